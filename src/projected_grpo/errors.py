@@ -1,0 +1,15 @@
+"""The one exception for bad input: entry points print it as one line and exit 2."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Bad input from the user; the message names the file, the key and what is allowed."""
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str:
+    """Return `allowed: a, b, c; did you mean 'a'?` for an unknown name."""
+    allowed = [str(a) for a in allowed]
+    close = difflib.get_close_matches(str(name), allowed, n=1)
+    return "allowed: " + ", ".join(allowed) + (f"; did you mean '{close[0]}'?" if close else "")
