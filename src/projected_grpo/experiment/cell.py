@@ -1,0 +1,254 @@
+"""Cells are data: `questions.yaml` + config -> one readable id and one full set of settings per distinct run.
+
+A row of a question names settings; what it leaves out comes from the question's `settings`, then from
+`DEFAULTS`. Rows with equal settings share a cell, whatever question they stand in. Nothing here knows Snakemake
+or torch: rules, scripts and tables all read this one expansion.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from projected_grpo.errors import UserError, nearest
+
+FIRST_SEED = 41
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a row can say about a run; the seed and the config's hyper-parameters complete it to a cell."""
+
+    arm: str = "vanilla"  # vanilla, erase, route
+    basis: str | None = None  # name of a basis; also the one that `measure` arms only look at
+    measure: bool = False  # vanilla with diagnostics against `basis`
+    gate: str = "one_sided"  # one_sided, no_gate, reverse
+    k: int | None = None  # axes used; null: the basis's own
+    overshoot: float = 1.0
+    preserve_magnitude: bool = False
+    refresh: int = 0  # re-extract every N steps; 0: frozen
+    space: str = "gradient"  # gradient, update
+    adapter: str = "antipasto"  # antipasto, lora
+    lr: float | None = None  # null: the config's
+    off_policy: bool = False  # teacher rows' ratio to the pool's log-probs enters the loss (R5)
+    mix: float = 0.125
+    preset: str = "fast"
+    modes: tuple[str, ...] | None = None  # loopholes of the problems; null: those of the pool
+    held_out_mode: str | None = None  # its prompts get live samples only
+    final_eval: bool = False  # kept and ablated rates after the last step
+    stream: int = 0  # sampling stream within a replication
+
+
+ARMS = ("vanilla", "erase", "route")
+GATES = ("one_sided", "no_gate", "reverse")
+SPACES = ("gradient", "update")
+ADAPTERS = ("antipasto", "lora")
+CHOICES = {"arm": ARMS, "gate": GATES, "space": SPACES, "adapter": ADAPTERS}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: its id, its seed, the model of its replication, and every setting that can change its numbers."""
+
+    id: str
+    seed: int
+    model: str
+    setting: Setting
+    basis: str | None  # name of the basis file below results/basis/{model}/
+    use: dict = field(hash=False)  # k and drop_bottom_frac: how the basis is used
+    grpo: dict = field(hash=False)  # steps, group, prompts, max_new, lr, ...
+
+    def params(self) -> str:
+        """Return everything that decides the run's numbers as one stable JSON text."""
+        values = {"seed": self.seed, "basis": self.basis, "use": self.use, "grpo": self.grpo}
+        return json.dumps({"setting": asdict(self.setting), **values}, sort_keys=True)
+
+    @property
+    def steps(self) -> int:
+        return self.grpo["steps"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a question's table: its cells in the order of the seeds."""
+
+    name: str
+    setting: Setting
+    baseline: str | None
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One table: what it asks and its rows. `kind` is `table` or `aa`."""
+
+    name: str
+    title: str
+    asks: str
+    rows: tuple[Row, ...]
+    kind: str = "table"
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Return the distinct cells of all rows, in order."""
+        return tuple({cell.id: cell for row in self.rows for cell in row.cells}.values())
+
+
+def seeds(config: dict) -> list[int]:
+    """Return the seeds of a config: its list, or 41 ... 40+n for a number n."""
+    value = config["seeds"]
+    if isinstance(value, str):  # `--config seeds=41,42`
+        value = [int(part) for part in value.split(",")]
+    return list(range(FIRST_SEED, FIRST_SEED + value)) if isinstance(value, int) else list(value)
+
+
+def model_name(config: dict, seed: int) -> str:
+    """Return `{model}` of a seed: a replication of its own on the small model, one shared model otherwise."""
+    name = config["model"]["name"]
+    return f"{name}-s{seed}" if is_replicated(config) else name
+
+
+def is_replicated(config: dict) -> bool:
+    """Whether each seed trains its own base, teacher and pool."""
+    return config["model"]["base"] == "small"
+
+
+def knobs(config: dict, basis: str) -> dict[str, Any]:
+    """Return all knobs of a basis, `pairs` (its pair set) among them."""
+    own = config.get("bases", {}).get(basis, {})
+    return {"pairs": basis, "without_tag": None, **config["basis"], **own}
+
+
+USE_KNOBS = ("k", "drop_bottom_frac")
+SEEDED_CONTROLS = ("random", "shuffled", "clean_vs_clean", "within_class")
+
+
+def basis_file(config: dict, basis: str, seed: int) -> str:
+    """Return the file name (no suffix) of a basis: seeded controls need one per seed where seeds share a model."""
+    seeded = knobs(config, basis)["control"] in SEEDED_CONTROLS and not is_replicated(config)
+    return f"{basis}-s{seed}" if seeded else basis
+
+
+def extraction_knobs(config: dict, basis: str) -> dict[str, Any]:
+    """Return the knobs that decide a basis file's content."""
+    return {key: value for key, value in knobs(config, basis).items() if key not in USE_KNOBS}
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"
+
+
+def cell_id(setting: Setting, seed: int) -> str:
+    """Return a readable id: arm and basis, whatever differs from the defaults, mix and seed."""
+    default = Setting()
+    parts = ["measure" if setting.measure else setting.arm]
+    if setting.basis:
+        parts.append(setting.basis)
+    tags = {
+        "gate": lambda v: v,
+        "k": lambda v: f"k{v}",
+        "overshoot": lambda v: f"over{_number(v)}",
+        "preserve_magnitude": lambda v: "keepnorm",
+        "refresh": lambda v: f"refresh{v}",
+        "space": lambda v: v,
+        "adapter": lambda v: v,
+        "lr": lambda v: f"lr{_number(v)}",
+        "off_policy": lambda v: "offpolicy",
+        "preset": lambda v: v,
+        "modes": lambda v: "+".join(v),
+        "held_out_mode": lambda v: f"no_{v}",
+        "final_eval": lambda v: "final",
+        "stream": lambda v: f"stream{v}",
+    }
+    for name, tag in tags.items():
+        value = getattr(setting, name)
+        if value != getattr(default, name):
+            parts.append(tag(value))
+    return "-".join([*parts, f"m{_number(setting.mix)}", f"s{seed}"])
+
+
+def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
+    """Complete a setting to a cell. Raises UserError on an unknown preset or a mix without a group size."""
+    grpo = {key: value for key, value in config["grpo"].items() if key != "presets"}
+    presets = config["grpo"]["presets"]
+    if setting.preset not in presets:
+        raise UserError(f"preset {setting.preset!r} is unknown; {nearest(setting.preset, presets)}")
+    preset = dict(presets[setting.preset])
+    group = preset["group"]
+    if isinstance(group, dict):
+        sizes = {float(mix): size for mix, size in group.items()}
+        if setting.mix not in sizes:
+            allowed = ", ".join(_number(mix) for mix in sizes)
+            raise UserError(f"preset {setting.preset!r} has no group size for mix {setting.mix}; allowed: {allowed}")
+        preset["group"] = sizes[setting.mix]
+    grpo |= preset
+    if setting.lr is not None:
+        grpo["lr"] = setting.lr
+    use, file = {}, None
+    if setting.basis:
+        own = knobs(config, setting.basis)
+        use = {"k": setting.k or own["k"], "drop_bottom_frac": own["drop_bottom_frac"]}
+        file = basis_file(config, setting.basis, seed)
+    modes = setting.modes or tuple(config["pool"]["modes"])
+    return Cell(
+        id=cell_id(setting, seed),
+        seed=seed,
+        model=model_name(config, seed),
+        setting=replace(setting, modes=modes),
+        basis=file,
+        use=use,
+        grpo=grpo,
+    )
+
+
+def make_setting(values: dict, where: str) -> Setting:
+    """Build a setting from a row's mapping. Raises UserError that names `where`, the key and what is allowed."""
+    allowed = Setting.__dataclass_fields__
+    for key, value in values.items():
+        if key not in allowed:
+            raise UserError(f"{where}.{key}: unknown setting; {nearest(key, allowed)}")
+        if key in CHOICES and value not in CHOICES[key]:
+            raise UserError(f"{where}.{key}: unknown {key} {value!r}; {nearest(value, CHOICES[key])}")
+    values = dict(values)
+    if values.get("modes") is not None:
+        values["modes"] = tuple(values["modes"])
+    setting = Setting(**{key: float(v) if key in ("mix", "overshoot") else v for key, v in values.items()})
+    if setting.arm == "vanilla" and setting.basis and not setting.measure:
+        raise UserError(f"{where}.basis: a vanilla row uses no basis; say `measure: true` to only measure it")
+    if setting.arm != "vanilla" and not setting.basis:
+        raise UserError(f"{where}.basis: arm {setting.arm!r} needs a basis")
+    return setting
+
+
+def load_questions(questions: dict, config: dict) -> dict[str, Question]:
+    """Expand the parsed `questions.yaml`. Raises UserError on an unknown key or a baseline that is no row."""
+    loaded = {}
+    for name, entry in questions.items():
+        if name.startswith("$"):
+            continue
+        shared = entry.get("settings", {})
+        names = [row["name"] for row in entry["rows"]]
+        rows = []
+        for number, row in enumerate(entry["rows"]):
+            where = f"{config['questions']}: {name}.rows[{number}]"
+            own = {key: value for key, value in row.items() if key not in ("name", "baseline")}
+            setting = make_setting({**shared, **own}, where)
+            baseline = row.get("baseline", entry.get("baseline"))
+            if baseline is not None and baseline not in names:
+                raise UserError(f"{where}.baseline: no row {baseline!r} in {name}; {nearest(baseline, names)}")
+            try:
+                cells = tuple(make_cell(setting, seed, config) for seed in seeds(config))
+            except UserError as error:
+                raise UserError(f"{where}: {error}") from error
+            rows.append(Row(row["name"], setting, None if baseline == row["name"] else baseline, cells))
+        loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), entry.get("kind", "table"))
+    return loaded
+
+
+def all_cells(questions: dict[str, Question]) -> dict[str, Cell]:
+    """Return every distinct cell by id. Raises UserError when two settings would share one id."""
+    cells: dict[str, Cell] = {}
+    for question in questions.values():
+        for cell in question.cells:
+            if cells.setdefault(cell.id, cell).params() != cell.params():
+                raise UserError(f"{question.name}: two different settings share the cell id {cell.id}")
+    return cells
