@@ -1,0 +1,195 @@
+"""What a script's result depends on, as one hash: every rule has `params: code=fingerprint(script)`.
+
+The hash covers the syntax trees of a script and of every module of this package that it imports, directly or
+through others, at the top or inside a function. Comments, docstrings and formatting are not in a tree. A
+package's `__init__` on the way to a module counts alone; its own imports count where a name is taken from it.
+What is no import, but named in a string, counts too: a module (`"projected_grpo.sandbox.child"`), and a file
+beside the module or in a plain folder there (`"published.csv"`, `"templates"`). Other packages are the lock's
+business, not ours.
+"""
+
+import ast
+import hashlib
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from projected_grpo.errors import UserError
+
+ROOT = Path(__file__).resolve().parent
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class _File(NamedTuple):
+    """One parsed file: the hash of its tree, the (module, name or "") pairs it imports, its strings."""
+
+    digest: str
+    imports: tuple[tuple[str, str], ...]
+    strings: tuple[str, ...]
+
+
+def fingerprint(script: str | os.PathLike, root: str | os.PathLike = ROOT) -> str:
+    """Return 16 hex digits that change when the code behind `script` does; `root` is the package's folder.
+
+    Raises UserError where a file is missing or no valid Python.
+    """
+    script, root = Path(script).resolve(), Path(root).resolve()
+    # Paths as seen from the package or the script: a clone elsewhere has the same fingerprint.
+    named = sorted(
+        (os.path.relpath(path, root if path.is_relative_to(root) else script.parent), _digest(path))
+        for path in closure(script, root)
+    )
+    return hashlib.sha256(repr(named).encode()).hexdigest()[:16]
+
+
+def closure(script: Path, root: Path = ROOT) -> set[Path]:
+    """Return the files whose content is in the fingerprint of `script`, itself among them."""
+    found = {script}
+    waiting, followed = [script], set()
+    while waiting:
+        path = waiting.pop()
+        followed.add(path)
+        for other, follow in _needs(path, root):
+            found.add(other)
+            if follow and other.suffix == ".py" and other not in followed:
+                waiting.append(other)
+    return found
+
+
+def _needs(path: Path, root: Path) -> list[tuple[Path, bool]]:
+    """Return the files that `path` needs, each with whether what it needs counts as well."""
+    file = _parse(path, _version(path))
+    inside = path.is_relative_to(root)
+    needs: list[tuple[Path, bool]] = []
+    for module, name in file.imports:
+        if module.startswith("."):
+            if not inside:
+                continue
+            module = _absolute(module, path, root)
+        found = _resolve(module, name, root)
+        needs += found if found or inside else _beside(module, path)
+    for text in file.strings:
+        for dotted in re.findall(rf"\b{root.name}(?:\.\w+)+", text):
+            needs += _resolve(dotted, "", root)
+    if inside:
+        for name, other in _neighbours(path.parent):
+            if other != path and any(name in text for text in file.strings):
+                needs.append((other, True))
+    return needs
+
+
+def _resolve(module: str, name: str, root: Path) -> list[tuple[Path, bool]]:
+    """Return the files that `import module` (name "") or `from module import name` loads from the package."""
+    parts = module.split(".")
+    if parts[0] != root.name:
+        return []
+    found: list[tuple[Path, bool]] = []
+    folder = root.parent
+    for depth, part in enumerate(parts, 1):
+        folder /= part
+        if folder.with_suffix(".py").is_file():
+            return [*found, (folder.with_suffix(".py"), True)]
+        last = depth == len(parts)
+        submodule = last and bool(name) and ((folder / f"{name}.py").is_file() or (folder / name).is_dir())
+        if (folder / "__init__.py").is_file():
+            found.append((folder / "__init__.py", last and not submodule))
+        if submodule:
+            found += _resolve(f"{module}.{name}", "", root)
+    return found
+
+
+def _absolute(module: str, path: Path, root: Path) -> str:
+    """Return the full name of the relative `module` (leading dots) imported in `path`."""
+    dots = len(module) - len(module.lstrip("."))
+    package = [root.name, *path.parent.relative_to(root).parts]
+    return ".".join([*package[: len(package) - dots + 1], module.lstrip(".")]).rstrip(".")
+
+
+def _beside(module: str, path: Path) -> list[tuple[Path, bool]]:
+    """Return the file of `module` where it is a neighbour of the script (Python finds those first)."""
+    other = path.parent / f"{module.split('.')[0]}.py"
+    return [(other, True)] if other.is_file() else []
+
+
+@cache
+def _neighbours(folder: Path) -> list[tuple[str, Path]]:
+    """Return (name to look for, file) of what lies in `folder` or in plain folders (no packages) below it."""
+    found = []
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith((".", "__")) or entry.suffix == ".pyc":
+            continue
+        if entry.is_file():
+            found.append((entry.name, entry))
+        elif not (entry / "__init__.py").exists():
+            found += [(entry.name, file) for file in sorted(entry.rglob("*")) if file.is_file()]
+    return found
+
+
+def _version(path: Path) -> tuple[int, int]:
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _digest(path: Path) -> str:
+    if path.suffix == ".py":
+        return _parse(path, _version(path)).digest
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@cache
+def _parse(path: Path, version: tuple[int, int]) -> _File:
+    try:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"{path}:{getattr(error, 'lineno', 1)}: no valid Python ({error})") from error
+    imports: list[tuple[str, str]] = []
+    strings: list[str] = []
+    out: list[str] = []
+    _dump(tree, out, imports, strings)
+    return _File(hashlib.sha256("".join(out).encode()).hexdigest(), tuple(imports), tuple(strings))
+
+
+def _dump(node: ast.AST, out: list[str], imports: list, strings: list) -> None:
+    """Append the tree below `node` to `out`, without places and docstrings (a third of ast.dump's time)."""
+    if isinstance(node, ast.Constant):
+        out.append(f"{node.value!r};")
+        if isinstance(node.value, str):
+            strings.append(node.value)
+        return
+    if isinstance(node, ast.Import):
+        imports += [(alias.name, "") for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        imports += [("." * node.level + (node.module or ""), alias.name) for alias in node.names]
+    out.append(type(node).__name__)
+    out.append("(")
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if value is None or value == []:
+            continue
+        out.append(f"{field}=")
+        if isinstance(value, list):
+            if field == "body" and isinstance(node, DOCUMENTED) and _is_docstring(value[0]):
+                value = value[1:]
+            for item in value:
+                if isinstance(item, ast.AST):
+                    _dump(item, out, imports, strings)
+                else:
+                    out.append(f"{item!r};")
+        elif isinstance(value, ast.AST):
+            _dump(value, out, imports, strings)
+        else:
+            out.append(f"{value!r};")
+    out.append(")")
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
