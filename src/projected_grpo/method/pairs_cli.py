@@ -56,5 +56,6 @@ def _editor_line(out: Path) -> str:
 def describe(pairs: PairSet) -> str:
     """One line: number of pairs, digest, mean lengths of both sides in characters, tags."""
     hack, clean = (mean(len(getattr(pair, side)) for pair in pairs.pairs) for side in ("hack", "clean"))
+    lengths = f"mean length hack {hack:.0f} / clean {clean:.0f}"
     tags = ", ".join(pairs.tags) if len(pairs.tags) <= 12 else f"{len(pairs.tags)} different ones"
-    return f"{len(pairs)} pairs, digest {pairs.digest}, mean length hack {hack:.0f} / clean {clean:.0f}, tags: {tags or 'none'}"
+    return f"{len(pairs)} pairs, digest {pairs.digest}, {lengths}, tags: {tags or 'none'}"
