@@ -1,0 +1,125 @@
+"""AntiPaSTO: every Linear W gets W' = W + U diag(delta_S) Vh, with U and Vh of its own reduced SVD.
+
+The forward never sees the adapter: W' is merged once per step, and the gradient of delta_S follows from the
+activations, dL/d delta_S = diag(U^T dW' Vh^T) = sum_t (U^T g_t) * (Vh x_t) (SPEC 3). `Adapter` is the interface
+that gradients, basis and training know; `method.lora` fills it a second time.
+"""
+
+import json
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from projected_grpo.errors import UserError
+from projected_grpo.files import atomic
+
+Parameters = dict[str, Tensor]  # module name -> flat float32 parameter vector of that module
+
+
+class Adapter(Protocol):
+    """What training needs of an adapter; every module's parameters are one flat float32 vector."""
+
+    names: list[str]
+    sizes: dict[str, int]
+
+    def zeros(self) -> Parameters:
+        """Return the parameters at which the merged model is the base model, bit for bit."""
+
+    def merge(self, theta: Parameters) -> dict[str, Tensor]:
+        """Return W' per module, computed in float32 and rounded once to the model's dtype."""
+
+    def gradient(self, name: str, x: Tensor, g: Tensor, labels: Tensor, n_labels: int) -> Tensor:
+        """Return `[n_labels, size]`: the parameter gradient summed over the tokens of each label.
+
+        x: `[tokens, d_in]` input of the Linear, g: `[tokens, d_out]` gradient of its output.
+        """
+
+
+def weight_gradients(x: Tensor, g: Tensor, labels: Tensor, n_labels: int) -> Iterator[Tensor]:
+    """Yield dW' `[d_out, d_in]` of each label: the rows of one matrix product, split (no second backward)."""
+    for label in range(n_labels):
+        rows = labels == label
+        yield g[rows].T @ x[rows] if n_labels > 1 else g.T @ x
+
+
+class AntiPaSTO:
+    """delta_S adapters on all `model.linears`.
+
+    weights: `name -> W [d_out, d_in]`; svd: `name -> (U [d_out, r], Vh [r, d_in])`, float32, r = min(d_out, d_in).
+    """
+
+    # Above this many labels the per-token form is cheaper than one dW' product per label.
+    MAX_SPLIT = 4
+
+    def __init__(self, weights: dict[str, Tensor], svd: dict[str, tuple[Tensor, Tensor]]):
+        self.names = list(svd)
+        self.weights = weights
+        self.svd = svd
+        self.sizes = {name: U.shape[1] for name, (U, _) in svd.items()}
+
+    def zeros(self) -> Parameters:
+        return {name: torch.zeros(size, device=self.svd[name][0].device) for name, size in self.sizes.items()}
+
+    def merge(self, theta: Parameters) -> dict[str, Tensor]:
+        merged = {}
+        for name, delta in theta.items():
+            W = self.weights[name]
+            if not delta.any():  # W + 0 is W bit for bit only if nothing is added
+                merged[name] = W
+                continue
+            U, Vh = self.svd[name]
+            merged[name] = torch.addmm(W.float(), U * delta, Vh).to(W.dtype)
+        return merged
+
+    def gradient(self, name: str, x: Tensor, g: Tensor, labels: Tensor, n_labels: int) -> Tensor:
+        U, Vh = self.svd[name]
+        if n_labels <= self.MAX_SPLIT:
+            products = weight_gradients(x, g, labels, n_labels)
+            return torch.stack([((U.T @ dW.float()) * Vh).sum(1) for dW in products])
+        per_token = (g.float() @ U) * (x.float() @ Vh.T)
+        return torch.zeros(n_labels, U.shape[1], device=x.device).index_add_(0, labels, per_token)
+
+
+def decompose(W: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return U `[d_out, r]`, S `[r]`, Vh `[r, d_in]` of the reduced SVD in float32, signs fixed.
+
+    Each right vector's largest entry is made positive, so that the axes don't depend on the LAPACK build.
+    """
+    U, S, Vh = torch.linalg.svd(W.float(), full_matrices=False)
+    sign = Vh.gather(1, Vh.abs().argmax(1, keepdim=True)).sign()
+    return (U * sign.T).contiguous(), S, (Vh * sign).contiguous()
+
+
+def save_svd(weight: Callable[[str], Tensor], shapes: dict[str, tuple[int, int]], path: Path) -> None:
+    """Write U, S and Vh of every module into one safetensors file, holding one module at a time in memory.
+
+    weight: returns W of a module (on the device that shall compute); shapes: `name -> (d_out, d_in)`.
+    """
+    header, offset = {}, 0
+    for name, (d_out, d_in) in shapes.items():
+        r = min(d_out, d_in)
+        for part, shape in (("U", [d_out, r]), ("S", [r]), ("Vh", [r, d_in])):
+            size = 4 * shape[0] * (shape[1] if len(shape) == 2 else 1)
+            header[f"{name}.{part}"] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, offset + size]}
+            offset += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with atomic(path) as temporary, open(temporary, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in shapes:
+            for part in decompose(weight(name)):
+                file.write(part.cpu().contiguous().numpy().tobytes())
+
+
+def load_svd(path: Path, names: list[str], device: str = "cpu") -> dict[str, tuple[Tensor, Tensor]]:
+    """Read `name -> (U, Vh)`. Raises UserError when the file is damaged or is of another model."""
+    try:
+        with safe_open(path, "pt", device=device) as file:
+            return {name: (file.get_tensor(f"{name}.U"), file.get_tensor(f"{name}.Vh")) for name in names}
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path}: damaged SVD file or one of another model ({error}); delete it") from error

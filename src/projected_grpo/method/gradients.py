@@ -1,0 +1,113 @@
+"""Per-label adapter gradients from one backward pass.
+
+A `Tape` is the `linear` hook of a forward pass: it keeps each adapted Linear's input, and in the backward turns
+input and output gradient into the adapter's gradient, summed over the tokens of each label (a sample, or all of
+the student's and all of the teacher's tokens). No weight gradient is kept, no second backward is run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from projected_grpo.method.adapter import Adapter
+from projected_grpo.model.qwen3 import Batch, Qwen3
+
+
+class _TapedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, W: Tensor, anchor: Tensor, tape: "Tape", name: str) -> Tensor:
+        ctx.save_for_backward(x, W)
+        ctx.tape, ctx.name = tape, name
+        return F.linear(x, W)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor):
+        x, W = ctx.saved_tensors
+        ctx.tape.add(ctx.name, x, g)
+        return (g @ W if ctx.needs_input_grad[0] else None), None, None, None, None
+
+
+class Tape:
+    """Collects `grads[name]`, `[n_labels, size]`; several backward passes add up.
+
+    labels: `[tokens]`, the label of each packed token, in `0 ... n_labels-1`; set anew for each batch.
+    """
+
+    def __init__(self, adapter: Adapter, n_labels: int):
+        self.adapter = adapter
+        self.n_labels = n_labels
+        self.labels: Tensor | None = None
+        self.grads: dict[str, Tensor] = {}
+        # The first layer's input needs no gradient; the anchor makes its Linears part of the graph all the same.
+        self._anchor = torch.zeros((), requires_grad=True)
+
+    def linear(self, name: str, x: Tensor, W: Tensor) -> Tensor:
+        return _TapedLinear.apply(x, W, self._anchor, self, name)
+
+    def add(self, name: str, x: Tensor, g: Tensor) -> None:
+        gradient = self.adapter.gradient(name, x, g, self.labels, self.n_labels)
+        self.grads[name] = self.grads[name] + gradient if name in self.grads else gradient
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A prompt and a completion as token ids."""
+
+    prompt: list[int]
+    completion: list[int]
+
+
+def sample_losses(logprobs: Tensor, lengths: Sequence[int], weights: Tensor) -> Tensor:
+    """Return `[samples]`: weights[i] times the summed negative log-probs of sample i's tokens."""
+    rows = torch.repeat_interleave(
+        torch.arange(len(lengths), device=logprobs.device), torch.tensor(lengths, device=logprobs.device)
+    )
+    return torch.zeros(len(lengths), device=logprobs.device).index_add(0, rows, -logprobs) * weights
+
+
+def sample_gradients(
+    model: Qwen3, adapter: Adapter, samples: Sequence[Sample], norm: float | None = None, batch_tokens: int = 8192
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Return `grads[name] [samples, size]` and the losses `[samples]` of every sample by itself.
+
+    The loss of a sample is the mean NLL of its completion tokens; with `norm` the summed NLL divided by `norm`
+    (what a contrastive GRPO group gives: SPEC 4 and R7).
+    """
+    grads: dict[str, list[Tensor]] = {name: [] for name in adapter.names}
+    losses = []
+    for chunk in _chunks(samples, batch_tokens):
+        batch = Batch(
+            prompts=[sample.prompt for sample in chunk],
+            completions=[sample.completion for sample in chunk],
+            unit=list(range(len(chunk))),
+        )
+        tape = Tape(adapter, len(chunk))
+        rows = list(range(len(chunk)))
+        tape.labels = batch.owner(rows, rows).to(model.device)
+        logprobs = model.logprobs(batch, linear=tape.linear)
+        lengths = [len(sample.completion) for sample in chunk]
+        scale = torch.tensor([1.0 / (norm or length) for length in lengths], device=logprobs.device)
+        loss = sample_losses(logprobs, lengths, scale)
+        loss.sum().backward()
+        losses.append(loss.detach())
+        for name in adapter.names:
+            grads[name].append(tape.grads[name])
+    return {name: torch.cat(parts) for name, parts in grads.items()}, torch.cat(losses)
+
+
+def _chunks(samples: Sequence[Sample], batch_tokens: int):
+    """Yield runs of samples of at most `batch_tokens` tokens (one sample at the least)."""
+    chunk, tokens = [], 0
+    for sample in samples:
+        size = len(sample.prompt) + len(sample.completion)
+        if chunk and tokens + size > batch_tokens:
+            yield chunk
+            chunk, tokens = [], 0
+        chunk.append(sample)
+        tokens += size
+    if chunk:
+        yield chunk

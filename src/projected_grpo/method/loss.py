@@ -1,0 +1,29 @@
+"""Dr.GRPO (SPEC 6): group-centred rewards without /std, a clipped ratio, no length normalisation."""
+
+import torch
+from torch import Tensor
+
+CLIP = 0.2
+
+
+def advantages(rewards: Tensor) -> Tensor:
+    """Return A = R - mean(R) within each group; rewards: `[groups, G]`. A group of equal rewards gives exact zeros."""
+    centred = rewards - rewards.mean(1, keepdim=True)
+    varies = (rewards != rewards[:, :1]).any(1, keepdim=True)
+    return torch.where(varies, centred, torch.zeros_like(centred))
+
+
+def grpo_loss(logp: Tensor, old: Tensor, A: Tensor, scale: float) -> Tensor:
+    """Return -sum_t min(rho A, clip(rho, 1 +- 0.2) A) / scale with rho = exp(logp - old).
+
+    logp, old, A: `[tokens]` (completion tokens only; a row's advantage stands at each of its tokens);
+    scale: G * max_new * prompts_per_step.
+    """
+    rho = (logp - old).exp()
+    return -torch.minimum(rho * A, rho.clamp(1 - CLIP, 1 + CLIP) * A).sum() / scale
+
+
+def k3(logp: Tensor, reference: Tensor) -> Tensor:
+    """Return Schulman's K3 estimate of KL(policy | reference) per token: exp(d) - d - 1, d = reference - logp."""
+    d = reference - logp
+    return d.exp() - d - 1
