@@ -1,0 +1,152 @@
+"""Problem rows: one JSON object a line in the schema of the public LeetCode reward-hacking rows.
+
+    id, difficulty, prompt (chat messages or text), func_name (`Solution().name` or `name`), setup_code,
+    gt_answer (list of asserts), canonical_solution, prompt_metadata.starter_code, and, in generated rows, mode
+
+`id`, `prompt` and a method name are needed; a row without `gt_answer` has no oracle, only a channel.
+"""
+
+import keyword
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from projected_grpo.environment.asserts import Test, split
+from projected_grpo.environment.modes import MODES, check_mode
+from projected_grpo.errors import UserError
+from projected_grpo.files import read_jsonl
+
+# What LeetCode provides implicitly; used by rows that bring no setup code of their own.
+SETUP = """\
+import bisect, collections, copy, datetime, functools, heapq, itertools, math, operator, random, re, string
+from typing import *
+from functools import *
+from collections import *
+from itertools import *
+from heapq import *
+from bisect import *
+from math import inf, gcd, lcm, sqrt, ceil, floor, comb, factorial, isqrt
+"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem; `tests` never leave the trusted side whole (only their arguments do).
+
+    id: as in the row (int or str); messages: chat messages, the last one the user's; method: the method's name;
+    setup_code: run before the submission; tests: hidden tests; canonical: a right solution or None;
+    starter: starter code; mode: its loophole, None before `assign_modes`.
+    """
+
+    id: int | str
+    messages: tuple[dict[str, str], ...]
+    method: str
+    setup_code: str = SETUP
+    tests: tuple[Test, ...] = field(default=(), repr=False)
+    canonical: str | None = field(default=None, repr=False)
+    starter: str = ""
+    mode: str | None = None
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.id, self.method))
+
+
+def load_problems(path: str | os.PathLike) -> list[Problem]:
+    """Read all problems of a JSON-lines file (`.gz` by suffix).
+
+    Raises UserError that names file, line and reason: a malformed row, an assert that cannot be split into call and
+    literal, an unknown mode, an id that occurs twice.
+    """
+    problems: list[Problem] = []
+    seen: dict[Any, int] = {}
+    for number, row in enumerate(read_jsonl(path), 1):
+        where = f"{path}: row {number}"
+        problem = parse_problem(row, where)
+        if problem.id in seen:
+            raise UserError(f"{where}: id {problem.id!r} occurs already in row {seen[problem.id]}")
+        seen[problem.id] = number
+        problems.append(problem)
+    if not problems:
+        raise UserError(f"{path}: no problems in it")
+    return problems
+
+
+def parse_problem(row: dict[str, Any], where: str) -> Problem:
+    """Return the problem of one row; `where` opens the message of a UserError."""
+    if not isinstance(row.get("id"), int | str) or isinstance(row["id"], bool):
+        raise UserError(f"{where}: key 'id' must be an integer or a string")
+    metadata = row.get("prompt_metadata")
+    starter = metadata.get("starter_code") if isinstance(metadata, dict) else None
+    starter = _optional(row, "starter_code", str, where) or (starter if isinstance(starter, str) else "")
+    messages = _messages(row.get("prompt"), where)
+    method = _method(row.get("func_name"), starter, where)
+    asserts = _optional(row, "gt_answer", list, where) or []
+    tests = []
+    for index, text in enumerate(asserts):
+        try:
+            if not isinstance(text, str):
+                raise ValueError("expected a string")
+            tests.append(split(text, method))
+        except ValueError as error:
+            raise UserError(f"{where}: gt_answer[{index}]: {error}") from error
+    mode = _optional(row, "mode", str, where)
+    if mode is not None:
+        check_mode(mode, where)
+    return Problem(
+        id=row["id"],
+        messages=messages,
+        method=method,
+        setup_code=_optional(row, "setup_code", str, where) or SETUP,
+        tests=tuple(tests),
+        canonical=_optional(row, "canonical_solution", str, where) or None,
+        starter=starter,
+        mode=mode,
+    )
+
+
+def assign_modes(problems: Iterable[Problem], modes: Iterable[str]) -> list[Problem]:
+    """Give every problem that has no mode one of `modes`, in rotation over the list's places."""
+    modes = list(modes)
+    if not modes:
+        raise UserError(f"modes: an empty list, allowed: {', '.join(MODES)}")
+    for mode in modes:
+        check_mode(mode, "modes")
+    return [
+        problem if problem.mode is not None else replace(problem, mode=modes[index % len(modes)])
+        for index, problem in enumerate(problems)
+    ]
+
+
+def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    valid = isinstance(prompt, list) and all(
+        isinstance(message, dict)
+        and isinstance(message.get("role"), str)
+        and isinstance(message.get("content"), str)
+        for message in prompt
+    )
+    if not valid or not any(message["role"] == "user" for message in prompt):
+        raise UserError(f"{where}: key 'prompt' must be a text or a list of chat messages with one of the user")
+    return tuple({"role": message["role"], "content": message["content"]} for message in prompt)
+
+
+def _method(func_name: Any, starter: str, where: str) -> str:
+    """Return the bare method name, from `Solution().name`, `name`, or the starter code."""
+    if func_name is None:
+        found = re.search(r"class\s+Solution\b.*?\bdef\s+(\w+)\s*\(\s*self\b", starter, re.S)
+        func_name = found.group(1) if found else None
+    if isinstance(func_name, str):
+        name = func_name.strip().removeprefix("Solution().").removeprefix("Solution.")
+        if name.isidentifier() and not keyword.iskeyword(name):
+            return name
+    raise UserError(f"{where}: key 'func_name' must be `Solution().name` or `name`, not {func_name!r}")
+
+
+def _optional(row: dict[str, Any], key: str, kind: type, where: str) -> Any:
+    value = row.get(key)
+    if value is not None and not isinstance(value, kind):
+        raise UserError(f"{where}: key '{key}' must be a {kind.__name__}, not {type(value).__name__}")
+    return value
