@@ -186,6 +186,8 @@ def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
     use, file = {}, None
     if setting.basis:
         own = knobs(config, setting.basis)
+        if setting.k == own["k"]:  # saying what is the default makes no other cell
+            setting = replace(setting, k=None)
         use = {"k": setting.k or own["k"], "drop_bottom_frac": own["drop_bottom_frac"]}
         file = basis_file(config, setting.basis, seed)
     modes = setting.modes or tuple(config["pool"]["modes"])

@@ -1,0 +1,21 @@
+"""Base model -> teacher pool -> replay probe -> hack basis -> GRPO cells -> tables -> report."""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config/config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/substrate.smk"
+include: "rules/teacher.smk"
+include: "rules/basis.smk"
+include: "rules/grpo.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        f"{RESULTS}/Q10.md",

@@ -1,0 +1,92 @@
+# Config, the expansion of the questions, and every input function: the rules below are declarations.
+import json
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from projected_grpo.errors import UserError
+from projected_grpo.experiment import cell as cells
+from projected_grpo.fingerprint import fingerprint
+from projected_grpo.method.pairs import load_pairs
+
+with open(config["questions"], encoding="utf-8") as file:
+    QUESTIONS = cells.load_questions(yaml.safe_load(file), config)
+
+RESULTS = config["results"]
+CELLS = cells.all_cells(QUESTIONS)
+SEEDS = cells.seeds(config)
+MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
+SMALL = cells.is_replicated(config)
+GPU = 1 if config["device"] == "cuda" else 0
+MACHINE = {
+    "device": config["device"],
+    "dtype": config["dtype"],
+    "allow_weak_sandbox": config["sandbox"] == "weak",
+}
+
+
+wildcard_constraints:
+    model="[A-Za-z0-9._-]+",
+    cell="[A-Za-z0-9._+-]+",
+    basis="[A-Za-z0-9._-]+",
+    question="[A-Za-z0-9_]+",
+
+
+@cache
+def code(script):
+    """Fingerprint of a script and of the library code behind it."""
+    return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script)
+
+
+def seed_of_model(model):
+    """The replication seed in a small model's name; the first seed where all seeds share a model."""
+    return next(seed for seed in SEEDS if cells.model_name(config, seed) == model)
+
+
+def base_files(wildcards):
+    """The checkpoint file that a model job waits for; none where the base is given."""
+    return [f"{RESULTS}/models/{wildcards.model}/base/model.safetensors"] if SMALL else []
+
+
+def base_path(model):
+    """Folder or hub id of a replication's base model."""
+    return f"{RESULTS}/models/{model}/base" if SMALL else config["model"]["base"]
+
+
+def problems_file(model):
+    """The problem rows of a replication."""
+    generated = f"{RESULTS}/models/{model}/problems.jsonl.gz"
+    return generated if config["model"]["problems"] == "generated" else config["model"]["problems"]
+
+
+def pool_files(model):
+    """All step files of a replication's teacher pool."""
+    steps = range(config["pool"]["problems"])
+    return [f"{RESULTS}/teacher_pool/{model}/step_{step:03d}.jsonl.gz" for step in steps]
+
+
+GENERATED_PAIRS = ("self_taught", "self_taught_code")
+
+
+def pair_file(name, model):
+    """The pair-set file of a basis: written by hand, or by the self-taught evaluator of a replication."""
+    if name in GENERATED_PAIRS:
+        return f"{RESULTS}/self_taught/{model}/pairs/{name}.yaml"
+    return f"{config['pairs']}/{name}.yaml"
+
+
+@cache
+def pairs_digest(name):
+    """Hash of a pair set's parsed content; generated sets are inputs instead."""
+    return None if name in GENERATED_PAIRS else load_pairs(pair_file(name, None)).digest
+
+
+def basis_name(file):
+    """The basis of a file name: seeded controls carry their seed where seeds share a model."""
+    return file if SMALL else file.rsplit("-s", 1)[0]
+
+
+def basis_seed(wildcards):
+    """The seed of a basis's controls."""
+    return seed_of_model(wildcards.model) if SMALL else int((wildcards.basis.rsplit("-s", 1) + [SEEDS[0]])[1])

@@ -1,0 +1,62 @@
+# One training run per cell. Its settings are params; the pair set reaches it through its basis alone.
+
+
+def cell_model(wildcards):
+    """The replication that a cell belongs to."""
+    return CELLS[wildcards.cell].model
+
+
+def cell_basis(wildcards):
+    """The basis file of a cell, if its arm has one."""
+    cell = CELLS[wildcards.cell]
+    return [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
+
+
+def cell_base(wildcards):
+    """The base checkpoint that a cell waits for."""
+    return [f"{RESULTS}/models/{cell_model(wildcards)}/base/model.safetensors"] if SMALL else []
+
+
+def refresh_source(wildcards):
+    """Extraction knobs and pair file of a refreshing run, with the pairs' digest; null for a frozen basis."""
+    cell = CELLS[wildcards.cell]
+    if not cell.setting.refresh:
+        return None
+    knobs = cells.extraction_knobs(config, cell.setting.basis)
+    source = {"knobs": knobs, "pairs": pair_file(knobs["pairs"], cell.model), "digest": pairs_digest(knobs["pairs"])}
+    return json.dumps(source, sort_keys=True)
+
+
+rule grpo:
+    input:
+        base=cell_base,
+        svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
+        problems=lambda w: problems_file(cell_model(w)),
+        pool=lambda w: pool_files(cell_model(w)),
+        basis=cell_basis,
+    output:
+        steps=f"{RESULTS}/grpo/{{cell}}/steps.parquet",
+        rollouts=f"{RESULTS}/grpo/{{cell}}/rollouts.parquet",
+        adapter=f"{RESULTS}/grpo/{{cell}}/adapter.safetensors",
+        run=f"{RESULTS}/grpo/{{cell}}/run.json",
+    log:
+        f"{RESULTS}/logs/grpo/{{cell}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/grpo/{{cell}}.tsv"
+    params:
+        cell=lambda w: CELLS[w.cell].params(),
+        model=cell_model,
+        base=lambda w: base_path(cell_model(w)),
+        refresh=refresh_source,
+        pool=json.dumps(config["pool"], sort_keys=True),
+        machine=MACHINE,
+        checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
+        tracker=config["tracker"],
+        code=code("grpo.py"),
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+    conda:
+        "../envs/model.yaml"
+    script:
+        "../workflow/scripts/grpo.py"

@@ -1,0 +1,19 @@
+"""Pair set + base model -> hack basis."""
+
+import json
+from pathlib import Path
+
+from projected_grpo.experiment.bases import extract_basis, model_hash, select_pairs
+from projected_grpo.experiment.policy import load_policy
+from projected_grpo.job import job
+
+with job(snakemake.log[0], snakemake.threads) as log:
+    machine, params = snakemake.params.machine, snakemake.params
+    knobs = json.loads(params.knobs)
+    pairs = select_pairs(Path(params.pairs), knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+    svd = Path(snakemake.input.svd[0])
+    policy = load_policy(knobs["adapter"], params.base, svd, machine["dtype"], machine["device"])
+    basis = extract_basis(policy, pairs, knobs, params.seed)
+    basis.metadata.update(knobs=params.knobs, model_hash=model_hash(policy), code=params.code)
+    basis.save(Path(snakemake.output[0]))
+    log.info("%s: %d pairs, %d modules, knobs %s", pairs.name, len(pairs), len(basis.V), params.knobs)

@@ -1,0 +1,32 @@
+"""One GRPO run: settings, base, pool and basis in; steps, rollouts, adapter and run.json out."""
+
+import json
+from pathlib import Path
+
+from projected_grpo.experiment.run import Machine, Sources, run_cell
+from projected_grpo.job import job, progress
+
+with job(snakemake.log[0], snakemake.threads):
+    params, given = snakemake.params, snakemake.input
+    refresh = json.loads(params.refresh) if params.refresh else None
+    folder = Path(snakemake.output.run).parent
+    cell = snakemake.wildcards.cell
+    with progress(None, cell, json.loads(params.cell)["grpo"]["steps"]) as bar:
+        run_cell(
+            params=params.cell,
+            knobs=refresh and refresh["knobs"],
+            sources=Sources(
+                base=params.base,
+                svd=Path(given.svd),
+                problems=Path(given.problems),
+                pool=Path(given.pool[0]).parent,
+                basis=Path(given.basis[0]) if given.basis else None,
+                pairs=Path(refresh["pairs"]) if refresh else None,
+            ),
+            machine=Machine(threads=snakemake.threads, **params.machine),
+            pool_config=json.loads(params.pool),
+            folder=folder,
+            checkpoint=Path(params.checkpoint),
+            record={"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]},
+            progress=lambda row: bar.update(),
+        )
