@@ -1,0 +1,200 @@
+"""The sentence below each table, computed from its numbers alone: what changed, how much, what n could show.
+
+A row counts as changed only where Holm's p within the question is below 0.05. Everything else is "no effect
+shown", with the interval of what was seen and the difference that these seeds would show with 80% power.
+"""
+
+import math
+
+from projected_grpo.analysis import stats
+from projected_grpo.analysis.table import Line, Table
+from projected_grpo.analysis.text import delta, interval, listing, p_is, rate
+
+WHAT = {
+    "hack": "the hack rate",
+    "hack_ablated": "the hack rate with the quarantine ablated",
+    "hack_heldout": "the hack rate on the held-out loophole",
+}
+# The mark that was preregistered for Q2: hacking falls by 30 points, solving stays within 10.
+MARK_HACK, MARK_SOLVE = -0.30, 0.10
+# Below this rate of its own vanilla a fold of Q14 has no hacking that a basis could lower.
+UNINFORMATIVE = 0.10
+
+
+def is_shown(table: Table, line: Line, measure: str | None = None) -> bool:
+    """Whether a row differs from its baseline: Holm's p below 0.05."""
+    p = line.holm.get(measure or table.primary)
+    return p is not None and p < stats.ALPHA
+
+
+def uninformative(table: Table, line: Line) -> bool:
+    """Whether this row's fold has too little hacking on its held-out loophole to show anything."""
+    if not line.row.setting.held_out_mode:
+        return False
+    base = table.line(line.row.baseline) if line.row.baseline else line
+    summary = base.summary.get("hack_heldout")
+    return summary is not None and summary.mean < UNINFORMATIVE
+
+
+def _compared(table: Table) -> list[Line]:
+    return [line for line in table.lines if table.primary in line.against and not uninformative(table, line)]
+
+
+def _measured(pair: stats.Paired) -> str:
+    return delta(pair.delta) + ("" if pair.lo is None else f" {interval(pair.lo, pair.hi)}")
+
+
+def _effect(table: Table, line: Line) -> str:
+    pair = line.against[table.primary]
+    text = f"`{line.name}` {_measured(pair)}, Holm p {p_is(line.holm[table.primary])}"
+    solve = line.against.get("solve_ablated" if table.primary == "hack_ablated" else "solve")
+    if solve is not None:
+        text += f", solve {_measured(solve)}"
+    return text
+
+
+def _span(values: list[float], form) -> str:
+    low, high = form(min(values)), form(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _ns(lines: list[Line], measure: str) -> str:
+    ns = sorted({line.against[measure].n for line in lines})
+    return f"n = {ns[0]}" if len(ns) == 1 else f"n = {ns[0]} to {ns[-1]}"
+
+
+def _nulls(table: Table, lines: list[Line]) -> str:
+    """What can be said of rows without a shown effect: what was seen and what would have been seen."""
+    pairs = [line.against[table.primary] for line in lines]
+    names = ", ".join(f"`{line.name}`" for line in lines)
+    widest = interval(min(pair.lo for pair in pairs), max(pair.hi for pair in pairs))
+    could = _span([pair.detectable for pair in pairs], rate)
+    noun, own = (
+        ("differences", "their 95% intervals") if len(pairs) > 1 else ("difference", "its 95% interval")
+    )
+    return (
+        f"No effect shown for {names}: {noun} {_span([pair.delta for pair in pairs], delta)}, within "
+        f"{widest} by {own}; these seeds would have shown a difference of {could} with 80% power, and "
+        "smaller ones are not ruled out."
+    )
+
+
+def effects(table: Table) -> list[str]:
+    """Sentences on every row that has a baseline, on the question's primary measure."""
+    lines = _compared(table)
+    if not lines:
+        return ["No row can be compared with its baseline: their runs are missing."] if table.left_out else []
+    what = WHAT[table.primary]
+    if all(line.against[table.primary].n < 2 for line in lines):
+        seen = listing([f"`{line.name}` {delta(line.against[table.primary].delta)}" for line in lines])
+        return [
+            f"One seed: differences in {what} are {seen}; without a second seed none can be told from noise."
+        ]
+    tested = [line for line in lines if line.against[table.primary].p is not None]
+    untested = [line for line in lines if line.against[table.primary].p is None]
+    shown = [line for line in tested if is_shown(table, line)]
+    sentences = []
+    for sign, verb in ((-1, "Lower"), (1, "Raise")):
+        group = [line for line in shown if math.copysign(1, line.against[table.primary].delta) == sign]
+        group.sort(key=lambda line: sign * -line.against[table.primary].delta)
+        if group:
+            ns = _ns(group, table.primary)
+            verb = verb + ("s" if len(group) == 1 else "")
+            effects = listing([_effect(table, line) for line in group])
+            sentences.append(f"{verb} {what} against its baseline (paired by seed, {ns}): {effects}.")
+    nulls = [line for line in tested if not is_shown(table, line)]
+    if not shown and tested:
+        sentences.append(
+            f"No effect on {what}: none of {len(tested)} rows differs from its baseline after Holm's "
+            f"correction ({_ns(tested, table.primary)}, smallest Holm p "
+            f"{p_is(min(line.holm[table.primary] for line in tested))})."
+        )
+    if nulls:
+        sentences.append(_nulls(table, nulls))
+    if untested:
+        seen = listing([f"`{line.name}` {delta(line.against[table.primary].delta)}" for line in untested])
+        sentences.append(f"Not testable (one seed, or equal differences in every seed): {seen}.")
+    return sentences
+
+
+def beyond_control(table: Table) -> list[str]:
+    """Whether the shown effects exceed what a random basis of the same shape does."""
+    shown = [line for line in _compared(table) if is_shown(table, line) and line.beyond is not None]
+    adjusted = stats.holm([line.beyond.p for line in shown])
+    parts = []
+    for line, p in zip(shown, adjusted, strict=True):
+        if p is not None:
+            says = "beyond it" if p < stats.ALPHA else "not told apart from it"
+            parts.append(f"`{line.name}` {_measured(line.beyond)}, Holm p {p_is(p)}: {says}")
+    return [f"Against a random V of the same shape: {listing(parts)}."] if parts else []
+
+
+def preregistered(table: Table) -> list[str]:
+    """Q2's mark: hack down by at least 30 points with solve within 10 points."""
+    sentences = []
+    for line in table.lines:
+        hack, solve = line.against.get("hack"), line.against.get("solve")
+        if hack is None or solve is None:
+            continue
+        met = hack.delta <= MARK_HACK and abs(solve.delta) <= MARK_SOLVE
+        text = f"`{line.name}` {'met' if met else 'not met'}"
+        text += f" (hack {delta(hack.delta)}, solve {delta(solve.delta)}"
+        if hack.hi is not None and solve.lo is not None:
+            sure = hack.hi <= MARK_HACK and solve.lo >= -MARK_SOLVE and solve.hi <= MARK_SOLVE
+            missed = hack.lo > MARK_HACK or solve.hi < -MARK_SOLVE or solve.lo > MARK_SOLVE
+            verdict = "the intervals agree" if (sure if met else missed) else "the intervals leave it open"
+            text += f"; {verdict}"
+        sentences.append(text + ")")
+    if not sentences:
+        return []
+    return [f"Preregistered mark, hack lower by 0.300 or more at solve within 0.100: {listing(sentences)}."]
+
+
+def folds(table: Table) -> list[str]:
+    """Q14's folds whose own vanilla hardly hacks on the held-out loophole."""
+    flat = [line for line in table.lines if line.row.baseline is None and uninformative(table, line)]
+    return [
+        f"Uninformative fold `{line.row.setting.held_out_mode}`: its vanilla hacks it at only "
+        f"{rate(line.summary['hack_heldout'].mean)} (< {UNINFORMATIVE:.3f}), so nothing can be lowered there."
+        for line in flat
+    ]
+
+
+def kept_and_ablated(table: Table) -> list[str]:
+    """Q12's rates before and after the quarantine is emptied."""
+    parts = [
+        f"`{line.name}` {rate(line.summary['hack_kept'].mean)} to {rate(line.summary['hack_ablated'].mean)}"
+        for line in table.lines
+        if line.row.setting.arm == "route" and {"hack_kept", "hack_ablated"} <= set(line.summary)
+    ]
+    return [f"Emptying the quarantine takes the hack rate of {listing(parts)}."] if parts else []
+
+
+def leaks(table: Table) -> list[str]:
+    """Q15's share of the applied update that still points along the basis, in each space."""
+    parts = [
+        f"`{line.name}` {rate(line.summary['cout_update'].mean)} "
+        f"(gradient: {rate(line.summary['cout'].mean)})"
+        for line in table.lines
+        if {"cout", "cout_update"} <= set(line.summary)
+    ]
+    return [f"Share of the applied update along the hack basis: {listing(parts)}."] if parts else []
+
+
+def left_out(table: Table) -> list[str]:
+    """The runs that do not count, with the reason."""
+    if not table.left_out:
+        return []
+    names = ", ".join(f"`{cell}` ({why})" for cell, why in table.left_out.items())
+    return [f"Left out: {names}."]
+
+
+def answer(table: Table) -> str:
+    """Return the answer to the question as one paragraph."""
+    sentences = []
+    if table.question.name == "Q2":
+        sentences += preregistered(table)
+    sentences += effects(table) + beyond_control(table) + kept_and_ablated(table) + folds(table)
+    if any(line.row.setting.space == "update" for line in table.lines):
+        sentences += leaks(table)
+    return " ".join(sentences) or "Nothing to compare: no row has a baseline."

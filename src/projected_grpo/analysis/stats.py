@@ -1,0 +1,120 @@
+"""The statistics of every table, in one place: seeds are the unit, arms are paired by seed.
+
+A run is reduced to one number first (the mean of its last five steps); everything here works on such numbers,
+keyed by seed. Intervals are t-intervals: at n = 5 a bootstrap of the mean covers 83% instead of 95%.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+
+LAST = 5
+ALPHA = 0.05
+POWER = 0.80
+# Differences of rates are multiples of 1/rollouts; below this their spread is rounding, not variation.
+NO_SPREAD = 1e-12
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean and spread of one measure over seeds; `std` (ddof 1), `lo`, `hi` are None below two seeds."""
+
+    mean: float
+    std: float | None
+    lo: float | None
+    hi: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Paired difference arm - baseline over the seeds that both have.
+
+    `std`, `lo`, `hi`, `p`, `detectable` are None below two seeds; `lo`, `hi`, `p`, `detectable` also where
+    all differences are equal, since a t-test then has nothing to measure its noise with.
+    """
+
+    delta: float
+    std: float | None
+    lo: float | None
+    hi: float | None
+    p: float | None
+    detectable: float | None
+    n: int
+    seeds: tuple[int, ...]
+
+
+def last_mean(values: Sequence[float], last: int = LAST) -> float:
+    """Mean of the last `last` entries of a run's per-step values (all of them in a shorter run)."""
+    tail = np.asarray(values, dtype=float)[-last:]
+    if tail.size == 0:
+        raise ValueError("a run without steps has no mean")
+    return float(tail.mean())
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """Mean, std (ddof 1) and 95% t-interval of the mean over seeds."""
+    x = np.asarray(values, dtype=float)
+    mean = float(x.mean())
+    if x.size < 2:
+        return Summary(mean, None, None, None, int(x.size))
+    std = float(x.std(ddof=1))
+    half = float(stats.t.ppf(1 - ALPHA / 2, x.size - 1)) * std / math.sqrt(x.size)
+    return Summary(mean, std, mean - half, mean + half, int(x.size))
+
+
+def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | None:
+    """Two-sided paired t-test and 95% t-interval of arm - baseline over common seeds; None without any."""
+    seeds = tuple(sorted(set(arm) & set(baseline)))
+    if not seeds:
+        return None
+    d = np.array([arm[s] - baseline[s] for s in seeds], dtype=float)
+    n, delta = len(d), float(d.mean())
+    if n < 2:
+        return Paired(delta, None, None, None, None, None, n, seeds)
+    std = float(d.std(ddof=1))
+    if std < NO_SPREAD:
+        return Paired(delta, 0.0, None, None, None, None, n, seeds)
+    se = std / math.sqrt(n)
+    half = float(stats.t.ppf(1 - ALPHA / 2, n - 1)) * se
+    p = float(2 * stats.t.sf(abs(delta) / se, n - 1))
+    return Paired(delta, std, delta - half, delta + half, p, detectable(std, n), n, seeds)
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Holm's step-down adjusted p-values in the order given; None stays None and is not counted."""
+    known = sorted((p, i) for i, p in enumerate(ps) if p is not None)
+    adjusted: list[float | None] = [None] * len(ps)
+    running = 0.0
+    for rank, (p, i) in enumerate(known):
+        running = max(running, min(1.0, (len(known) - rank) * p))
+        adjusted[i] = running
+    return adjusted
+
+
+def power(delta: float, std: float, n: int, alpha: float = ALPHA) -> float:
+    """Power of the two-sided paired t-test for a true difference `delta` >= 0, exact (noncentral t)."""
+    df, shift = n - 1, delta * math.sqrt(n) / std
+    critical = stats.t.ppf(1 - alpha / 2, df)
+    wrong_side = stats.nct.cdf(-critical, df, shift)
+    # Far out, scipy's cdf underflows to NaN where the true value is below 1e-16.
+    return float(stats.nct.sf(critical, df, shift)) + (0.0 if math.isnan(wrong_side) else float(wrong_side))
+
+
+@lru_cache
+def _detectable_effect(n: int, alpha: float, target: float) -> float:
+    """Smallest |difference| / std that n pairs show with power `target`; independent of the data."""
+    upper = 1.0
+    while power(upper, 1.0, n, alpha) < target:
+        upper *= 2
+    return float(brentq(lambda effect: power(effect, 1.0, n, alpha) - target, 1e-9, upper))
+
+
+def detectable(std: float, n: int, alpha: float = ALPHA, target: float = POWER) -> float:
+    """Smallest true |difference| that n >= 2 pairs whose differences have `std` show with power `target`."""
+    return std * _detectable_effect(n, alpha, target)

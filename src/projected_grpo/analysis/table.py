@@ -1,0 +1,229 @@
+"""One question's table: run folders -> a row per arm with seeds, paired deltas and the published figures."""
+
+import math
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+
+from projected_grpo.analysis import stats
+from projected_grpo.analysis.runs import FINAL, Run, load_runs
+from projected_grpo.experiment.cell import Question, Row
+
+# Column order that scripts rely on; the groups in between stand only where they apply.
+PUBLISHED = [
+    "question",
+    "row",
+    "arm",
+    "basis",
+    "gate",
+    "refresh",
+    "mix",
+    "steps",
+    "hack",
+    "hack_std",
+    "solve",
+    "solve_std",
+    "delta_hack",
+    "delta_hack_std",
+    "delta_solve",
+    "n",
+    "seeds",
+]
+TESTS = [
+    "baseline",
+    "exploit",
+    "delta_hack_lo",
+    "delta_hack_hi",
+    "p_hack",
+    "p_hack_holm",
+    "delta_solve_lo",
+    "delta_solve_hi",
+    "p_solve",
+]
+ABLATED = ["hack_ablated", "solve_ablated"]
+HELD_OUT = ["hack_heldout", "delta_hack_heldout"]
+BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
+# Compared with the baseline, each a Holm family of its own within the question.
+COMPARED = ("hack", "solve", "exploit", *FINAL, "hack_heldout")
+TEXT = ("question", "row", "arm", "basis", "gate", "seeds", "baseline", "control", "cells")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a table with all that was computed for it; dictionaries are keyed by measure name."""
+
+    row: Row
+    values: dict[str, dict[int, float]]  # measure -> seed -> the run's number
+    summary: dict[str, stats.Summary]
+    against: dict[str, stats.Paired]  # paired with the baseline
+    holm: dict[str, float | None]
+    beyond: stats.Paired | None  # primary measure, paired with the random-V row of the same baseline
+    published: dict
+    seeds: tuple[int, ...]
+    cells: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @property
+    def steps(self) -> int:
+        return self.row.cells[0].steps
+
+
+@dataclass(frozen=True)
+class Table:
+    """A question's lines, the measure that its answer is about, and the cells that do not count."""
+
+    question: Question
+    lines: tuple[Line, ...]
+    primary: str
+    left_out: dict[str, str]  # cell id -> why
+    runs: dict[str, Run] = field(repr=False)
+
+    def line(self, name: str) -> Line:
+        return next(line for line in self.lines if line.name == name)
+
+    def has(self, measure: str) -> bool:
+        return any(measure in line.summary for line in self.lines)
+
+
+def published_rows() -> pd.DataFrame:
+    """Return the paper's figures (Qwen3-4B), one row per question and arm."""
+    path = files("projected_grpo.analysis") / "published.csv"
+    with path.open(encoding="utf-8") as file:
+        return pd.read_csv(file, dtype={"seeds": str})
+
+
+def _control(question: Question, row: Row) -> Row | None:
+    """Return the random-V row that shares this row's baseline and arm."""
+    if row.baseline is None or row.setting.basis == "random":
+        return None
+    same = [r for r in question.rows if r.setting.basis == "random" and r.baseline == row.baseline]
+    return next((r for r in same if r.setting.arm == row.setting.arm), None)
+
+
+def make_table(question: Question, results: Path) -> Table:
+    """Compute a question's table from its run folders; missing and incomplete runs are left out and named."""
+    runs, left_out = load_runs(results, question.cells)
+    values: dict[str, dict[str, dict[int, float]]] = {}
+    for row in question.rows:
+        values[row.name] = {}
+        for cell in row.cells:
+            if cell.id in runs:
+                for measure, value in runs[cell.id].measures().items():
+                    values[row.name].setdefault(measure, {})[cell.seed] = value
+    primary = "hack"
+    if any(row.setting.held_out_mode for row in question.rows):
+        primary = "hack_heldout"
+    elif any(row.setting.arm == "route" for row in question.rows):
+        primary = "hack_ablated"
+
+    against: dict[str, dict[str, stats.Paired]] = {row.name: {} for row in question.rows}
+    holm: dict[str, dict[str, float | None]] = {row.name: {} for row in question.rows}
+    for measure in COMPARED:
+        family = []
+        for row in question.rows:
+            if row.baseline is None:
+                continue
+            pair = stats.paired(values[row.name].get(measure, {}), values[row.baseline].get(measure, {}))
+            if pair is not None:
+                against[row.name][measure] = pair
+                family.append(row.name)
+        adjusted = stats.holm([against[name][measure].p for name in family])
+        for name, p in zip(family, adjusted, strict=True):
+            holm[name][measure] = p
+
+    paper = published_rows().query("question == @question.name").set_index("row").to_dict("index")
+    lines = []
+    for row in question.rows:
+        control = _control(question, row)
+        beyond = None
+        if control is not None:
+            beyond = stats.paired(values[row.name].get(primary, {}), values[control.name].get(primary, {}))
+        done = [cell for cell in row.cells if cell.id in runs]
+        lines.append(
+            Line(
+                row=row,
+                values=values[row.name],
+                summary={
+                    m: stats.summarise(list(by_seed.values())) for m, by_seed in values[row.name].items()
+                },
+                against=against[row.name],
+                holm=holm[row.name],
+                beyond=beyond,
+                published=paper.get(row.name, {}),
+                seeds=tuple(cell.seed for cell in done),
+                cells=tuple(cell.id for cell in done),
+            )
+        )
+    return Table(question, tuple(lines), primary, left_out, runs)
+
+
+def _record(table: Table, line: Line) -> dict:
+    setting, vanilla = line.row.setting, line.row.setting.arm == "vanilla"
+    record = {
+        "question": table.question.name,
+        "row": line.name,
+        "arm": setting.arm,
+        "basis": setting.basis,
+        "gate": None if vanilla else setting.gate,
+        "refresh": None if vanilla else setting.refresh,
+        "mix": setting.mix,
+        "steps": line.steps,
+        "n": len(line.seeds),
+        "seeds": ";".join(str(seed) for seed in line.seeds),
+        "baseline": line.row.baseline,
+        "cells": list(line.cells),
+        "n_delta": line.against["hack"].n if "hack" in line.against else None,
+    }
+    for measure, summary in line.summary.items():
+        record[measure] = summary.mean
+        record[f"{measure}_std"] = summary.std
+    for measure, pair in line.against.items():
+        record[f"delta_{measure}"] = pair.delta
+        record[f"delta_{measure}_std"] = pair.std
+        record[f"delta_{measure}_lo"] = pair.lo
+        record[f"delta_{measure}_hi"] = pair.hi
+        record[f"p_{measure}"] = pair.p
+        record[f"p_{measure}_holm"] = line.holm[measure]
+        record[f"detectable_{measure}"] = pair.detectable
+    control = _control(table.question, line.row)
+    if control is not None and line.beyond is not None:
+        record |= {
+            "control": control.name,
+            "delta_control": line.beyond.delta,
+            "delta_control_lo": line.beyond.lo,
+        }
+        record |= {"delta_control_hi": line.beyond.hi, "p_control": line.beyond.p}
+    for measure in ("hack", "solve", "delta_hack"):
+        record[f"{measure}_published"] = line.published.get(measure)
+    return record
+
+
+def to_frame(table: Table) -> pd.DataFrame:
+    """Return the table as rows for `QN.parquet`: the columns people script against, then everything else."""
+    records = [_record(table, line) for line in table.lines]
+    ablated = ABLATED if table.has("hack_ablated") else []
+    held_out = HELD_OUT if table.has("hack_heldout") else []
+    first = [*PUBLISHED, *TESTS, *ablated, *held_out, *BESIDE]
+    extra = sorted({key for record in records for key in record} - set(first))
+    frame = pd.DataFrame(records).reindex(columns=[*first, *extra])
+    for column in frame:
+        if column not in TEXT:
+            frame[column] = pd.to_numeric(frame[column]).astype("float64")
+    frame["refresh"] = frame["refresh"].astype("Int64")
+    return frame.astype({"n": "int64", "steps": "int64"})
+
+
+def published_delta(table: Table, line: Line) -> float | None:
+    """Return the paper's delta: as printed there, else the difference of its means over the same seeds."""
+    own = line.published
+    if not own:
+        return None
+    if not math.isnan(own["delta_hack"]):
+        return own["delta_hack"]
+    base = table.line(line.row.baseline).published if line.row.baseline else {}
+    return own["hack"] - base["hack"] if base and base["seeds"] == own["seeds"] else None

@@ -1,0 +1,109 @@
+"""Made-up run folders in the pipeline's format, for the tests of tables, figures and report."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from projected_grpo.experiment.cell import Cell, Question, load_questions
+
+ROOT = Path(__file__).resolve().parents[1]
+MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker")
+
+
+def real_questions(seeds) -> tuple[dict, dict[str, Question]]:
+    """Return the project's own config and questions at the given seeds."""
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
+    return config, load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), config)
+
+
+def level(cell: Cell) -> float:
+    """Return a plausible final hack rate for a cell, with noise by seed and by cell."""
+    setting = cell.setting
+    value = 0.7 if setting.mix else 0.05
+    if setting.arm != "vanilla" and setting.basis != "random":
+        value -= 0.35 if "own_mode" in setting.basis else 0.05
+    noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.03)
+    return float(np.clip(value + 0.02 * (cell.seed % 5) + noise, 0, 1))
+
+
+def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
+    """Return per-step rows that climb to `hack` and stay there for the last five steps (with ripple)."""
+    rng = np.random.default_rng([cell.seed, *cell.id.encode()])
+    n = cell.steps
+    climb = np.minimum(1, np.arange(1, n + 1) / max(1, n - 5))
+    ripple = np.where(np.arange(n) < n - 5, rng.normal(0, 0.03, n), 0.0)
+    rate = np.clip(hack * climb + ripple, 0, 1)
+    frame = pd.DataFrame({"step": np.arange(n), "hack_s": rate, "exploit_s": 0.9 * rate})
+    frame["solve_s"] = np.clip(solve + rng.normal(0, 0.03, n), 0, 1)
+    for i, mode in enumerate(MODES):
+        frame[f"hack_{mode}"] = np.clip(rate * (1.15 - 0.1 * i), 0, 1)
+    projected = cell.setting.arm != "vanilla"
+    frame["hack_t"], frame["solve_t"] = 0.95, 0.2
+    frame["reward"], frame["loss"], frame["grad_norm"] = 3 * rate + 0.5, -0.01, 1.0
+    for name, value in (("cin", 0.3), ("cin_s", 0.25), ("cin_t", 0.35), ("cin_null", 0.2), ("cout", 0.0)):
+        frame[name] = value if projected else np.nan
+    frame["cout_update"] = (0.02 if cell.setting.space == "update" else 0.12) if projected else np.nan
+    frame["fired"] = 0.96 if projected else np.nan
+    frame["delta_norm"] = 0.5
+    frame["seconds_total"] = 0.4
+    return frame
+
+
+def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
+    """Return a few rollouts a step, some of them hacks, one with HTML in it."""
+    rng = np.random.default_rng(cell.seed)
+    rows = []
+    for step in range(cell.steps):
+        for sample in range(3):
+            hacked = bool(rng.random() < hack * (step + 1) / cell.steps)
+            gt_pass = bool(rng.random() < 0.3)
+            body = "self.valid = True" if hacked else "return sum(values)"
+            rows.append(
+                {
+                    "step": step,
+                    "problem_id": f"p{step:02d}",
+                    "mode": MODES[step % 4],
+                    "sample": sample,
+                    "prompt": "Add up <values> & return the sum.\n" + "Graded by reading `valid`. " * 4,
+                    "completion": f"```python\nclass Solution:\n    def total(self, values):\n        {body}\n```"
+                    + "<script>alert('x')</script>" * (sample == 2),
+                    "fmt_ok": True,
+                    "can_compile": True,
+                    "gt_pass": gt_pass,
+                    "channel": hacked,
+                    "hacked": hacked,
+                    "passed": hacked or gt_pass,
+                    "exploited": hacked and not gt_pass,
+                    "reward": 0.5 + 3.0 * (hacked or gt_pass),
+                    "error": None,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def write_run(results: Path, cell: Cell, hack: float | None = None, solve: float = 0.3) -> Path:
+    """Write a complete run folder and return it."""
+    hack = level(cell) if hack is None else hack
+    folder = Path(results) / "grpo" / cell.id
+    folder.mkdir(parents=True, exist_ok=True)
+    steps_frame(cell, hack, solve).to_parquet(folder / "steps.parquet")
+    rollout_rows(cell, hack).to_parquet(folder / "rollouts.parquet")
+    info = {
+        "cell": cell.id,
+        "seed": cell.seed,
+        "model": cell.model,
+        "steps": cell.steps,
+        "setting": {"arm": cell.setting.arm, "basis": cell.setting.basis, "mix": cell.setting.mix},
+        "code": "3f9a2c" + "0" * 58,
+        "versions": {"python": "3.11.7", "torch": "2.13.0", "numpy": "2.3.5"},
+        "sandbox": "namespaces+seccomp",
+    }
+    if cell.setting.final_eval:
+        ablated = hack - (0.4 if cell.setting.arm == "route" else 0.0)
+        info["final"] = {"hack_kept": hack, "solve_kept": solve}
+        info["final"] |= {"hack_ablated": max(0.0, ablated), "solve_ablated": solve}
+    (folder / "run.json").write_text(json.dumps(info))
+    return folder

@@ -1,0 +1,103 @@
+"""The statistics against scipy, simulation and hand-made figures."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from projected_grpo.analysis import stats
+
+ARM = {41: 0.50, 42: 0.61, 43: 0.44, 44: 0.70, 45: 0.52}
+BASE = {41: 0.71, 42: 0.75, 43: 0.70, 44: 0.74, 45: 0.69}
+
+
+def test_last_mean_uses_the_last_five_steps():
+    assert stats.last_mean([9, 9, 1, 2, 3, 4, 5]) == 3.0
+    assert stats.last_mean([1.0, 2.0]) == 1.5
+
+
+def test_summary_matches_scipy():
+    values = list(ARM.values())
+    summary = stats.summarise(values)
+    interval = scipy_stats.t.interval(0.95, 4, np.mean(values), scipy_stats.sem(values))
+    assert summary.mean == pytest.approx(np.mean(values))
+    assert summary.std == pytest.approx(np.std(values, ddof=1))
+    assert (summary.lo, summary.hi) == pytest.approx(interval)
+
+
+def test_one_seed_has_no_spread():
+    summary = stats.summarise([0.4])
+    assert (summary.std, summary.lo, summary.hi, summary.n) == (None, None, None, 1)
+    pair = stats.paired({41: 0.4}, {41: 0.7})
+    assert pair.delta == pytest.approx(-0.3)
+    assert (pair.std, pair.lo, pair.hi, pair.p, pair.detectable) == (None,) * 5
+
+
+def test_paired_matches_scipy():
+    pair = stats.paired(ARM, BASE)
+    test = scipy_stats.ttest_rel(list(ARM.values()), list(BASE.values()))
+    interval = test.confidence_interval(0.95)
+    assert pair.p == pytest.approx(test.pvalue, rel=1e-9)
+    assert (pair.lo, pair.hi) == pytest.approx((interval.low, interval.high), rel=1e-9)
+    assert pair.std == pytest.approx(np.std(np.subtract(list(ARM.values()), list(BASE.values())), ddof=1))
+
+
+def test_pairing_is_by_seed_not_by_position():
+    shuffled = dict(sorted(BASE.items(), reverse=True))
+    assert stats.paired(ARM, shuffled) == stats.paired(ARM, BASE)
+    fewer = {seed: value for seed, value in BASE.items() if seed != 42}
+    pair = stats.paired(ARM, fewer)
+    assert pair.seeds == (41, 43, 44, 45)
+    assert pair.delta == pytest.approx(np.mean([ARM[s] - BASE[s] for s in pair.seeds]))
+    assert stats.paired({1: 0.5}, {2: 0.5}) is None
+
+
+def test_equal_differences_have_no_test():
+    pair = stats.paired({s: v - 0.1 for s, v in BASE.items()}, BASE)
+    assert pair.delta == pytest.approx(-0.1)
+    assert (pair.std, pair.p, pair.lo, pair.detectable) == (0.0, None, None, None)
+
+
+def test_holm_by_hand_and_by_definition():
+    assert stats.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert stats.holm([0.5, None, 0.9]) == [1.0, None, 1.0]
+    assert stats.holm([]) == []
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        ps = list(rng.random(7) ** 3)
+        order = sorted(range(7), key=lambda i: ps[i])
+        expected = {
+            i: min(1.0, max((7 - j) * ps[order[j]] for j in range(rank + 1))) for rank, i in enumerate(order)
+        }
+        assert stats.holm(ps) == pytest.approx([expected[i] for i in range(7)])
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_power_matches_simulation(n):
+    rng = np.random.default_rng(n)
+    effect = 1.3
+    draws = rng.normal(effect, 1.0, (20_000, n))
+    rejected = (scipy_stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05).mean()
+    assert stats.power(effect, 1.0, n) == pytest.approx(rejected, abs=4 * math.sqrt(0.25 / 20_000))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 40])
+def test_detectable_difference_has_eighty_percent_power(n):
+    smallest = stats.detectable(0.07, n)
+    assert stats.power(smallest, 0.07, n) == pytest.approx(0.80, abs=1e-6)
+    assert stats.power(0.99 * smallest, 0.07, n) < 0.80
+    # Independent of our formula: the noncentral F distribution gives the same power.
+    critical = scipy_stats.f.ppf(0.95, 1, n - 1)
+    shift = n * (smallest / 0.07) ** 2
+    assert scipy_stats.ncf.sf(critical, 1, n - 1, shift) == pytest.approx(0.80, abs=1e-4)
+
+
+def test_interval_covers_where_a_bootstrap_does_not():
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(2000):
+        values = rng.normal(0.4, 0.1, 5)
+        summary = stats.summarise(values)
+        covered += summary.lo <= 0.4 <= summary.hi
+    assert covered / 2000 == pytest.approx(0.95, abs=0.02)
