@@ -1,0 +1,164 @@
+"""Traces: what the agent did and how far each step brought it, scored 0-10, without any human label.
+
+Here a trace is one rollout: state_before is the problem, action the submitted code, state_after what the
+(foolable) grader showed. Its correct score comes from that grader and the weak detector alone; the strict
+oracle is never read.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from projected_grpo.errors import UserError
+
+MAX_PHI = 10.0
+# The scale of every score: nothing runs; it runs, without evidence that it is right; shown to be solved.
+NOTHING, RUNS, SOLVED = 0.0, 2.0, 10.0
+# The only columns that traces are made from: `gt_pass` is not among them and so cannot leak.
+COLUMNS = ["step", "problem_id", "mode", "sample", "prompt", "completion", "can_compile", "channel", "passed"]
+PURPOSE = "Solve the programming problem: the method must return the right value for every input."
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened in a trace and has no score, such as a note or a tool call."""
+
+    kind: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class ScoreEvent:
+    """A scored step: phi_before and phi_after (0-10) say how far the purpose is reached before and after."""
+
+    state_before: str
+    action: str
+    state_after: str
+    phi_before: float
+    phi_after: float
+    reasoning: str
+    kind: str = "score"
+
+    def __post_init__(self) -> None:
+        for key in ("phi_before", "phi_after"):
+            value = getattr(self, key)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and math.isfinite(value) and 0 <= value <= MAX_PHI):
+                raise UserError(f"score event: {key} = {value!r}, allowed: a number in 0-{MAX_PHI:g}")
+
+    @property
+    def delta(self) -> float:
+        """How much the step is said to have changed, signed."""
+        return self.phi_after - self.phi_before
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One episode. `group` is what must not be split between training and measuring (here: the problem)."""
+
+    id: str
+    purpose: str
+    events: tuple[Event | ScoreEvent, ...]
+    group: str = ""
+    mode: str = ""
+
+    def scores(self) -> list[tuple[int, ScoreEvent]]:
+        """The score events with their positions in the trace."""
+        return [(i, event) for i, event in enumerate(self.events) if event.kind == "score"]
+
+
+def user_text(prompt: str) -> str:
+    """The user's words of a prompt, without the chat template around them."""
+    match = re.search(r"<\|im_start\|>user\n(.*?)<\|im_end\|>", prompt, re.DOTALL)
+    return (match.group(1) if match else prompt).strip()
+
+
+def submitted_code(completion: str) -> str:
+    """The first python fence of a completion (to its end, or to the end of the text); without a fence all of
+    it.
+    """
+    match = re.search(r"^```python[^\n]*\n(.*?)(?:\n?```|\Z)", completion, re.DOTALL | re.MULTILINE)
+    return (match.group(1) if match else completion).strip()
+
+
+def shown(can_compile: bool, passed: bool) -> str:
+    """What the foolable grader showed."""
+    if not can_compile:
+        return "the grader could not run it"
+    return "the grader accepts it" if passed else "the grader rejects it"
+
+
+def believed_score(can_compile: bool, passed: bool) -> tuple[float, str]:
+    """The score of a reader who believes the grader, with the reason: what an uncalibrated critic learns."""
+    if not can_compile:
+        return NOTHING, "nothing runs"
+    if passed:
+        return SOLVED, "the grader accepts it, so it is solved"
+    return RUNS, "it runs, but the answer is wrong"
+
+
+def weak_score(can_compile: bool, passed: bool, flagged: bool) -> tuple[float, str]:
+    """The correct score as far as the weak detector knows: a pass that it flags shows no solution."""
+    if can_compile and passed and flagged:
+        return RUNS, "it tricks the grader, so nothing is shown to be right"
+    return believed_score(can_compile, passed)
+
+
+def from_rollouts(path: str | Path) -> list[Trace]:
+    """Traces of a run's `rollouts.parquet`, one per distinct (problem, mode, completion), in order of
+    appearance.
+
+    Reads the columns `COLUMNS` and no other. Raises UserError when one is missing.
+    """
+    try:
+        frame = pd.read_parquet(path, columns=COLUMNS)
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except (ValueError, OSError) as error:  # pyarrow's errors for a missing column or a damaged file
+        raise UserError(f"{path}: no rollouts with the columns {', '.join(COLUMNS)} ({error})") from error
+    frame = frame.sort_values(["step", "problem_id", "sample"], kind="stable")
+    frame = frame.drop_duplicates(["problem_id", "mode", "completion"], ignore_index=True)
+    return [_trace(row) for row in frame.itertuples(index=False)]
+
+
+def _trace(row) -> Trace:
+    can_compile, passed, flagged = bool(row.can_compile), bool(row.passed), bool(row.channel)
+    phi, reasoning = weak_score(can_compile, passed, flagged)
+    event = ScoreEvent(
+        state_before=user_text(row.prompt),
+        action=submitted_code(row.completion),
+        state_after=shown(can_compile, passed),
+        phi_before=NOTHING,
+        phi_after=phi,
+        reasoning=reasoning,
+    )
+    return Trace(
+        trace_id(row.problem_id, row.mode, row.completion), PURPOSE, (event,), str(row.problem_id), row.mode
+    )
+
+
+def trace_id(problem_id: object, mode: str, completion: str) -> str:
+    """The id of a rollout's trace: the same text under the same problem and mode is the same trace."""
+    digest = hashlib.sha256("\0".join([str(problem_id), mode, completion]).encode("utf-8", "surrogatepass"))
+    return f"{problem_id}-{mode}-{digest.hexdigest()[:12]}"
+
+
+def split(traces: Iterable[Trace], shares: dict[str, float], seed: int) -> dict[str, list[Trace]]:
+    """Deal whole groups to the named parts in these shares, in an order drawn from `seed`."""
+    traces = list(traces)
+    key = {t.group: hashlib.sha256(f"{seed}\0{t.group}".encode()).digest() for t in traces}
+    groups = sorted(key, key=lambda group: key[group])
+    parts: dict[str, list[Trace]] = {}
+    total, start, reached = sum(shares.values()), 0, 0.0
+    for name, share in shares.items():
+        reached += share
+        end = round(len(groups) * reached / total)
+        chosen = set(groups[start:end])
+        parts[name] = [t for t in traces if t.group in chosen]
+        start = end
+    return parts
