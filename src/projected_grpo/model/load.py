@@ -1,0 +1,236 @@
+"""Checkpoints: a Qwen3 folder or hub id, optionally with a PEFT LoRA merged in, and its tokenizer.
+
+A LoRA is merged in fp32 and rounded once to the model's dtype.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from projected_grpo.errors import UserError, nearest
+from projected_grpo.files import atomic, write_json
+from projected_grpo.model.qwen3 import Config, Qwen3
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+CHECKPOINT_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt"]
+
+
+class Tokenizer:
+    """The checkpoint's own tokenizer and chat template: what the pipeline needs of it, and no more."""
+
+    def __init__(self, folder: str | Path):
+        from transformers import AutoTokenizer  # seconds to import: only where text is handled
+
+        try:
+            self.inner = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise UserError(f"{folder}: no tokenizer that transformers can load ({_line(error)})") from error
+        if not self.inner.chat_template:
+            raise UserError(f"{folder}: the tokenizer has no chat_template")
+        turn = self.inner.convert_tokens_to_ids("<|im_end|>")
+        unknown = turn is None or turn == self.inner.unk_token_id
+        self.end: int = self.inner.eos_token_id if unknown else turn
+        self.pad: int = self.end if self.inner.pad_token_id is None else self.inner.pad_token_id
+        if self.end is None:
+            raise UserError(f"{folder}: the tokenizer has neither <|im_end|> nor an eos_token")
+
+    def encode_chat(self, messages: str | Sequence[Mapping[str, str]]) -> list[int]:
+        """Ids of a chat up to where the assistant begins, thinking off where the template knows it.
+
+        A string that starts with `<|im_start|>` is already templated; any other is one user message.
+        """
+        if isinstance(messages, str):
+            if messages.startswith("<|im_start|>"):
+                return self.encode(messages)
+            messages = [{"role": "user", "content": messages}]
+        text = self.inner.apply_chat_template(
+            [dict(m) for m in messages], add_generation_prompt=True, tokenize=False, enable_thinking=False
+        )
+        return self.encode(text)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of plain text; special tokens written out in it count as such, none is added."""
+        return self.inner.encode(text, add_special_tokens=False)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ids, special tokens dropped."""
+        return self.inner.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+def load(
+    model: str | Path,
+    dtype: str | torch.dtype = torch.float32,
+    device: str | torch.device = "cpu",
+    teacher: str | Path | None = None,
+) -> tuple[Qwen3, Tokenizer]:
+    """The model in a checkpoint folder or hub id, and its tokenizer; `teacher` is a PEFT LoRA to merge in.
+
+    Raises UserError for anything that is no Qwen3 checkpoint or not reachable.
+    """
+    folder = find(model)
+    return load_weights(folder, dtype, device, teacher), Tokenizer(folder)
+
+
+def load_weights(
+    model: str | Path,
+    dtype: str | torch.dtype = torch.float32,
+    device: str | torch.device = "cpu",
+    teacher: str | Path | None = None,
+) -> Qwen3:
+    """`load` without the tokenizer (and without importing transformers)."""
+    folder = find(model)
+    if isinstance(dtype, str):
+        if dtype not in DTYPES:
+            raise UserError(f"dtype {dtype!r}: {nearest(dtype, DTYPES)}")
+        dtype = DTYPES[dtype]
+    config = Config.from_dict(_json(folder / "config.json"), str(folder / "config.json"))
+    wanted = shapes(config)
+    lora = dict(lora_updates(teacher, config)) if teacher is not None else {}
+    weights: dict[str, Tensor] = {}
+    for file in _shards(folder):
+        try:
+            with safe_open(file, "pt") as tensors:
+                for name in tensors.keys():  # noqa: SIM118 (not a dict)
+                    if name not in wanted:
+                        continue
+                    W = tensors.get_tensor(name).to(device)
+                    if W.shape != wanted[name]:
+                        raise UserError(f"{file}: {name} is {tuple(W.shape)}, expected {wanted[name]}")
+                    if name in lora:
+                        A, B, scale = (t.to(device) if isinstance(t, Tensor) else t for t in lora[name])
+                        W = W.float() + scale * (B.float() @ A.float())
+                    weights[name] = W.to(dtype)
+        except SafetensorError as error:
+            raise UserError(f"{file}: damaged ({_line(error)})") from error
+    missing = sorted(wanted.keys() - weights.keys())
+    if missing:
+        raise UserError(f"{folder}: {len(missing)} weights are missing, first {missing[0]}")
+    return Qwen3(config, weights)
+
+
+def save_weights(model: Qwen3, folder: str | Path) -> None:
+    """Writes `config.json` and `model.safetensors` as transformers reads them; a tied head is not repeated."""
+    c, folder = model.config, Path(folder)
+    config = {k: getattr(c, k) for k in c.__dataclass_fields__ if k != "rope_theta"}
+    config |= {
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_act": "silu",
+        "attention_bias": False, "rope_parameters": {"rope_type": "default", "rope_theta": c.rope_theta},
+        "dtype": str(model.dtype).removeprefix("torch."),
+    }  # fmt: skip
+    write_json(folder / "config.json", config)
+    tensors = {n: model.weights[n].detach().cpu().contiguous() for n in shapes(c)}
+    with atomic(folder / "model.safetensors") as temporary:
+        save_file(tensors, temporary, metadata={"format": "pt"})
+
+
+def shapes(c: Config) -> dict[str, tuple[int, ...]]:
+    """Checkpoint name -> shape of every weight of the architecture."""
+    d, q, kv = c.hidden_size, c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim
+    out: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (c.vocab_size, d)}
+    for i in range(c.num_hidden_layers):
+        layer = {
+            "input_layernorm": (d,), "post_attention_layernorm": (d,),
+            "self_attn.q_norm": (c.head_dim,), "self_attn.k_norm": (c.head_dim,),
+            "self_attn.q_proj": (q, d), "self_attn.k_proj": (kv, d), "self_attn.v_proj": (kv, d),
+            "self_attn.o_proj": (d, q), "mlp.gate_proj": (c.intermediate_size, d),
+            "mlp.up_proj": (c.intermediate_size, d), "mlp.down_proj": (d, c.intermediate_size),
+        }  # fmt: skip
+        out |= {f"model.layers.{i}.{name}.weight": shape for name, shape in layer.items()}
+    out["model.norm.weight"] = (d,)
+    if not c.tie_word_embeddings:
+        out["lm_head.weight"] = (c.vocab_size, d)
+    return out
+
+
+def find(name: str | Path, marker: str = "config.json") -> Path:
+    """The folder of a checkpoint: `name` itself, or the local copy of a hub id (downloaded where possible).
+
+    `marker` is the file that makes a folder what is looked for. Raises UserError.
+    """
+    folder = Path(name)
+    if folder.is_dir():
+        if not (folder / marker).is_file():
+            raise UserError(f"{name}: a folder without {marker}; expected a Hugging Face checkpoint")
+        return folder
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) or str(name).startswith("."):
+        raise UserError(f"{name}: no such folder, and no hub id (owner/name)")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(str(name), allow_patterns=CHECKPOINT_FILES))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise UserError(
+            f"{name}: no such folder, and the hub did not give it ({type(error).__name__}); download it where "
+            "the hub can be reached and put the folder's path in the config in place of the id"
+        ) from error
+
+
+def lora_updates(teacher: str | Path, config: Config) -> Iterator[tuple[str, tuple[Tensor, Tensor, float]]]:
+    """`(weight name, (A [rank, d_in], B [d_out, rank], scale))` of a PEFT LoRA folder or hub id.
+
+    Raises UserError for other PEFT methods, options beyond plain LoRA, or Linears the model does not have.
+    """
+    folder = find(teacher, "adapter_config.json")
+    options = _json(folder / "adapter_config.json")
+    beyond = [
+        k
+        for k in ("use_dora", "modules_to_save", "fan_in_fan_out", "trainable_token_indices")
+        if options.get(k)
+    ]
+    if options.get("peft_type") != "LORA" or options.get("bias", "none") != "none" or beyond:
+        what = ", ".join(beyond) or f"peft_type {options.get('peft_type')}, bias {options.get('bias')}"
+        raise UserError(f"{folder}/adapter_config.json: {what}: only plain LoRA adapters are merged")
+    file = folder / "adapter_model.safetensors"
+    if not file.is_file():
+        raise UserError(f"{folder}: no adapter_model.safetensors")
+    with safe_open(file, "pt") as tensors:
+        sides = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
+    wanted = shapes(config)
+    for key in sorted(sides):
+        match = re.fullmatch(r"base_model\.model\.(.+)\.lora_([AB])(?:\.default)?\.weight", key)
+        name = f"{match[1]}.weight" if match else ""
+        if name not in wanted or len(wanted[name]) != 2:
+            raise UserError(f"{file}: {key} fits no Linear of the model")
+        if match[2] == "B":
+            continue
+        A, B = sides[key], sides.get(key.replace(".lora_A", ".lora_B"))
+        if B is None or (B.shape[0], A.shape[1]) != wanted[name]:
+            raise UserError(f"{file}: {key} and its lora_B do not make a {wanted[name]} update")
+        alpha = options["lora_alpha"]
+        for pattern, value in (options.get("alpha_pattern") or {}).items():
+            if re.match(rf"(.*\.)?({pattern})$", match[1]):
+                alpha = value
+                break
+        yield name, (A, B, alpha / (len(A) ** 0.5 if options.get("use_rslora") else len(A)))
+
+
+def _shards(folder: Path) -> list[Path]:
+    """The safetensors files of a checkpoint, by its index where it has one."""
+    index = folder / "model.safetensors.index.json"
+    names = sorted(set(_json(index)["weight_map"].values())) if index.is_file() else ["model.safetensors"]
+    for name in names:
+        if not (folder / name).is_file():
+            raise UserError(f"{folder}: no {name}")
+    return [folder / name for name in names]
+
+
+def _json(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({_line(error)})") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON ({_line(error)})") from error
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

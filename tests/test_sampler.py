@@ -1,0 +1,140 @@
+"""Sampling: frequencies follow the softmax, log-probs are the plain forward's, batching does not matter."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare, kstest
+
+from projected_grpo.model import sampler
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.load import shapes
+from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.model.sampler import draw, sample, uniforms
+
+END = 6
+PROMPTS = [[5, 9, 3], [1, 2, 3, 4, 5, 7], [8], [3, 1]]
+
+
+def make_model(dtype=torch.float64, kv=2, vocab=13, seed=0, tied=True) -> Qwen3:
+    generator = torch.Generator().manual_seed(seed)
+    config = Config(vocab, 16, 24, 2, 4, kv, 8, 1e-6, 100.0, tied)
+
+    def weight(name, shape):
+        w = torch.randn(shape, generator=generator, dtype=torch.float64)
+        return (1 + 0.2 * w if len(shape) == 1 else 0.4 * w).to(dtype)
+
+    return Qwen3(config, {n: weight(n, s) for n, s in shapes(config).items()})
+
+
+def next_logprobs(model: Qwen3, prefix: list[int]) -> torch.Tensor:
+    """Log-probabilities of every next token, by the packed forward alone."""
+    vocab = range(model.config.vocab_size)
+    return model.logprobs(Batch([prefix], [[v] for v in vocab], [0 for _ in vocab]))
+
+
+def one_by_one(model, prompt, u, max_new) -> tuple[list[int], list[float]]:
+    """The sampler's definition, no cache, no batch: first token whose cumulative probability exceeds u."""
+    tokens, logprobs = [], []
+    for t in range(max_new):
+        logp = next_logprobs(model, prompt + tokens)
+        tokens.append(int((logp.exp().cumsum(0) <= u[t]).sum()))
+        logprobs.append(float(logp[tokens[-1]]))
+        if tokens[-1] == END:
+            break
+    return tokens, logprobs
+
+
+@pytest.mark.parametrize("kv", [1, 2, 4])
+@pytest.mark.parametrize("prompts", [PROMPTS, [[5, 9, 3], [1, 2, 3]]], ids=["mixed", "even"])
+def test_equals_sampling_row_by_row_without_cache(kv, prompts):
+    model = make_model(kv=kv)
+    u = uniforms(3, 0, 1, len(prompts), 8, 7)
+    rollouts = sample(model, prompts, 8, u, 7, END)
+    assert len({len(r.tokens) for r in rollouts}) > 2  # some rows end early
+    assert any(len(r.tokens) == 7 and r.tokens[-1] != END for r in rollouts)  # and some are cut
+    for row, rollout in enumerate(rollouts):
+        tokens, logprobs = one_by_one(model, prompts[row // 8], u[row], 7)
+        assert rollout.tokens == tokens
+        np.testing.assert_allclose(rollout.logprobs, logprobs, rtol=0, atol=1e-9)
+        assert tokens[-1] == END or len(tokens) == 7
+
+
+def test_recorded_logprobs_are_those_of_the_training_forward():
+    model = make_model(torch.float32, vocab=40)
+    rollouts = sample(model, PROMPTS, 6, uniforms(0, 0, 0, 4, 6, 20), 20, END)
+    unit = [row // 6 for row in range(24)]
+    got = model.logprobs(Batch(PROMPTS, [r.tokens for r in rollouts], unit))
+    recorded = torch.tensor([p for r in rollouts for p in r.logprobs])
+    torch.testing.assert_close(got, recorded, rtol=0, atol=2e-5)
+
+
+def test_split_into_calls_and_dropping_of_finished_rows_change_nothing(monkeypatch):
+    model = make_model()
+    u = uniforms(5, 0, 2, 4, 8, 16)
+    together = sample(model, PROMPTS, 8, u, 16, END)
+    apart = [r for p in range(4) for r in sample(model, [PROMPTS[p]], 8, u[8 * p : 8 * p + 8], 16, END)]
+    assert [r.tokens for r in together] == [r.tokens for r in apart]
+    single = [sample(model, [PROMPTS[2]], 1, u[row : row + 1], 16, END)[0].tokens for row in range(16, 24)]
+    assert single == [r.tokens for r in together[16:24]]
+    for share in (0.0, 1.0):  # never pack the cache anew; whenever it can be
+        monkeypatch.setattr(sampler, "REPACK", share)
+        again = sample(model, PROMPTS, 8, u, 16, END)
+        assert [r.tokens for r in again] == [r.tokens for r in together]
+        for a, b in zip(again, together, strict=True):
+            np.testing.assert_allclose(a.logprobs, b.logprobs, rtol=0, atol=1e-10)
+
+
+def fits(drawn: list[int], p: np.ndarray) -> bool:
+    """Chi-square of token counts against probabilities; tokens expected less than five times share a bin."""
+    counts, expected = np.bincount(drawn, minlength=len(p)), p / p.sum() * len(drawn)
+    rare = expected < 5
+    if rare.any():
+        counts = np.append(counts[~rare], counts[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    return chisquare(counts, expected).pvalue > 1e-3
+
+
+def test_token_frequencies_follow_the_softmax():
+    model = make_model()
+    n = 4000
+    u = uniforms(11, 0, 0, 2, n, 2)
+    rollouts = sample(model, PROMPTS[:2], n, u, 2, END)
+    for p in range(2):
+        rows = rollouts[p * n : (p + 1) * n]
+        first = next_logprobs(model, PROMPTS[p]).exp().numpy()
+        assert fits([r.tokens[0] for r in rows], first)
+        # the second token, given the commonest first
+        start = int(first.argmax())
+        second = next_logprobs(model, [*PROMPTS[p], start]).exp().numpy()
+        assert start != END
+        assert fits([r.tokens[1] for r in rows if r.tokens[0] == start], second)
+
+
+def test_draw_covers_the_full_vocabulary_and_never_a_token_of_no_probability():
+    logits = torch.tensor([[0.0, -200.0, 1.0, -200.0]]).repeat(5, 1)
+    u = torch.tensor([0.0, 0.2, 0.27, 0.9999999, 1 - 2**-53], dtype=torch.float64)
+    token, logprob = draw(logits, u)
+    assert token.tolist() == [0, 0, 2, 2, 2]
+    torch.testing.assert_close(logprob, logits.log_softmax(-1).gather(1, token[:, None])[:, 0])
+
+
+def test_uniforms_are_uniform_and_depend_on_their_coordinates_alone():
+    u = uniforms(41, 0, 3, 4, 8, 50)
+    assert u.shape == (32, 50) and kstest(u.ravel(), "uniform").pvalue > 1e-3
+    assert np.array_equal(uniforms(41, 0, 3, [2], [5], 20)[0], u[2 * 8 + 5, :20])
+    others = [(42, 0, 3), (41, 1, 3), (41, 0, 4), (0, 41, 3), (3, 0, 41)]
+    assert len({uniforms(*o, 1, 1, 1).item() for o in others} | {u[0, 0]}) == 6
+    assert len(np.unique(u)) == u.size
+
+
+def test_nothing_to_sample_and_wrong_shapes():
+    model = make_model()
+    assert sample(model, [], 3, np.zeros((0, 4)), 4, END) == []
+    assert [r.tokens for r in sample(model, [[1]], 2, np.zeros((2, 0)), 0, END)] == [[], []]
+    with pytest.raises(ValueError, match=r"\(2, 3\)"):
+        sample(model, [[1]], 2, np.zeros((2, 4)), 3, END)
+
+
+def test_bfloat16_samples_with_finite_logprobs():
+    rollouts = sample(make_model(torch.bfloat16), PROMPTS, 3, uniforms(0, 0, 0, 4, 3, 8), 8, END)
+    assert all(np.isfinite(r.logprobs).all() and max(r.logprobs) <= 0 for r in rollouts)
