@@ -117,7 +117,7 @@ def load_weights(
 
 
 def save_weights(model: Qwen3, folder: str | Path) -> None:
-    """Writes `config.json` and `model.safetensors` as transformers reads them; a tied head is not repeated."""
+    """Writes `config.json` and `model.safetensors` as transformers reads them (a tied head once)."""
     c, folder = model.config, Path(folder)
     config = {k: getattr(c, k) for k in c.__dataclass_fields__ if k != "rope_theta"}
     config |= {
@@ -169,8 +169,8 @@ def find(name: str | Path, marker: str = "config.json") -> Path:
         return Path(snapshot_download(str(name), allow_patterns=CHECKPOINT_FILES))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise UserError(
-            f"{name}: no such folder, and the hub did not give it ({type(error).__name__}); download it where "
-            "the hub can be reached and put the folder's path in the config in place of the id"
+            f"{name}: no such folder, and the hub did not give it ({type(error).__name__}); download it "
+            "where the hub can be reached and put the folder's path in the config in place of the id"
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 Grouped-query attention, RMS-normed queries and keys, rotary positions, SwiGLU, tied or untied embeddings: the
 architecture of `transformers.Qwen3ForCausalLM` (the tests hold the two together), without modules, so that
-merged weights can be swapped in for free and every adapted Linear passes through one seam, `linear(name, x, W)`.
+merged weights are swapped in for free and every adapted Linear passes through one seam, `linear(name, x, W)`.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Qwen3:
     def layer(
         self, i: int, x: Tensor, rope: tuple[Tensor, Tensor], attend: Attend, linear: Linear = plain_linear
     ) -> Tensor:
-        """One block on packed tokens `x [tokens, d]` -> the same; `attend(i, q, k, v)` mixes across tokens."""
+        """One block, `x [tokens, d]` -> the same; only `attend(i, q, k, v)` mixes across tokens."""
         c, at = self.config, f"model.layers.{i}."
 
         def apply(part: str, x: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ class Qwen3:
         linear: Linear = plain_linear,
         checkpoint: bool = False,
     ) -> Tensor:
-        """Last hidden states `[tokens, d]` before the final norm; `checkpoint` recomputes layers in backward."""
+        """Last hidden states `[tokens, d]`, not normed yet; `checkpoint` recomputes layers in backward."""
         x = F.embedding(tokens, self.embedding)
         for i in range(self.config.num_hidden_layers):
             if checkpoint:
@@ -164,10 +164,10 @@ class Qwen3:
         return y if y.dtype == torch.float64 else y.float()
 
     def logprobs(self, batch: Batch, linear: Linear | None = None, checkpoint: bool = False) -> Tensor:
-        """Log-probability of each completion token given what precedes it, `[completion tokens]` fp32, row after row.
+        """Log-probability of each completion token given what precedes it, fp32, row after row.
 
-        `linear` is called for every adapted Linear; `checkpoint` trades a second forward for the memory of the
-        layers' activations.
+        `linear` is called for every adapted Linear; `checkpoint` trades a second forward for the layers'
+        activations.
         """
         batch = batch.to(self.device)
         rope = self.rope(batch.positions, longest=_longest(batch))
