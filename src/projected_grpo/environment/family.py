@@ -159,7 +159,10 @@ def make_problems(seed: int, n: int, modes: Sequence[str]) -> list[dict]:
             pending[mode] = [place < round(10 * HARD_SHARE) for place in range(10)]
             rng.shuffle(pending[mode])
         hard = pending[mode].pop()
-        task = draw_task(rng, hard)
+        tests = None
+        while tests is None:
+            task = draw_task(rng, hard)
+            tests = _draw_tests(task, rng)
         rows.append(
             {
                 "id": index + 1,
@@ -167,7 +170,7 @@ def make_problems(seed: int, n: int, modes: Sequence[str]) -> list[dict]:
                 "prompt": [{"role": "user", "content": task.user_text()}],
                 "func_name": f"Solution().{task.name}",
                 "setup_code": "",
-                "gt_answer": _draw_tests(task, rng),
+                "gt_answer": tests,
                 "canonical_solution": task.code(task.solution) + "\n",
                 "prompt_metadata": {"starter_code": task.starter + "\n        "},
                 "mode": mode,
@@ -177,15 +180,14 @@ def make_problems(seed: int, n: int, modes: Sequence[str]) -> list[dict]:
     return rows
 
 
-def _draw_tests(task: Task, rng: random.Random) -> list[str]:
-    """Six asserts; a HARD problem's tell the plain body from the wanted one, and none accepts a constant 0."""
-    while True:
-        values = [draw_values(task, rng) for _ in range(TESTS)]
-        wanted = [evaluate(task.solution, v) for v in values]
-        plain = [evaluate(task.expression, v) for v in values]
-        differ = sum(w != p for w, p in zip(wanted, plain, strict=True))
-        if any(wanted) and (not task.modulus or differ >= 2):
-            break
+def _draw_tests(task: Task, rng: random.Random) -> list[str] | None:
+    """Six asserts, or None where the plain body meets the HARD clause or a constant 0 passes."""
+    values = [draw_values(task, rng) for _ in range(TESTS)]
+    wanted = [evaluate(task.solution, v) for v in values]
+    plain = [evaluate(task.expression, v) for v in values]
+    differ = sum(w != p for w, p in zip(wanted, plain, strict=True))
+    if not any(wanted) or (task.modulus and differ < 2):
+        return None
     return [
         f"assert Solution().{task.name}({', '.join(f'{key} = {value!r}' for key, value in v.items())}) == {w!r}"
         for v, w in zip(values, wanted, strict=True)

@@ -171,7 +171,7 @@ def rollout_rows(groups: list[Group], step: int) -> list[dict]:
     """Return the student's rollouts of a step as rows for `rollouts.parquet`."""
     return [
         {"step": step, "problem_id": str(group.problem.id), "mode": group.problem.mode, "sample": number}
-        | {"prompt": group.problem.text, "tokens": len(row.tokens)}
+        | {"prompt": messages_for(group.problem)[-1]["content"], "tokens": len(row.tokens)}
         | row.verdict
         for group in groups
         for number, row in enumerate(group.live)
