@@ -1,0 +1,170 @@
+"""Make the environment if need be, then run Snakemake in it: `./snakemake SNAKEMAKE-ARGUMENTS`.
+
+Paths and targets are relative to the repository root. Every run holds a shared lock on
+`.snakemake/running` for its lifetime, and whoever builds the environment holds it alone: two starts at
+once are safe, and a run that can get the lock alone knows that no other lives, so it clears what a
+killed one left (Snakemake's lock, jobs without a parent). SIGINT, SIGTERM and SIGHUP end a run within
+five seconds: its jobs get SIGTERM, to save a checkpoint, Snakemake an interrupt, and what is still there
+at the end is killed.
+"""
+
+import ctypes
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from environment import PYTHON, ROOT, VENV, Failed, build, say, state
+
+MARK = "PGRPO_RUN"  # in the environment of every process of a run: the root that it belongs to
+GRACE = 4.5  # seconds from a signal to SIGKILL
+# Such calls start no job; they leave what a killed run left as it is.
+READ_ONLY = re.compile(
+    r"-[a-zA-Z]*n[a-zA-Z]*|-[hlvSD]|--(dry-?run|nolock|unlock|lint|dag|rulegraph|filegraph|d3dag|summary"
+    r"|detailed-summary|list.*|help|version|report|archive|print-compilation)(=.*)?"
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Return the exit status of the whole run."""
+    os.chdir(ROOT)
+    (ROOT / ".snakemake").mkdir(exist_ok=True)
+    lock = os.open(ROOT / ".snakemake" / "running", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        kind, fresh = state()
+        if not fresh:
+            if not alone(lock):
+                say("waiting for another ./snakemake in this folder, the environment must be made anew")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            kind, fresh = state()  # the other may have made it
+            if not fresh:
+                build(kind)
+    except Failed as error:
+        say(str(error))
+        return 1
+    if not any(READ_ONLY.fullmatch(word) for word in arguments) and alone(lock):
+        clear()
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return run(arguments, lock)
+
+
+def alone(lock: int) -> bool:
+    """Take the lock for this run alone; return whether that succeeded."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+# --- the run ---
+
+
+class Stopped(Exception):
+    """A signal asked for the end; `args` is (its number,)."""
+
+
+def run(arguments: list[str], lock: int) -> int:
+    """Run Snakemake to its end and return its exit status, 128 + n after signal n."""
+    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+    environ[MARK] = str(ROOT)
+    environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{environ.get('PATH', os.defpath)}"
+    prctl, set_pdeathsig = ctypes.CDLL(None).prctl, 1
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def on_signal(number, _frame):
+        for other in signals:
+            signal.signal(other, signal.SIG_IGN)
+        raise Stopped(number)
+
+    snakemake = subprocess.Popen(
+        [PYTHON, ROOT / "envs" / "start.py", *arguments],
+        env=environ,
+        pass_fds=[lock],  # held as long as either of the two lives
+        preexec_fn=lambda: prctl(
+            set_pdeathsig, signal.SIGKILL
+        ),  # without us it would run on, deaf to signals
+    )
+    try:
+        for number in signals:
+            signal.signal(number, on_signal)
+        status = snakemake.wait()
+    except Stopped as stopped:
+        stop(snakemake, stopped.args[0])
+        return 128 + stopped.args[0]
+    return status if status >= 0 else 128 - status
+
+
+def stop(snakemake: subprocess.Popen, number: int) -> None:
+    """End a run within GRACE seconds: SIGTERM to jobs, SIGINT to Snakemake, SIGKILL to what remains."""
+    # Ctrl-C has reached Snakemake from the terminal already; a second one would break off its clean-up.
+    terminal = number == signal.SIGINT and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp()
+    deadline = time.monotonic() + GRACE
+    if not terminal:
+        snakemake.send_signal(signal.SIGINT)
+    send([pid for pid in processes() if pid != snakemake.pid], signal.SIGTERM)
+    while (snakemake.poll() is None or processes()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    send(processes(), signal.SIGKILL)
+    snakemake.wait()
+
+
+# --- what a killed run leaves ---
+
+
+def clear() -> None:
+    """End jobs that outlived a killed run, and take away the lock it left in `.snakemake/locks`."""
+    if orphans := processes():
+        send(orphans, signal.SIGTERM)
+        deadline = time.monotonic() + GRACE
+        while processes() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        send(processes(), signal.SIGKILL)
+        say(f"ended {len(orphans)} processes of a run that was killed")
+    locks = ROOT / ".snakemake" / "locks"
+    if locks.is_dir() and any(locks.iterdir()) and not plain_run():
+        shutil.rmtree(locks)
+        say("took away the lock of a run that was killed")
+
+
+def processes() -> list[int]:
+    """Return the living processes of runs in this root on this machine, by the mark in their environment."""
+    mark = f"{MARK}={ROOT}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (entry / "environ").read_bytes().split(b"\0"):  # a zombie's is empty
+                found.append(int(entry.name))
+        except OSError:
+            continue  # ended meanwhile, or another user's
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def plain_run() -> bool:
+    """Return whether a Snakemake that this wrapper did not start works in this folder."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")[:3]
+            named = any(word.rsplit(b"/", 1)[-1] == b"snakemake" for word in words)
+            if named and int(entry.name) != os.getpid() and (entry / "cwd").resolve() == ROOT:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def send(pids: list[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""Snakemake's own entry, after putting targets where its parser finds them.
+
+Options that take a list swallow what follows: `--resources gpu=1 results/Q10.md` fails in plain
+Snakemake, which reads the target as one more resource. Here a word that such an option cannot mean (no
+`=` for NAME=VALUE, none of the choices, no config file's suffix) is a target again: targets move to the
+end, after `--`.
+"""
+
+import shlex
+import sys
+
+from snakemake.cli import get_argument_parser, main
+
+CONFIG_FILES = (".yaml", ".yml", ".json")
+PAIRS = ("--groups", "--group-components")  # NAME=VALUE lists whose help does not say so
+LISTS = ("?", "*", "+")
+
+
+def takes(action, word: str) -> bool:
+    """Return whether the list option `action` can mean `word`."""
+    if action.choices:
+        return word in action.choices
+    if "--configfile" in action.option_strings:
+        return word.endswith(CONFIG_FILES)
+    if "=" in (action.metavar or "") or any(name in PAIRS for name in action.option_strings):
+        return "=" in word
+    return True
+
+
+def find(word: str, parser):
+    """Return (the option that `word` is, whether its value is part of the word), None for an unknown one."""
+    options = parser._option_string_actions
+    name, equals, _ = word.partition("=")
+    if name in options:
+        return options[name], bool(equals)
+    if not word.startswith("--"):
+        return options.get(word[:2]), True  # -c8, or several flags in one word
+    matches = {id(options[option]): options[option] for option in options if option.startswith(name)}
+    return (*matches.values(), None)[0] if len(matches) == 1 else None, bool(equals)
+
+
+def free_targets(arguments: list[str], parser) -> list[str]:
+    """Return `arguments` with all targets at the end; unchanged where there is none, or an unknown option."""
+    options, targets = [], []
+    action, wanted = None, 0.0  # the open option, and how many words it still takes
+    for place, word in enumerate(arguments):
+        if word == "--":
+            targets += arguments[place + 1 :]
+            break
+        if word.startswith("-") and len(word) > 1:
+            action, complete = find(word, parser)
+            if action is None:
+                return arguments
+            words = {None: 1, "?": 1, "*": float("inf"), "+": float("inf")}.get(action.nargs, action.nargs)
+            wanted = 0 if complete else words
+            options.append(word)
+        elif wanted and (action.nargs not in LISTS or takes(action, word)):
+            wanted -= 1
+            options.append(word)
+        else:
+            wanted = 0
+            targets.append(word)
+    return [*options, "--", *targets] if targets else arguments
+
+
+if __name__ == "__main__":
+    if shlex.quote(sys.executable) != sys.executable:
+        # Snakemake writes it unquoted into shell commands; .venv/bin comes first on PATH.
+        sys.executable = "python"
+    sys.argv = ["snakemake", *free_targets(sys.argv[1:], get_argument_parser())]
+    main()
