@@ -111,7 +111,9 @@ def messages_for(problem: "Problem", mode: str | None = None) -> list[dict[str, 
     check_mode(mode, f"problem {problem.id}")
     count = sum(message["content"].count(PHRASE) for message in problem.messages if message["role"] == "user")
     if count != 1:
-        raise UserError(f"problem {problem.id}: the prompt must hold `{PHRASE}` exactly once, found {count} times")
+        raise UserError(
+            f"problem {problem.id}: the prompt must hold `{PHRASE}` exactly once, found {count} times"
+        )
     return [
         {**message, "content": message["content"].replace(PHRASE, MODES[mode].hint)}
         if message["role"] == "user"

@@ -129,7 +129,9 @@ def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:
         for message in prompt
     )
     if not valid or not any(message["role"] == "user" for message in prompt):
-        raise UserError(f"{where}: key 'prompt' must be a text or a list of chat messages with one of the user")
+        raise UserError(
+            f"{where}: key 'prompt' must be a text or a list of chat messages with one of the user"
+        )
     return tuple({"role": message["role"], "content": message["content"]} for message in prompt)
 
 

@@ -1,0 +1,167 @@
+"""What happens in the fork: give up every right, load the submission, probe it, report plain values.
+
+Reports are frames on one pipe: token, length, kind, text. The token is made per check, so that bytes written blindly to
+every descriptor are recognised as forged. A submission that takes this process over completely can still send any
+values it likes: so the values alone decide nothing here, they are compared elsewhere, with what was never in here.
+
+kinds: `c` compiled, `s` does not compile, `l` loaded, `e` loading raised, `v` a value, `r` a call raised, `d` done.
+`s`, `e` and `r` carry the reason: exception, memory or exit.
+"""
+
+import builtins
+import gc
+import marshal
+import os
+import resource
+import struct
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from projected_grpo.sandbox import kernel, landlock, seccomp
+from projected_grpo.sandbox.probes import PROBES, why
+from projected_grpo.sandbox.values import encode
+
+MEGABYTE = 1 << 20
+MEMORY = 1024 * MEGABYTE  # address space of a check
+FILES = 16 * MEGABYTE  # one file, and standard output where it is looked at
+THREADS = 64
+DESCRIPTORS = 64
+CPU_CALL = 3  # seconds for loading, and for each call
+CPU_CHECK = 12  # seconds in all
+
+Emit = Callable[[bytes, str], None]
+
+
+class Layer(NamedTuple):
+    """How a check is locked in; decided by the zygote once.
+
+    filter: seccomp program or None; landlock: folders to read where no namespaces hide the rest, or None;
+    uid: user id to become or None; box: working folder; capabilities: there are some to drop.
+    """
+
+    filter: bytes | None
+    landlock: tuple[str, ...] | None
+    uid: int | None
+    box: str
+    capabilities: bool
+
+
+def lock_in(layer: Layer, report: int, stdout: int, null: int) -> None:
+    """Give up descriptors, resources, rights and system calls, in this order. Raises OSError where a layer fails."""
+    os.setsid()
+    for target, source in ((0, null), (1, stdout), (2, null)):
+        os.dup2(source, target)
+    os.dup2(report, 3)
+    os.closerange(4, 65536)
+    os.chdir(layer.box)
+    limit = resource.setrlimit
+    limit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limit(resource.RLIMIT_FSIZE, (FILES, FILES))
+    limit(resource.RLIMIT_CORE, (0, 0))
+    limit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+    limit(resource.RLIMIT_MEMLOCK, (0, 0))
+    limit(resource.RLIMIT_CPU, (CPU_CHECK, CPU_CHECK))
+    if layer.uid is not None:
+        os.setgroups([])
+        os.setresgid(layer.uid, layer.uid, layer.uid)
+        os.setresuid(layer.uid, layer.uid, layer.uid)
+        limit(resource.RLIMIT_NPROC, (THREADS, THREADS))
+    if layer.capabilities:
+        kernel.drop_capabilities()
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    if layer.landlock is not None:
+        landlock.restrict(layer.landlock, layer.box)
+    if layer.filter is not None:
+        seccomp.install(layer.filter)
+
+
+def run(job: dict[str, Any], check: dict[str, Any], token: bytes) -> None:
+    """Compile, load and probe the submission of `job`; never returns."""
+    emit = _reporter(token)
+    code = _compile(job["code"], emit)
+    if code is None:
+        os._exit(1)
+    module = _module(check["name"])
+    try:
+        exec(job["setup"], module.__dict__)
+        module.__dict__["__name__"] = check["name"]
+    except BaseException:
+        emit(b"e", "setup")
+        os._exit(1)
+    probe = PROBES[check["probe"]]
+    arguments = marshal.loads(check["arguments"])
+    status = 1
+    try:
+        status = probe(module.__dict__, lambda: _load(code, module, emit), emit, encode, arguments)
+    except BaseException:
+        status = 1
+    os._exit(status)
+
+
+def _reporter(token: bytes) -> Emit:
+    write, pack, encoded, size = os.write, struct.Struct("<I").pack, str.encode, len
+
+    def emit(kind: bytes, text: str = "") -> None:
+        data = kind + encoded(text, "ascii")
+        data = token + pack(size(data)) + data
+        while data:
+            data = data[write(3, data) :]
+
+    return emit
+
+
+def _compile(source: bytes, emit: Emit) -> types.CodeType | None:
+    try:
+        code = compile(source.decode("utf-8", "surrogatepass"), "<submission>", "exec", dont_inherit=True)
+    except MemoryError:
+        emit(b"s", "memory")
+    except BaseException:
+        emit(b"s", "exception")
+    else:
+        emit(b"c")
+        return code
+    return None
+
+
+def _module(name: str) -> types.ModuleType:
+    """Return the empty module the submission becomes; nothing of ours is left in sight of an import."""
+    for loaded in [key for key in sys.modules if key.startswith("projected_grpo")]:
+        del sys.modules[loaded]
+    module = types.ModuleType(name)
+    module.__dict__["__builtins__"] = builtins
+    # Both names lead to the submission: dataclasses and pickle look a class's module up.
+    sys.modules[name] = sys.modules["__main__"] = module
+    sys.argv[:] = ["submission.py"]
+    sys.setrecursionlimit(1000)
+    return module
+
+
+def _load(code: types.CodeType, module: types.ModuleType, emit: Emit) -> BaseException | None:
+    """Run the module's code; return what it raised, if anything."""
+    try:
+        exec(code, module.__dict__)
+    except BaseException as error:
+        emit(b"e", why(error))
+        return error
+    emit(b"l")
+    return None
+
+
+def prepare() -> None:
+    """Bring the zygote into the state that every fork starts from."""
+    warnings.simplefilter("ignore")
+    builtins.exit = builtins.quit = _Quitter()  # as `site` provides them
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
+    gc.disable()
+    gc.freeze()
+
+
+class _Quitter:
+    def __call__(self, code: Any = None) -> None:
+        raise SystemExit(code)

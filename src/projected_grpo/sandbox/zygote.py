@@ -1,0 +1,291 @@
+"""The warm process: takes jobs, forks one locked-in child per check, watches it, reaps it, says what it saw.
+
+Started by exec of a clean interpreter (never forked from the trainer, so neither torch nor CUDA nor the trainer's memory
+is in it). It runs no submitted code itself and never hears an expected value. It ends when the other side of its
+socket closes, when its parent is gone, or by any signal; what it started ends with it.
+"""
+
+import os
+import resource
+import select
+import signal
+import socket
+import stat
+import sys
+import time
+from typing import Any
+
+from projected_grpo.sandbox import child, kernel, landlock, room, seccomp, wire
+
+STACK = 512 << 20  # bytes; deep recursion is no mistake of a submission
+OUTPUT = 16 << 20  # bytes of frames a check may report
+TICK = 0.1  # seconds between looks at a running check
+IDLE = 3.0  # seconds a check may sleep at a stretch
+WALL = 120.0  # seconds; a backstop: under load a right answer is slow
+TOKEN = 16
+HEADER = TOKEN + 4
+# Modules a submission may want, imported once instead of in every fork.
+WARM = (
+    "abc array bisect builtins cmath collections collections.abc contextlib copy dataclasses datetime decimal "
+    "enum fractions functools heapq inspect io itertools json math numbers operator queue random re statistics "
+    "string struct textwrap threading time traceback types typing unittest.mock"
+).split()
+
+
+def main() -> None:
+    level, descriptor = sys.argv[1], int(sys.argv[2])
+    _deepen_stack()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in WARM:
+        __import__(name)
+    control = socket.socket(fileno=descriptor)
+    try:
+        zygote = Zygote(level, control)
+    except OSError as error:
+        control.sendall(wire.pack({"error": str(error)}))
+        return
+    control.sendall(wire.pack({"ready": os.getpid()}))
+    zygote.serve()
+
+
+def _deepen_stack() -> None:
+    """A larger stack takes effect at exec only, so start over once."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = STACK if hard == resource.RLIM_INFINITY else min(STACK, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+        os.execv(sys.executable, sys.orig_argv)
+
+
+class Zygote:
+    """One worker. level: namespaces, bubblewrap, landlock or weak."""
+
+    def __init__(self, level: str, control: socket.socket):
+        self.level, self.control = level, control
+        self.parent = os.getppid()
+        self.setups: dict[str, bytes] = {}
+        self.null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        self.own_pids: int | None = None
+        root = os.geteuid() == 0
+        uid = 0x60000000 + os.getpid() % 0x10000000 if root else None
+        fence = None
+        box = room.BOX
+        if level == "namespaces":
+            room.enter_namespaces()
+            self._become_init()
+            room.build_root()
+            self.own_pids = os.pidfd_open(os.getpid())
+        else:
+            box = room.make_folder(uid)
+        if level in ("bubblewrap", "landlock") and landlock.version() > 0:
+            fence = (*room.readable(), *room.DEVICES)
+        if level == "landlock" and fence is None:
+            raise OSError("this kernel has no Landlock")
+        if level != "weak" and not seccomp.supported():
+            raise OSError(f"no system call list for {kernel.machine}")
+        self.layer = child.Layer(
+            filter=seccomp.program() if level != "weak" else None,
+            landlock=fence,
+            uid=uid,
+            box=box,
+            capabilities=level == "namespaces" or root,
+        )
+        sys.path[:] = [path for path in sys.path if "lib/python" in path]
+        child.prepare()
+
+    def _become_init(self) -> None:
+        """Go on as process 1 of the new pid namespace; the outer process only waits for it and for its own parent."""
+        pid = os.fork()
+        if pid == 0:
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+            return
+        self.control.close()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        while os.getppid() == self.parent:
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                os._exit(0)
+            signal.sigtimedwait({signal.SIGCHLD}, 1.0)
+        os._exit(0)  # the kernel ends the rest
+
+    def serve(self) -> None:
+        """Answer jobs until the other side is gone."""
+        try:
+            while True:
+                if not select.select([self.control], [], [], 1.0)[0]:
+                    if self.own_pids is None and os.getppid() != self.parent:
+                        break
+                    continue
+                job = wire.receive(self.control)
+                self.control.sendall(wire.pack(self.answer(job)))
+        except (EOFError, ConnectionError):
+            pass
+        finally:
+            if self.level != "namespaces":
+                room.remove_folder(self.layer.box)
+
+    def answer(self, job: dict[str, Any]) -> list[dict[str, Any]]:
+        """Run the checks of one job in order; later ones are skipped where the code does not compile."""
+        setup = self.setups.get(job["setup"])
+        if setup is None:
+            if len(self.setups) > 256:
+                self.setups.clear()
+            setup = self.setups[job["setup"]] = compile(job["setup"], "<setup>", "exec", dont_inherit=True)
+        job["setup"] = setup
+        seen = []
+        for check in job["checks"]:
+            seen.append(self.check(job, check))
+            if not seen[-1]["frames"] or seen[-1]["frames"][0][:1] != b"c":
+                break
+            if seen[-1]["cause"] == "timeout" and len(seen[-1]["frames"]) == 1:
+                break  # it does not even load; neither will it for the next check
+        return seen
+
+    def check(self, job: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:
+        token = os.urandom(TOKEN)
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        stdout = os.memfd_create("stdout") if check["stdout"] else self.null
+        namespaces = self.level == "namespaces"
+        if namespaces:
+            room.mount_box()
+            kernel.unshare(kernel.CLONE_NEWPID)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child.lock_in(self.layer, writer, stdout, self.null)
+                child.run(job, check, token)
+            finally:
+                os._exit(70)
+        if namespaces:
+            kernel.setns(self.own_pids, kernel.CLONE_NEWPID)
+        os.close(writer)
+        watch = Watch(pid, reader, token, self.control)
+        watch.run()
+        os.close(reader)
+        seen = {"frames": watch.frames, "cause": watch.cause, "status": watch.status, "cpu": watch.cpu}
+        if check["stdout"]:
+            seen["stdout"] = check["stdout"] in _read_all(stdout).lower()
+            os.close(stdout)
+        if check["file"]:
+            seen["file"] = _file_holds(self.layer.box, *check["file"])
+        if namespaces:
+            kernel.unmount(room.BOX)
+        else:
+            room.empty(self.layer.box)
+        return seen
+
+
+class Watch:
+    """Follow one child to its end: collect frames, enforce time, kill, reap.
+
+    frames: kind and text of each report; cause: None, or why it was ended (timeout, output, forged);
+    status: exit status, negative for a signal; cpu: seconds.
+    """
+
+    def __init__(self, pid: int, reader: int, token: bytes, control: socket.socket):
+        self.pid, self.reader, self.token, self.control = pid, reader, token, control
+        self.frames: list[bytes] = []
+        self.cause: str | None = None
+        self.buffer = bytearray()
+        self.total = 0
+        self.clock = ~pid << 3 | 2  # the CPU clock of that process
+        self.call_cpu = 0.0
+
+    def run(self) -> None:
+        pidfd = os.pidfd_open(self.pid)
+        os.set_blocking(self.reader, False)
+        poll = select.poll()
+        for fd, events in ((self.reader, select.POLLIN), (pidfd, select.POLLIN), (self.control.fileno(), 0)):
+            poll.register(fd, events)
+        started = idle_since = time.monotonic()
+        last_cpu = 0.0
+        while True:
+            ready = dict(poll.poll(TICK * 1000))
+            if self.control.fileno() in ready:
+                os.kill(self.pid, signal.SIGKILL)  # nobody waits for the answer
+                os.waitpid(self.pid, 0)
+                raise EOFError
+            if self.reader in ready and not self._read():
+                poll.unregister(self.reader)
+            if pidfd in ready or self.cause is not None:
+                break
+            if ready:
+                continue
+            now, cpu = time.monotonic(), self._cpu()
+            if cpu - last_cpu > 0.0005:
+                idle_since, last_cpu = now, cpu
+            if cpu - self.call_cpu > child.CPU_CALL or now - idle_since > IDLE or now - started > WALL:
+                self.cause = "timeout"
+                break
+        if pidfd not in ready:
+            os.kill(self.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(self.pid, 0)
+        os.close(pidfd)
+        if self.cause is None:
+            while self._read():
+                pass
+        self.status = os.waitstatus_to_exitcode(status)
+        self.cpu = usage.ru_utime + usage.ru_stime
+        if self.cause is None and self.status == -signal.SIGKILL and self.cpu > child.CPU_CHECK - 0.5:
+            self.cause = "timeout"
+
+    def _cpu(self) -> float:
+        try:
+            return time.clock_gettime(self.clock)
+        except OSError:
+            return 0.0
+
+    def _read(self) -> bool:
+        """Take what is in the pipe; return whether it is still open and has given something."""
+        try:
+            data = os.read(self.reader, 1 << 16)
+        except BlockingIOError:
+            return False
+        self.total += len(data)
+        self.buffer += data
+        if self.total > OUTPUT:
+            self.cause = "output"
+        else:
+            self._parse()
+        return bool(data) and self.cause is None
+
+    def _parse(self) -> None:
+        while len(self.buffer) >= HEADER:
+            if self.buffer[:TOKEN] != self.token:
+                self.cause = "forged"
+                return
+            size = int.from_bytes(self.buffer[TOKEN:HEADER], "little")
+            if size > OUTPUT:
+                self.cause = "forged"
+                return
+            if len(self.buffer) < HEADER + size:
+                return
+            self.frames.append(bytes(self.buffer[HEADER : HEADER + size]))
+            del self.buffer[: HEADER + size]
+            self.call_cpu = self._cpu()
+
+
+def _read_all(fd: int) -> bytes:
+    os.lseek(fd, 0, os.SEEK_SET)
+    parts = []
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _file_holds(folder: str, name: str, word: bytes) -> bool:
+    """Whether `name` in `folder` is a regular file, no link, that holds `word` in any letter case."""
+    path = os.path.join(folder, name)
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return False
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return word in _read_all(fd).lower()
+    finally:
+        os.close(fd)
+
+
+if __name__ == "__main__":
+    main()
