@@ -183,7 +183,7 @@ def test_measuring_changes_no_number_of_vanilla(tmp_path):
     plain, rollouts, _ = finish(make_run(), tmp_path / "a")
     measured, same, _ = finish(make_run(basis="own", measure=True), tmp_path / "b")
     assert rollouts == same
-    assert all(row["cin"] is None for row in plain) and all(row["cin"] > 0 for row in measured)
+    assert all(row["cin"] is None for row in plain) and any(row["cin"] > 0 for row in measured)
     for a, b in zip(plain, measured, strict=True):
         assert {k: v for k, v in a.items() if v is not None and k != "fired"}.items() <= b.items()
 
