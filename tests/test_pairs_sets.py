@@ -120,10 +120,8 @@ def reference(words, values):
     elif match := re.fullmatch(r"the number of letters (\w) in s", subject):
         left = len(re.findall(match[1], values["s"]))
     else:
-        kind, which, limit = re.fullmatch(
-            r"the (sum|largest|smallest|count) of (?:(all|even|odd) numbers|numbers ((?:above|below) \d)) in a",
-            subject,
-        ).groups()
+        pattern = r"the (\w+) of (?:(all|even|odd) numbers|numbers ((?:above|below) \d)) in a"
+        kind, which, limit = re.fullmatch(pattern, subject).groups()
         side, _, bound = (limit or "").partition(" ")
         kept = []
         for x in values["a"]:
