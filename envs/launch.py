@@ -71,7 +71,8 @@ class Stopped(Exception):
 
 def run(arguments: list[str], lock: int) -> int:
     """Run Snakemake to its end and return its exit status, 128 + n after signal n."""
-    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONHOME"}
+    environ["PYTHONPATH"] = str(ROOT / "src")  # for jobs in a conda environment, which lacks the package
     environ[MARK] = str(ROOT)
     environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{environ.get('PATH', os.defpath)}"
     prctl, set_pdeathsig = ctypes.CDLL(None).prctl, 1
