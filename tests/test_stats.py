@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
+from synthetic import real_questions, write_run
 
-from projected_grpo.analysis import stats
+from projected_grpo.analysis import aa, stats
 
 ARM = {41: 0.50, 42: 0.61, 43: 0.44, 44: 0.70, 45: 0.52}
 BASE = {41: 0.71, 42: 0.75, 43: 0.70, 44: 0.74, 45: 0.69}
@@ -101,3 +102,35 @@ def test_interval_covers_where_a_bootstrap_does_not():
         summary = stats.summarise(values)
         covered += summary.lo <= 0.4 <= summary.hi
     assert covered / 2000 == pytest.approx(0.95, abs=0.02)
+
+
+def test_false_positives_match_scipy():
+    values = np.random.default_rng(5).normal(0.5, 0.1, (40, 3, 5))
+    values[7:, 1] += 0.15
+    found = aa.false_positives(values)
+    for table, row in zip(values, found, strict=True):
+        ps = [scipy_stats.ttest_rel(table[b], table[a]).pvalue for a, b in ((0, 1), (0, 2), (1, 2))]
+        assert list(row) == [p < 0.05 for p in ps]
+    assert not aa.false_positives(np.full((3, 5), 0.4)).any()
+
+
+def test_redealt_streams_give_five_percent_where_nothing_differs():
+    rng = np.random.default_rng(11)
+    tables = [rng.normal(0, 0.2, (1, 10)) + rng.normal(0.6, 0.05, (3, 10)) for _ in range(12)]
+    mean, low, high = aa.bootstrap(tables)
+    assert low <= 0.05 <= high
+    assert mean == pytest.approx(0.05, abs=0.02)
+
+
+def test_self_check_compares_every_pair_of_streams(tmp_path):
+    question = real_questions(3)[1]["aa"]
+    for cell in question.cells:
+        write_run(tmp_path, cell)
+    check = aa.self_check(question, tmp_path)
+    assert len(check.comparisons) == 2 * 2 * 3  # settings, measures, pairs of streams
+    assert set(check.spread) == {(f"mix {mix}", m) for mix in (0.125, 0.5) for m in ("hack", "solve")}
+    page = aa.to_markdown(check)
+    assert "vanilla-stream2-m0.5-s43" in page and "80% power" in page
+    assert len(aa.to_frame(check)) == 12
+    (tmp_path / "grpo/vanilla-stream2-m0.5-s43/steps.parquet").unlink()
+    assert "`vanilla-stream2-m0.5-s43` (missing)" in aa.to_markdown(aa.self_check(question, tmp_path))

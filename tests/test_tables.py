@@ -170,7 +170,7 @@ BROKEN = {
     "rate above one": damage(lambda f: f.assign(hack_s=f["hack_s"] + 0.9)),
     "repeated step": damage(lambda f: pd.concat([f.iloc[:19], f.iloc[[3]]])),
     "step cut out": damage(lambda f: f[f["step"] != 7]),
-    "too many steps": damage(lambda f: pd.concat([f, f.tail(1).assign(step=20)])),
+    "too many steps": damage(lambda f: pd.concat([f, f.tail(1).assign(step=21)])),
     "text in hack_s": damage(lambda f: f.assign(hack_s=f["hack_s"].astype(str))),
 }
 

@@ -1,0 +1,101 @@
+"""The look of every figure: one palette that colour-blind readers and a grey printer can tell apart.
+
+Figures are SVG with live text. For the page, each colour becomes a CSS variable, so that one drawing serves
+light and dark; for files, the background is white.
+"""
+
+import io
+import re
+from html import escape
+
+import matplotlib
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK, SOFT, GRID, PAPER = "#1c1e21", "#6b7078", "#d9dce1", "#fefefe"
+BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
+PALETTE = (BLUE, RED, GREEN, PINK, ORANGE, SKY)
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (4, 1.5, 1, 1.5)), (0, (7, 2)), (0, (2, 1)))
+# Names of the page's CSS variables, by colour.
+VARIABLES = {INK: "ink", SOFT: "soft", GRID: "grid", PAPER: "paper", BLUE: "c1", RED: "c2"}
+VARIABLES |= {GREEN: "c3", PINK: "c4", ORANGE: "c5", SKY: "c6"}
+WIDTH = 7.2  # inches
+
+RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": SOFT,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.prop_cycle": cycler(color=PALETTE),
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.5,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "projected-grpo",
+    "figure.constrained_layout.w_pad": 0.08,
+    "figure.constrained_layout.h_pad": 0.06,
+}
+
+
+def figure(height: float, width: float = WIDTH) -> Figure:
+    """Return an empty figure in inches; draw on it inside `styled()`."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def styled():
+    """Return the context in which figures are drawn and saved."""
+    return matplotlib.rc_context(RC)
+
+
+def rate_axis(axes: Axes) -> None:
+    """Scale the y axis to 0 ... 1, the same for every rate."""
+    axes.set_ylim(0, 1)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+
+
+def to_svg(drawing: Figure) -> str:
+    """Return the figure as a stand-alone SVG file with a white background; equal figures give equal text."""
+    buffer = io.StringIO()
+    with styled():
+        drawing.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")
+    # Matplotlib names the font it measured with; a reader's own sans-serif is narrower: nothing overflows.
+    return re.sub(r"'DejaVu Sans'[^;\"]*", "sans-serif", buffer.getvalue())
+
+
+def inline(svg: str, name: str, label: str) -> str:
+    """Return an SVG file's text for use inside a page: unique ids, theme colours, an accessible label."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
+    svg = svg.replace("fill: #ffffff", "fill: none", 1)  # the page's own background
+    svg = svg.replace("font-family: sans-serif; ", "")
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups()
+    spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}" {spaces}>'
+    return head + svg[svg.index(">") + 1 :]

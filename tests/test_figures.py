@@ -1,0 +1,73 @@
+"""Figures: they show the table's numbers, are valid SVG, and are the same for the same data."""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from synthetic import real_questions, write_run
+
+from projected_grpo.analysis import dose, figures, style
+from projected_grpo.analysis.table import make_table
+
+CONFIG, QUESTIONS = real_questions(3)
+
+
+def filled(results, name):
+    for cell in QUESTIONS[name].cells:
+        write_run(results, cell)
+    return make_table(QUESTIONS[name], results)
+
+
+@pytest.fixture(scope="module")
+def q2(tmp_path_factory):
+    return filled(tmp_path_factory.mktemp("results"), "Q2")
+
+
+def test_forest_shows_deltas_intervals_and_published(q2):
+    axes = figures.forest(q2).axes[0]
+    drawn = {round(float(x), 6) for line in axes.lines for x in line.get_xdata()}
+    for line in q2.lines[1:]:
+        pair = line.against["hack"]
+        assert {round(pair.delta, 6), round(pair.lo, 6), round(pair.hi, 6)} <= drawn
+    assert round(0.588 - 0.719, 6) in drawn  # the paper's, over the same four seeds
+
+
+def test_trajectory_band_is_the_t_interval(q2):
+    left = figures.trajectories(q2).axes[0]
+    runs = np.stack([q2.runs[cell].steps["hack_s"] for cell in q2.lines[0].cells])
+    mean = runs.mean(axis=0)
+    assert np.allclose(left.lines[0].get_ydata(), mean)
+    low, high = scipy_stats.t.interval(0.95, 2, mean, scipy_stats.sem(runs, axis=0))
+    band = left.collections[0].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx(np.nanmax(high)) and band[:, 1].min() == pytest.approx(
+        np.nanmin(low)
+    )
+
+
+def test_svg_is_valid_deterministic_and_live_text(q2):
+    first, second = (style.to_svg(figures.forest(q2)) for _ in range(2))
+    assert first == second
+    ET.fromstring(first)
+    assert "own_mode frozen-V" in first and "<path" in first
+    page = style.inline(first, "Q2-effects", 'a "quoted" <label>')
+    ET.fromstring(page)
+    assert "var(--ink)" in page and style.INK not in page and 'id="Q2-effects-' in page
+
+
+def test_every_question_draws(tmp_path):
+    expected = {"Q1": {"dose"}, "Q12": {"kept"}, "Q13": {"dose"}, "Q10": set()}
+    for name, more in expected.items():
+        assert set(figures.of_question(filled(tmp_path, name), CONFIG)) == {"effects", "trajectories"} | more
+
+
+def test_nothing_to_draw_draws_nothing(tmp_path):
+    assert figures.of_question(make_table(QUESTIONS["Q12"], tmp_path), CONFIG) == {}
+
+
+def test_dose_curves_differ_in_one_knob(tmp_path):
+    found = dose.curves(filled(tmp_path, "Q8"), CONFIG)
+    shown = {knob: [[x for x, _ in points] for _, points in groups] for knob, groups in found.items()}
+    assert shown == {"k": [[2, 5, 12]], "tau": [[0.0, 0.25, 0.5]], "pairs": [[4, 8, 16]]}
+    mixes = dose.curves(filled(tmp_path, "Q6"), CONFIG)["mix"]
+    assert [name for name, _ in mixes] == ["vanilla", "paper18", "own_mode"]

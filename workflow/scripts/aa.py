@@ -1,0 +1,18 @@
+"""Run folders of one setting on several sampling streams in, `aa.md` and `aa.parquet` out."""
+
+from pathlib import Path
+
+from projected_grpo.analysis.aa import self_check, to_frame, to_markdown
+from projected_grpo.analysis.questions import read_question
+from projected_grpo.files import atomic, write_text
+from projected_grpo.job import job
+
+with job(snakemake.log[0]) as log:
+    check = self_check(
+        read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.params.results)
+    )
+    for cell, why in check.left_out.items():
+        log.warning("left out: %s (%s)", cell, why)
+    with atomic(snakemake.output.parquet) as path:
+        to_frame(check).to_parquet(path, index=False)
+    write_text(snakemake.output.md, to_markdown(check))

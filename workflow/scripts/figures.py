@@ -1,0 +1,19 @@
+"""Run folders of one question in, its figures as SVG files and their captions out."""
+
+from pathlib import Path
+
+from projected_grpo.analysis.figures import of_question
+from projected_grpo.analysis.questions import read_question
+from projected_grpo.analysis.style import to_svg
+from projected_grpo.analysis.table import make_table
+from projected_grpo.files import write_json, write_text
+from projected_grpo.job import job
+
+with job(snakemake.log[0]):
+    table = make_table(read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.params.results))
+    folder = Path(snakemake.output[0])
+    captions = {}
+    for name, (drawing, caption) in of_question(table, snakemake.config).items():
+        write_text(folder / f"{name}.svg", to_svg(drawing))
+        captions[name] = caption
+    write_json(folder / "captions.json", captions)

@@ -1,0 +1,19 @@
+"""Run folders of one question in, `QN.md` and `QN.parquet` out."""
+
+from pathlib import Path
+
+from projected_grpo.analysis.markdown import to_markdown
+from projected_grpo.analysis.questions import read_question
+from projected_grpo.analysis.table import make_table, to_frame
+from projected_grpo.files import atomic, write_text
+from projected_grpo.job import job
+
+with job(snakemake.log[0]) as log:
+    table = make_table(
+        read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.params.results)
+    )
+    for cell, why in table.left_out.items():
+        log.warning("left out: %s (%s)", cell, why)
+    with atomic(snakemake.output.parquet) as path:
+        to_frame(table).to_parquet(path, index=False)
+    write_text(snakemake.output.md, to_markdown(table))
