@@ -1,0 +1,46 @@
+# Thin: every target is one command that can be typed.
+CORES ?= $(shell nproc)
+GPUS ?= 1
+PYTHON := .venv/bin/python
+MAKEFLAGS += --no-print-directory
+
+.PHONY: all env test test-slow report bench bench-grader publish lint format lock
+
+all:
+	./snakemake --cores $(CORES) --resources gpu=$(GPUS) results/Q10.md
+
+env:  # the wrapper makes .venv when it is missing or stale
+	@./snakemake --version >/dev/null
+
+test: env
+	$(PYTHON) -m pytest $(PYTEST)
+
+test-slow: env
+	$(PYTHON) -m pytest -m slow
+
+report: env
+	./snakemake --cores $(CORES) --resources gpu=$(GPUS) reports/paper.html
+	./snakemake --report reports/snakemake.html reports/paper.html
+
+bench: env
+	$(PYTHON) benchmarks/step.py
+
+bench-grader: env
+	$(PYTHON) benchmarks/grader.py
+
+publish: env
+	$(PYTHON) -m projected_grpo.analysis.publish
+
+lint: env
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	.venv/bin/snakefmt --check Snakefile rules
+	./snakemake --lint
+
+format: env
+	$(PYTHON) -m ruff check --fix
+	$(PYTHON) -m ruff format
+	.venv/bin/snakefmt Snakefile rules
+
+lock:
+	python3 envs/lock.py
