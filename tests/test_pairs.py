@@ -143,8 +143,18 @@ def test_malformed_file_is_one_line_naming_file_and_place(tmp_path, text, messag
     assert "\n" not in str(caught.value)
 
 
+def test_select_filters_then_cuts_then_holds_out():
+    pairs = PairSet("p", tuple(Pair(f"q{i}", f"h{i}", f"c{i}", ("ab"[i % 2],)) for i in range(8)))
+    assert [pair.prompt for pair in pairs.select(3, 1, "a").pairs] == ["q1", "q3"]
+    assert pairs.select(8).digest == pairs.digest
+    assert pairs.select(5, 2).digest == pairs.select(3).digest
+    for wrong in [(5, 0, "a"), (4, 4), (9,), (0,)]:
+        with pytest.raises(UserError, match="allowed: 1 to"):
+            pairs.select(*wrong)
+
+
 def test_missing_and_binary_files(tmp_path):
-    with pytest.raises(UserError, match=r"none.yaml: no such pair set"):
+    with pytest.raises(UserError, match=r"none.yaml: no such file"):
         load_pairs(tmp_path / "none.yaml")
     (tmp_path / "bin.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match=r"bin.yaml: not a readable text file"):

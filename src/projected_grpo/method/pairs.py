@@ -16,6 +16,7 @@ import yaml
 
 from projected_grpo import files
 from projected_grpo.errors import UserError, nearest
+from projected_grpo.strict_yaml import read_yaml
 
 TEXTS = ("prompt", "hack", "clean")
 KEYS = (*TEXTS, "tags")
@@ -70,22 +71,18 @@ class PairSet:
             raise UserError(f"pair set {self.name}: every pair has the tag {tag!r}, none is left without it")
         return PairSet(self.name, kept)
 
+    def select(self, n_pairs: int, n_heldout: int = 0, without_tag: str | None = None) -> "PairSet":
+        """The pairs a basis is made from: filtered by tag, the first `n_pairs`, less the last `n_heldout`.
+
+        Raises UserError where there are not that many. The digest of this set is what a basis depends on.
+        """
+        pairs = self.without_tag(without_tag) if without_tag else self
+        return pairs.first(n_pairs).first(n_pairs - n_heldout)
+
 
 def load_pairs(path: str | Path) -> PairSet:
     """Read a YAML pair set. Raises UserError, one line with file, pair and key, on anything malformed."""
-    path = Path(path)
-    try:
-        rows = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such pair set") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not a readable text file ({error})") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else f"{path}"
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise UserError(f"{where}: not YAML ({problem})") from error
-    return pair_set(path, rows)
+    return pair_set(path, read_yaml(path))
 
 
 def pair_set(path: str | Path, rows: object) -> PairSet:
@@ -155,21 +152,6 @@ def _short(value: object) -> str:
     """One line of at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """SafeLoader that refuses a key given twice, which YAML forbids and PyYAML lets pass."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen = set()
-        for key_node, _ in node.value:
-            if key_node.value in seen and isinstance(key_node.value, str):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key_node.value}' is given twice", key_node.start_mark
-                )
-            if isinstance(key_node.value, str):
-                seen.add(key_node.value)
-        return super().construct_mapping(node, deep)
 
 
 class _Flow(list):
