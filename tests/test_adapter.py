@@ -94,7 +94,7 @@ def test_per_sample_gradients_equal_one_autograd_call_per_sample(make, n):
     leaves = {name: value.double().requires_grad_() for name, value in theta.items()}
     for i, loss in enumerate(loss_of(exact, adapter, leaves, samples)):
         expected = torch.autograd.grad(loss, list(leaves.values()), retain_graph=True)
-        assert float(losses[i]) == pytest.approx(loss.item(), abs=1e-5)
+        assert float(losses[i]) == pytest.approx(loss.item(), rel=1e-4)
         for name, g in zip(leaves, expected, strict=True):
             torch.testing.assert_close(got[name][i].double(), g, atol=2e-5, rtol=1e-3)
 

@@ -40,12 +40,12 @@ class Group:
 
 
 def read_pool(folder: Path, tokenizer: Tokenizer) -> dict[str, list[Row]]:
-    """Read `step_NNN.jsonl.gz` files into problem id (as text) -> rows.
+    """Read a pool folder (`step_NNN.jsonl.gz`, or any JSON-lines files of such rows) into problem id (as text) -> rows.
 
     Pools recorded elsewhere hold no `tokens`: their completions are tokenised here, and have no log-probs unless
     given. Raises UserError when the folder holds no step file or a row lacks a key.
     """
-    paths = sorted(Path(folder).glob("step_*.jsonl*"))
+    paths = sorted(Path(folder).glob("[!.]*.jsonl*"))
     if not paths:
         raise UserError(f"{folder}: no step_NNN.jsonl.gz in this teacher pool")
     pool: dict[str, list[Row]] = {}
@@ -81,17 +81,18 @@ class Packed:
     @staticmethod
     def of(groups: Sequence[Group], advantage: Sequence[Sequence[float]]) -> "Packed":
         prompts, prompt_labels, completions, unit, row_labels, A, behaviour = [], [], [], [], [], [], []
-        for group, values in zip(groups, advantage, strict=True):
-            rest = iter(values)
-            for label, rows in enumerate((group.live, group.teacher)):
+        for label in (0, 1):  # all of the student's tokens before all of the teacher's: few stretches per label
+            for group, values in zip(groups, advantage, strict=True):
+                rows = group.teacher if label else group.live
                 if not rows:
                     continue
-                for row in rows:
+                own = values[len(group.live) :] if label else values[: len(group.live)]
+                for row, value in zip(rows, own, strict=True):
                     unit.append(len(prompts))
                     row_labels.append(label)
                     completions.append(row.tokens)
-                    A += [next(rest)] * len(row.tokens)
-                    known = label == 1 and row.logprobs is not None
+                    A += [value] * len(row.tokens)
+                    known = label and row.logprobs is not None
                     behaviour += row.logprobs if known else [float("nan")] * len(row.tokens)
                 prompts.append(group.prompt)
                 prompt_labels.append(label)

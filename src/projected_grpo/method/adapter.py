@@ -5,6 +5,7 @@ activations, dL/d delta_S = diag(U^T dW' Vh^T) = sum_t (U^T g_t) * (Vh x_t) (SPE
 that gradients, basis and training know; `method.lora` fills it a second time.
 """
 
+import itertools
 import json
 import struct
 from collections.abc import Callable, Iterator
@@ -21,6 +22,22 @@ from projected_grpo.files import atomic
 Parameters = dict[str, Tensor]  # module name -> flat float32 parameter vector of that module
 
 
+class Labels:
+    """Which label each packed token has: `values [tokens]` in `0 ... n-1`.
+
+    `runs[label]` are the contiguous stretches of a label, so that one matrix product is split into views.
+    """
+
+    def __init__(self, values: Tensor, n: int):
+        self.values = values
+        self.n = n
+        starts = [0, *((values[1:] != values[:-1]).nonzero().flatten() + 1).tolist(), len(values)]
+        self.runs: list[list[slice]] = [[] for _ in range(n)]
+        for start, stop in itertools.pairwise(starts):
+            if stop > start:
+                self.runs[int(values[start])].append(slice(start, stop))
+
+
 class Adapter(Protocol):
     """What training needs of an adapter; every module's parameters are one flat float32 vector."""
 
@@ -33,18 +50,20 @@ class Adapter(Protocol):
     def merge(self, theta: Parameters) -> dict[str, Tensor]:
         """Return W' per module, computed in float32 and rounded once to the model's dtype."""
 
-    def gradient(self, name: str, x: Tensor, g: Tensor, labels: Tensor, n_labels: int) -> Tensor:
-        """Return `[n_labels, size]`: the parameter gradient summed over the tokens of each label.
+    def gradient(self, name: str, x: Tensor, g: Tensor, labels: Labels) -> Tensor:
+        """Return `[labels.n, size]`: the parameter gradient summed over the tokens of each label.
 
         x: `[tokens, d_in]` input of the Linear, g: `[tokens, d_out]` gradient of its output.
         """
 
 
-def weight_gradients(x: Tensor, g: Tensor, labels: Tensor, n_labels: int) -> Iterator[Tensor]:
+def weight_gradients(x: Tensor, g: Tensor, labels: Labels) -> Iterator[Tensor]:
     """Yield dW' `[d_out, d_in]` of each label: the rows of one matrix product, split (no second backward)."""
-    for label in range(n_labels):
-        rows = labels == label
-        yield g[rows].T @ x[rows] if n_labels > 1 else g.T @ x
+    for runs in labels.runs:
+        dW = torch.zeros(g.shape[1], x.shape[1], dtype=x.dtype, device=x.device)
+        for run in runs:
+            dW = torch.addmm(dW, g[run].T, x[run])
+        yield dW
 
 
 class AntiPaSTO:
@@ -76,13 +95,13 @@ class AntiPaSTO:
             merged[name] = torch.addmm(W.float(), U * delta, Vh).to(W.dtype)
         return merged
 
-    def gradient(self, name: str, x: Tensor, g: Tensor, labels: Tensor, n_labels: int) -> Tensor:
+    def gradient(self, name: str, x: Tensor, g: Tensor, labels: Labels) -> Tensor:
         U, Vh = self.svd[name]
-        if n_labels <= self.MAX_SPLIT:
-            products = weight_gradients(x, g, labels, n_labels)
+        if labels.n <= self.MAX_SPLIT:
+            products = weight_gradients(x, g, labels)
             return torch.stack([((U.T @ dW.float()) * Vh).sum(1) for dW in products])
         per_token = (g.float() @ U) * (x.float() @ Vh.T)
-        return torch.zeros(n_labels, U.shape[1], device=x.device).index_add_(0, labels, per_token)
+        return torch.zeros(labels.n, U.shape[1], device=x.device).index_add_(0, labels.values, per_token)
 
 
 def decompose(W: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from projected_grpo.method.adapter import Adapter
+from projected_grpo.method.adapter import Adapter, Labels
 from projected_grpo.model.qwen3 import Batch, Qwen3
 
 
@@ -40,16 +40,24 @@ class Tape:
     def __init__(self, adapter: Adapter, n_labels: int):
         self.adapter = adapter
         self.n_labels = n_labels
-        self.labels: Tensor | None = None
+        self._labels: Labels | None = None
         self.grads: dict[str, Tensor] = {}
         # The first layer's input needs no gradient; the anchor makes its Linears part of the graph all the same.
         self._anchor = torch.zeros((), requires_grad=True)
+
+    @property
+    def labels(self) -> Tensor:
+        return self._labels.values
+
+    @labels.setter
+    def labels(self, values: Tensor) -> None:
+        self._labels = Labels(values, self.n_labels)
 
     def linear(self, name: str, x: Tensor, W: Tensor) -> Tensor:
         return _TapedLinear.apply(x, W, self._anchor, self, name)
 
     def add(self, name: str, x: Tensor, g: Tensor) -> None:
-        gradient = self.adapter.gradient(name, x, g, self.labels, self.n_labels)
+        gradient = self.adapter.gradient(name, x, g, self._labels)
         self.grads[name] = self.grads[name] + gradient if name in self.grads else gradient
 
 

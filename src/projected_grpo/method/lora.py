@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from projected_grpo.method.adapter import Parameters, weight_gradients
+from projected_grpo.method.adapter import Labels, Parameters, weight_gradients
 
 
 class LoRA:
@@ -53,19 +53,19 @@ class LoRA:
             merged[name] = (W.float() + self.scale * (B @ A - B0 @ A0)).to(W.dtype)
         return merged
 
-    def gradient(self, name: str, x: Tensor, g: Tensor, labels: Tensor, n_labels: int) -> Tensor:
+    def gradient(self, name: str, x: Tensor, g: Tensor, labels: Labels) -> Tensor:
         """Gradient at the parameters merged last: dB = s dW' A^T, dA = s B^T dW'."""
         A, B = self._factors(name, self._current[name])
-        if n_labels <= self.MAX_SPLIT:
+        if labels.n <= self.MAX_SPLIT:
             rows = []
-            for dW in weight_gradients(x, g, labels, n_labels):
+            for dW in weight_gradients(x, g, labels):
                 dW = dW.float()
                 rows.append(torch.cat([(B.T @ dW).flatten(), (dW @ A.T).flatten()]))
             return self.scale * torch.stack(rows)
         x, g = x.float(), g.float()
         gB, xA = g @ B, x @ A.T  # [tokens, rank] each
         gradient = []
-        for label in range(n_labels):
-            mask = labels == label
+        for label in range(labels.n):
+            mask = labels.values == label
             gradient.append(torch.cat([(gB[mask].T @ x[mask]).flatten(), (g[mask].T @ xA[mask]).flatten()]))
         return self.scale * torch.stack(gradient)

@@ -1,0 +1,161 @@
+"""The pipeline as people use it: the smoke DAG runs once, then edits show exactly what they invalidate.
+
+Edits are made in a copy of the repository; what would rerun is read from Snakemake's own dry run.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from projected_grpo.experiment.cell import load_questions
+
+ROOT = Path(__file__).parents[1]
+TARGETS = ["results/smoke/Q10.md"]
+JOB = re.compile(r"^\s*(\w+)\s+(\d+)$", re.M)
+
+
+def snakemake(folder, *arguments, check=True):
+    environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "snakemake", "--configfile", "config/smoke.yaml", "--cores", "2", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
+    if check and done.returncode:
+        logs = "\n".join(f"{path}: {path.read_text()}" for path in (folder / "results/smoke/logs").rglob("*.log"))
+        raise AssertionError(done.stdout[-3000:] + done.stderr[-6000:] + logs[-3000:])
+    return done
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A copy of the repository with the smoke Q10 made."""
+    folder = tmp_path_factory.mktemp("dag") / "a path with spaces"
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    snakemake(folder, *TARGETS)
+    return folder
+
+
+def planned(folder, *targets, config=()):
+    """Return rule -> number of jobs that a dry run would start, and the cells among them."""
+    done = snakemake(folder, *(targets or TARGETS), "-n", *config)
+    text = done.stdout + done.stderr
+    jobs = Counter({rule: int(n) for rule, n in JOB.findall(text.split("Job stats:")[-1]) if rule != "total"})
+    cells = set(re.findall(r"^\s+wildcards: cell=(\S+)$", text, re.M))
+    return jobs, cells
+
+
+@pytest.fixture
+def edit(finished):
+    """Change files of the finished copy, undone after the test."""
+    saved = {}
+
+    def change(name, old, new):
+        path = finished / name
+        saved.setdefault(path, (path.read_bytes(), path.stat()))
+        text = path.read_text()
+        assert old in text, f"{old!r} is not in {name}"
+        path.write_text(text.replace(old, new, 1))
+
+    yield change
+    for path, (content, stat) in saved.items():
+        path.write_bytes(content)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def q10(folder):
+    config = yaml.safe_load((folder / "config/config.yaml").read_text())
+    config["seeds"] = [41]
+    return load_questions(yaml.safe_load((folder / "config/questions.yaml").read_text()), config)["Q10"]
+
+
+def test_a_second_invocation_has_nothing_to_do(finished):
+    assert planned(finished) == (Counter(), set())
+
+
+def test_every_cell_has_its_four_files_and_the_table_a_row_each(finished):
+    question = q10(finished)
+    for cell in question.cells:
+        folder = finished / "results/smoke/grpo" / cell.id
+        assert {p.name for p in folder.iterdir()} == {
+            "steps.parquet", "rollouts.parquet", "adapter.safetensors", "run.json",
+        }  # fmt: skip
+        steps = pd.read_parquet(folder / "steps.parquet")
+        assert steps["step"].tolist() == [1, 2, 3]
+        assert steps["cin"].notna().all() == (cell.setting.arm != "vanilla")
+    table = pd.read_parquet(finished / "results/smoke/Q10.parquet")
+    assert table["row"].tolist() == [row.name for row in question.rows]
+    assert (table["n"] == 1).all() and table["hack_std"].isna().all()
+    assert not (finished / "results/smoke/checkpoints").exists() or not any(
+        (finished / "results/smoke/checkpoints").iterdir()
+    )
+
+
+def test_a_pair_edit_reruns_its_basis_its_cells_and_their_table(finished, edit):
+    edit("config/pairs/moral.yaml", "hack: |-\n", "hack: |-\n    Well then.\n")
+    jobs, cells = planned(finished)
+    assert cells == {"erase-moral-m0.125-s41"}
+    assert jobs == Counter(basis=1, grpo=1, question=1)
+
+
+@pytest.mark.parametrize(
+    "name, old, new",
+    [
+        ("config/pairs/moral.yaml", "\n", "\n# a remark\n"),
+        ("config/config.yaml", "\n", "\n# a remark\n"),
+        ("workflow/scripts/grpo.py", "\n", "\n# a remark\n"),
+        ("src/projected_grpo/method/projection.py", '"""Take the', '"""Takes the'),
+        ("src/projected_grpo/method/projection.py", "import torch\n", "import torch  # a remark\n"),
+    ],
+)
+def test_touching_reformatting_and_remarks_rerun_nothing(finished, edit, name, old, new):
+    edit(name, old, new)
+    assert planned(finished) == (Counter(), set())
+
+
+def test_projection_code_reruns_the_cells_and_nothing_before_them(finished, edit):
+    edit("src/projected_grpo/method/projection.py", "kept = g - removed", "kept = g - removed - 0")
+    jobs, cells = planned(finished)
+    assert cells == {cell.id for cell in q10(finished).cells}
+    assert set(jobs) == {"grpo", "question"}
+
+
+def test_grader_code_reruns_what_was_graded(finished, edit):
+    edit("src/projected_grpo/environment/grade.py", "COMPILES, PASSES = 0.5, 3.0", "COMPILES, PASSES = 0.5, 3.5")
+    jobs, _ = planned(finished)
+    assert jobs["grpo"] == len(q10(finished).cells) and jobs["teacher_pool"] == 1
+    assert not {"base", "teacher", "svd", "basis"} & set(jobs)
+
+
+def test_a_row_setting_reruns_its_cell_alone(finished, edit):
+    row = "{ name: moral, arm: erase, basis: moral }"
+    edit("config/questions.yaml", row, "{ name: moral, arm: erase, basis: moral, overshoot: 1.5 }")
+    jobs, cells = planned(finished)
+    assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, question=1)
+
+
+def test_a_new_seed_runs_only_its_own_cells(finished):
+    jobs, cells = planned(finished, config=["--config", "seeds=[41,42]"])
+    assert cells == {cell.id.replace("-s41", "-s42") for cell in q10(finished).cells}
+    assert jobs["base"] == 1 and jobs["question"] == 1
+
+
+def test_a_new_question_that_shares_cells_makes_only_its_table(finished, edit):
+    block = 'Q99: { title: New, asks: Same cells?, baseline: vanilla, rows: [{ name: vanilla }, { name: m, arm: erase, basis: moral }] }\n\nQ1:'
+    edit("config/questions.yaml", "Q1:", block)
+    assert planned(finished, "results/smoke/Q99.md") == (Counter(question=1), set())
+
+
+def test_the_published_command_line_has_a_form_in_plain_snakemake(finished):
+    assert snakemake(finished, "--resources", "gpu=1", "--cores", "2", *TARGETS, "-n").returncode == 0
