@@ -19,8 +19,8 @@ HEAD = """# Everything the pipeline, its tests and its tools run on, for Python 
 Made by `make lock`.
 # The hashes are those of every file of that version on the public index.
 """
-CPU_TORCH = """# torch's CPU build carries a local version and lies on an index of its own, so it stands here \
-without a hash.
+CPU_TORCH = """# torch's CPU build carries a local version and lies on an index of its own, so it stands \
+here without a hash.
 torch=={version}+cpu
 """
 
