@@ -15,7 +15,7 @@ from projected_grpo.environment.modes import check_mode
 from projected_grpo.environment.problems import Problem
 from projected_grpo.environment.verdicts import VerdictCache
 from projected_grpo.errors import UserError
-from projected_grpo.sandbox.pool import Pool, check, job
+from projected_grpo.sandbox.pool import STRONG, WEAK, Pool, check, job
 from projected_grpo.sandbox.values import equals, size_limit
 
 COMPILES, PASSES = 0.5, 3.0  # parts of the reward
@@ -47,7 +47,7 @@ class Grader:
         allow_weak: bool = False,
     ):
         self.problems = {problem.id: problem for problem in problems}
-        self.pool = Pool(workers, allow_weak)
+        self.pool = Pool(workers, (*STRONG, WEAK) if allow_weak else STRONG)
         self.cache = VerdictCache(cache)
         self._prepared: dict[Any, _Prepared] = {}
 

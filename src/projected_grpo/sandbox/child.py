@@ -12,9 +12,11 @@ import builtins
 import gc
 import marshal
 import os
+import random
 import resource
 import struct
 import sys
+import threading
 import types
 import warnings
 from collections.abc import Callable
@@ -28,6 +30,7 @@ MEGABYTE = 1 << 20
 MEMORY = 1024 * MEGABYTE  # address space of a check
 FILES = 16 * MEGABYTE  # one file, and standard output where it is looked at
 THREADS = 64
+THREAD_STACK = 16 * MEGABYTE
 DESCRIPTORS = 64
 CPU_CALL = 3  # seconds for loading, and for each call
 CPU_CHECK = 12  # seconds in all
@@ -38,12 +41,12 @@ Emit = Callable[[bytes, str], None]
 class Layer(NamedTuple):
     """How a check is locked in; decided by the zygote once.
 
-    filter: seccomp program or None; landlock: folders to read where no namespaces hide the rest, or None;
+    filter: seccomp program or None; fence: descriptor of Landlock rules where no namespaces hide the rest, or None;
     uid: user id to become or None; box: working folder; capabilities: there are some to drop.
     """
 
     filter: bytes | None
-    landlock: tuple[str, ...] | None
+    fence: int | None
     uid: int | None
     box: str
     capabilities: bool
@@ -55,7 +58,9 @@ def lock_in(layer: Layer, report: int, stdout: int, null: int) -> None:
     for target, source in ((0, null), (1, stdout), (2, null)):
         os.dup2(source, target)
     os.dup2(report, 3)
-    os.closerange(4, 65536)
+    if layer.fence is not None:
+        os.dup2(layer.fence, 4)
+    kernel.close_from(4 if layer.fence is None else 5)
     os.chdir(layer.box)
     limit = resource.setrlimit
     limit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -74,8 +79,9 @@ def lock_in(layer: Layer, report: int, stdout: int, null: int) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    if layer.landlock is not None:
-        landlock.restrict(layer.landlock, layer.box)
+    if layer.fence is not None:
+        landlock.restrict(4)
+        os.close(4)
     if layer.filter is not None:
         seccomp.install(layer.filter)
 
@@ -87,6 +93,7 @@ def run(job: dict[str, Any], check: dict[str, Any], token: bytes) -> None:
     if code is None:
         os._exit(1)
     module = _module(check["name"])
+    gc.enable()
     try:
         exec(job["setup"], module.__dict__)
         module.__dict__["__name__"] = check["name"]
@@ -129,15 +136,11 @@ def _compile(source: bytes, emit: Emit) -> types.CodeType | None:
 
 
 def _module(name: str) -> types.ModuleType:
-    """Return the empty module the submission becomes; nothing of ours is left in sight of an import."""
-    for loaded in [key for key in sys.modules if key.startswith("projected_grpo")]:
-        del sys.modules[loaded]
+    """Return the empty module that the submission becomes."""
     module = types.ModuleType(name)
     module.__dict__["__builtins__"] = builtins
     # Both names lead to the submission: dataclasses and pickle look a class's module up.
     sys.modules[name] = sys.modules["__main__"] = module
-    sys.argv[:] = ["submission.py"]
-    sys.setrecursionlimit(1000)
     return module
 
 
@@ -155,10 +158,17 @@ def _load(code: types.CodeType, module: types.ModuleType, emit: Emit) -> BaseExc
 def prepare() -> None:
     """Bring the zygote into the state that every fork starts from."""
     warnings.simplefilter("ignore")
+    random.seed(0)
     builtins.exit = builtins.quit = _Quitter()  # as `site` provides them
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
+    sys.argv[:] = ["submission.py"]
+    sys.path[:] = [path for path in sys.path if path.startswith(sys.base_prefix)]
+    for name in [name for name in sys.modules if name.startswith("projected_grpo")]:
+        del sys.modules[name]  # nothing of ours is in sight of an import
+    threading.stack_size(THREAD_STACK)
     gc.disable()
+    gc.collect()
     gc.freeze()
 
 

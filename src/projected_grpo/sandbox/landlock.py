@@ -43,24 +43,27 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: tuple[str, ...], box: str) -> None:
-    """Let the calling thread read below `readable`, read and write files below `box`, and nothing else, for good."""
+def ruleset(readable: tuple[str, ...], box: str) -> int:
+    """Return a descriptor of the rules: read below `readable`, read and write files below `box`, nothing else."""
     known = version()
     if known < 1:
-        raise OSError("no Landlock")
+        raise OSError("this kernel has no Landlock")
     handled = (1 << FILE_RIGHTS[min(known, len(FILE_RIGHTS)) - 1]) - 1
-    ruleset = _Ruleset(handled, NETWORK if known >= 4 else 0, SCOPES if known >= 6 else 0)
+    attributes = _Ruleset(handled, NETWORK if known >= 4 else 0, SCOPES if known >= 6 else 0)
     size = 8 if known < 4 else 16 if known < 6 else 24
-    fd = kernel.syscall(SYS_CREATE, ctypes.byref(ruleset), size, 0)
+    fd = kernel.syscall(SYS_CREATE, ctypes.byref(attributes), size, 0)
     write = WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | TRUNCATE
     rules = [(path, READ_FILE | READ_DIR) for path in readable] + [(box, READ_FILE | READ_DIR | write)]
     for path, allowed in rules:
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
         if not os.path.isdir(path):
-            allowed &= READ_FILE | WRITE_FILE | TRUNCATE
+            allowed &= READ_FILE
         rule = _PathRule(allowed & handled, parent)
         kernel.syscall(SYS_ADD_RULE, fd, RULE_PATH, ctypes.byref(rule), 0)
         os.close(parent)
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    return fd
+
+
+def restrict(fd: int) -> None:
+    """Put the calling thread under the rules of `ruleset`, for good; no_new_privs must be set."""
     kernel.syscall(SYS_RESTRICT, fd, 0)
-    os.close(fd)

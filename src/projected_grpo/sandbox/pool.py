@@ -23,6 +23,7 @@ from projected_grpo.sandbox import wire
 from projected_grpo.sandbox.values import equals
 
 STRONG = ("namespaces", "bubblewrap", "landlock")
+WEAK = "weak"
 SOURCE = Path(__file__).resolve().parents[2]
 BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); import projected_grpo.sandbox.zygote as z; z.main()"
 ATTEMPTS = 3  # of a job whose zygote died
@@ -61,7 +62,6 @@ class Zygote:
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
                 env={"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
                 cwd="/",
                 start_new_session=True,  # a Ctrl-C is the trainer's to handle
@@ -104,18 +104,18 @@ class Zygote:
 class Pool:
     """`workers` zygotes of the strongest layer that works; started at the first use.
 
-    level: name of the layer. Raises UserError at start where no strong layer works and `allow_weak` is false.
+    levels: the layers to try, in order; level: the one that works. Raises UserError at start where none does.
     """
 
-    def __init__(self, workers: int, allow_weak: bool = False):
-        self.workers, self.allow_weak = workers, allow_weak
+    def __init__(self, workers: int, levels: tuple[str, ...] = STRONG):
+        self.workers, self.levels = workers, levels
         self._idle: list[Zygote] = []
         self._level: str | None = None
 
     @property
     def level(self) -> str:
         if self._level is None:
-            self._level, zygote = choose_level(self.allow_weak)
+            self._level, zygote = choose_level(self.levels)
             self._idle.append(zygote)
         return self._level
 
@@ -168,10 +168,10 @@ class Pool:
             self._idle.pop().close()
 
 
-def choose_level(allow_weak: bool) -> tuple[str, Zygote]:
+def choose_level(levels: tuple[str, ...]) -> tuple[str, Zygote]:
     """Return the first layer that passes the probes, and a zygote of it."""
     reasons = []
-    for level in (*STRONG, "weak") if allow_weak else STRONG:
+    for level in levels:
         if level == "bubblewrap" and shutil.which("bwrap") is None:
             reasons.append("bubblewrap: not installed")
             continue
@@ -229,7 +229,7 @@ def probe(zygote: Zygote, level: str) -> str | None:
         return "right code fails in it"
     if equals(value(WRONG, 7), [1, 7], 100):
         return "wrong code passes in it"
-    if level == "weak":
+    if level == WEAK:
         return None
     with tempfile.NamedTemporaryFile(mode="w") as canary:
         os.chmod(canary.name, 0o666)
@@ -271,7 +271,7 @@ def _bubblewrap(interpreter: str) -> list[str]:
     from projected_grpo.sandbox import room
 
     binds = [*room.readable(), str(SOURCE / "projected_grpo"), os.path.dirname(interpreter)]
-    command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    command = ["bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]
     for path in binds:
         command += ["--ro-bind", path, path]
     return [*command, "--dev", "/dev", "--tmpfs", "/tmp", "--"]

@@ -137,7 +137,10 @@ def equality(namespace: Namespace, load: Callable, emit: Callable, encode: Calla
         args, kwargs = _loads(test)
         try:
             value = _getattr(namespace["Solution"](), arguments["method"])(*args, **kwargs)
-            verdict = all([True if value == decoy else False for decoy in _loads(decoys)])  # noqa: C419, SIM210
+            verdict = True
+            for decoy in _loads(decoys):
+                if not value == decoy:  # noqa: SIM201  (`!=` is another method)
+                    verdict = False
         except BaseException as error:
             emit(b"r", why(error))
         else:

@@ -20,6 +20,16 @@ def readable() -> list[str]:
     return list(dict.fromkeys(path for path in found if os.path.isdir(path)))
 
 
+def others_may_read() -> bool:
+    """Whether any user can reach the standard library (a Python in root's home cannot be)."""
+    path = os.path.dirname(os.__file__)
+    while path != "/":
+        if not os.stat(path).st_mode & 0o001:
+            return False
+        path = os.path.dirname(path)
+    return True
+
+
 def enter_namespaces() -> None:
     """Leave the host's user (unless root), mount, network, IPC, host-name and, for children, pid namespaces."""
     flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS

@@ -1,7 +1,8 @@
 """The system calls that a check may make: an allow list as a seccomp filter; all others fail with EPERM.
 
 Left out on purpose: new processes (threads are allowed), exec, sockets, signals to anyone, ptrace and reading other
-processes' memory, mounts, namespaces, System V IPC, memfd_create (memory that no limit counts), io_uring, bpf.
+processes' memory, mounts, namespaces, System V IPC, memfd_create (memory that no limit counts), io_uring, bpf,
+modes, owners and times of files (Landlock does not guard those).
 """
 
 import ctypes
@@ -22,24 +23,22 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "flock": (73, 32), "fsync": (74, 82), "fdatasync": (75, 83), "truncate": (76, 45), "ftruncate": (77, 46),
     "getdents": (78, None), "getcwd": (79, 17), "chdir": (80, 49), "fchdir": (81, 50), "rename": (82, None),
     "mkdir": (83, None), "rmdir": (84, None), "creat": (85, None), "link": (86, None), "unlink": (87, None),
-    "symlink": (88, None), "readlink": (89, None), "chmod": (90, None), "fchmod": (91, 52),
+    "symlink": (88, None), "readlink": (89, None),
     "umask": (95, 166), "gettimeofday": (96, 169), "getrlimit": (97, 163), "getrusage": (98, 165),
     "sysinfo": (99, 179), "times": (100, 153), "getuid": (102, 174), "getgid": (104, 176),
-    "geteuid": (107, 175), "getegid": (108, 177), "getppid": (110, 173), "getpgrp": (111, None),
-    "setsid": (112, 157), "getgroups": (115, 158), "getresuid": (118, 148), "getresgid": (120, 150),
+    "geteuid": (107, 175), "getegid": (108, 177), "getppid": (110, 173), "getpgrp": (111, None), "getgroups": (115, 158), "getresuid": (118, 148), "getresgid": (120, 150),
     "getpgid": (121, 155), "getsid": (124, 156), "rt_sigpending": (127, 136), "rt_sigtimedwait": (128, 137),
-    "rt_sigsuspend": (130, 133), "sigaltstack": (131, 132), "utime": (132, None), "statfs": (137, 43),
+    "rt_sigsuspend": (130, 133), "sigaltstack": (131, 132), "statfs": (137, 43),
     "fstatfs": (138, 44), "sched_getparam": (143, 121), "sched_getscheduler": (145, 120),
     "sched_get_priority_max": (146, 125), "sched_get_priority_min": (147, 126), "setrlimit": (160, 164),
     "sync": (162, 81), "gettid": (186, 178), "time": (201, None), "futex": (202, 98),
     "sched_getaffinity": (204, 123), "epoll_create": (213, None), "getdents64": (217, 61),
     "set_tid_address": (218, 96), "restart_syscall": (219, 128), "fadvise64": (221, 223),
     "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115),
-    "exit_group": (231, 94), "epoll_wait": (232, None), "epoll_ctl": (233, 21), "utimes": (235, None),
+    "exit_group": (231, 94), "epoll_wait": (232, None), "epoll_ctl": (233, 21),
     "openat": (257, 56), "mkdirat": (258, 34), "newfstatat": (262, 79), "unlinkat": (263, 35),
-    "renameat": (264, 38), "linkat": (265, 37), "symlinkat": (266, 36), "readlinkat": (267, 78),
-    "fchmodat": (268, 53), "faccessat": (269, 48), "pselect6": (270, 72), "ppoll": (271, 73),
-    "set_robust_list": (273, 99), "utimensat": (280, 88), "epoll_pwait": (281, 22), "eventfd": (284, None),
+    "renameat": (264, 38), "linkat": (265, 37), "symlinkat": (266, 36), "readlinkat": (267, 78), "faccessat": (269, 48), "pselect6": (270, 72), "ppoll": (271, 73),
+    "set_robust_list": (273, 99), "epoll_pwait": (281, 22), "eventfd": (284, None),
     "fallocate": (285, 47), "eventfd2": (290, 19), "epoll_create1": (291, 20), "dup3": (292, 24),
     "pipe2": (293, 59), "preadv": (295, 69), "pwritev": (296, 70), "renameat2": (316, 276),
     "getrandom": (318, 278), "membarrier": (324, 283), "copy_file_range": (326, 285), "statx": (332, 291),
@@ -59,7 +58,7 @@ IOCTLS = (0x5401, 0x5450, 0x5451, 0x5421, 0x541B)  # TCGETS, FIONCLEX, FIOCLEX, 
 
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 ALLOW, KILL, EPERM, ENOSYS = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
-LOAD, EQUAL, GREATER_EQUAL, AND, RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
+LOAD, EQUAL, GREATER_EQUAL, AND, RETURN, JUMP = 0x20, 0x15, 0x35, 0x54, 0x06, 0x05
 ARG0_LOW, ARG1_LOW = 16, 24
 
 
@@ -74,31 +73,48 @@ def program() -> bytes:
     def op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("HBBI", code, yes, no, value)
 
-    def rule(number: int, *body: bytes) -> list[bytes]:
-        """`body` runs for this call only and ends in a return."""
-        return [op(EQUAL, number, 0, len(body)), *body]
+    special = {
+        CLONE[column]: [
+            op(LOAD, ARG0_LOW), op(AND, CLONE_THREAD), op(EQUAL, CLONE_THREAD, 0, 1),
+            op(RETURN, ALLOW), op(RETURN, EPERM),
+        ],
+        CLONE3[column]: [op(RETURN, ENOSYS)],  # its flags are out of sight; libc falls back to clone
+        IOCTL[column]: [
+            op(LOAD, ARG1_LOW),
+            *(op(EQUAL, value, len(IOCTLS) - place, 0) for place, value in enumerate(IOCTLS)),
+            op(RETURN, EPERM), op(RETURN, ALLOW),
+        ],
+        PRLIMIT[column]: [
+            op(LOAD, ARG0_LOW), op(EQUAL, 0, 0, 1), op(RETURN, ALLOW), op(RETURN, EPERM),
+        ],
+    }  # fmt: skip
+    bodies = {
+        number: [op(RETURN, ALLOW)]
+        for number in (pair[column] for pair in ALLOWED.values())
+        if number is not None
+    }
+    bodies |= special
+    ranges = [(number, bodies.get(number, [op(RETURN, EPERM)])) for number in range(max(bodies) + 2)]
+    starts = [
+        pair
+        for pair, before in zip(ranges, [None, *ranges], strict=False)
+        if before is None or pair[1] != before[1]
+    ]
 
-    def allow(number: int) -> list[bytes]:
-        return rule(number, op(RETURN, ALLOW))
+    def tree(part: list) -> list[bytes]:
+        """Binary search by number: the kernel follows a filter once per call number when it is installed."""
+        if len(part) == 1:
+            return part[0][1]
+        middle = len(part) // 2
+        low, high = tree(part[:middle]), tree(part[middle:])
+        if len(low) < 256:
+            return [op(GREATER_EQUAL, part[middle][0], len(low), 0), *low, *high]
+        return [op(GREATER_EQUAL, part[middle][0], 0, 1), op(JUMP, len(low)), *low, *high]
 
     out = [op(LOAD, 4), op(EQUAL, arch, 1, 0), op(RETURN, KILL), op(LOAD, 0)]
     if kernel.machine == "x86_64":
         out += [op(GREATER_EQUAL, 0x40000000, 0, 1), op(RETURN, KILL)]  # the x32 calls are a way round
-    frequent = ("read", "write", "mmap", "munmap", "brk", "futex", "fstat", "newfstatat", "openat", "close")
-    for name in (*frequent, *(name for name in ALLOWED if name not in frequent)):
-        number = ALLOWED[name][column]
-        if number is not None:
-            out += allow(number)
-    out += rule(
-        CLONE[column], op(LOAD, ARG0_LOW), op(AND, CLONE_THREAD), op(EQUAL, CLONE_THREAD, 0, 1),
-        op(RETURN, ALLOW), op(RETURN, EPERM),
-    )  # fmt: skip
-    out += rule(CLONE3[column], op(RETURN, ENOSYS))  # its flags are out of sight; libc falls back to clone
-    choices = [op(EQUAL, value, len(IOCTLS) - place, 0) for place, value in enumerate(IOCTLS)]
-    out += rule(IOCTL[column], op(LOAD, ARG1_LOW), *choices, op(RETURN, EPERM), op(RETURN, ALLOW))
-    out += rule(PRLIMIT[column], op(LOAD, ARG0_LOW), op(EQUAL, 0, 0, 1), op(RETURN, ALLOW), op(RETURN, EPERM))
-    out.append(op(RETURN, EPERM))
-    return b"".join(out)
+    return b"".join(out + tree(starts))
 
 
 class _Program(ctypes.Structure):

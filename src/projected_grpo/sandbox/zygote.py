@@ -68,29 +68,28 @@ class Zygote:
         self.own_pids: int | None = None
         root = os.geteuid() == 0
         uid = 0x60000000 + os.getpid() % 0x10000000 if root else None
-        fence = None
-        box = room.BOX
         if level == "namespaces":
             room.enter_namespaces()
             self._become_init()
             room.build_root()
             self.own_pids = os.pidfd_open(os.getpid())
+            box = room.BOX
         else:
+            if level == "bubblewrap" or not room.others_may_read():
+                uid = None  # it could not import: keep the user, without any rights
             box = room.make_folder(uid)
-        if level in ("bubblewrap", "landlock") and landlock.version() > 0:
-            fence = (*room.readable(), *room.DEVICES)
-        if level == "landlock" and fence is None:
-            raise OSError("this kernel has no Landlock")
+        fence = None
+        if level == "landlock" or (level == "bubblewrap" and landlock.version() > 0):
+            fence = landlock.ruleset((*room.readable(), *room.DEVICES), box)
         if level != "weak" and not seccomp.supported():
-            raise OSError(f"no system call list for {kernel.machine}")
+            raise OSError(f"no list of system calls for {kernel.machine}")
         self.layer = child.Layer(
             filter=seccomp.program() if level != "weak" else None,
-            landlock=fence,
+            fence=fence,
             uid=uid,
             box=box,
             capabilities=level == "namespaces" or root,
         )
-        sys.path[:] = [path for path in sys.path if "lib/python" in path]
         child.prepare()
 
     def _become_init(self) -> None:
@@ -148,7 +147,7 @@ class Zygote:
         if namespaces:
             room.mount_box()
             kernel.unshare(kernel.CLONE_NEWPID)
-        pid = os.fork()
+        pid = kernel.fork()
         if pid == 0:
             try:
                 child.lock_in(self.layer, writer, stdout, self.null)
@@ -161,7 +160,12 @@ class Zygote:
         watch = Watch(pid, reader, token, self.control)
         watch.run()
         os.close(reader)
-        seen = {"frames": watch.frames, "cause": watch.cause, "status": watch.status, "cpu": watch.cpu}
+        seen = {
+            "frames": watch.frames,
+            "cause": watch.cause,
+            "status": watch.status,
+            "cpu": watch.cpu,
+        }
         if check["stdout"]:
             seen["stdout"] = check["stdout"] in _read_all(stdout).lower()
             os.close(stdout)
