@@ -70,10 +70,12 @@ GENERATED_PAIRS = ("self_taught", "self_taught_code")
 
 
 def pair_file(name, model):
-    """The pair-set file of a basis: written by hand, or by the self-taught evaluator of a replication."""
+    """The pair-set file of a basis: by hand (the first folder that has it), or from the self-taught evaluator."""
     if name in GENERATED_PAIRS:
         return f"{RESULTS}/self_taught/{model}/pairs/{name}.yaml"
-    return f"{config['pairs']}/{name}.yaml"
+    folders = [config["pairs"]] if isinstance(config["pairs"], str) else config["pairs"]
+    paths = [f"{folder}/{name}.yaml" for folder in folders]
+    return next((path for path in paths if Path(path).exists()), paths[-1])
 
 
 @cache
