@@ -1,0 +1,117 @@
+"""Figures of the distillation probe and of the R questions."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from projected_grpo.analysis import style
+from projected_grpo.analysis.probe import Replay
+
+
+def trajectory(vanilla: Replay, projected: Replay) -> Figure:
+    """Per-sample cosine over the steps, vanilla against projected; and of the step's gradient, in and out."""
+    with style.styled():
+        drawing = style.figure(3.2)
+        left, right = drawing.subplots(1, 2)
+        looks = ((vanilla, "vanilla", style.BLUE, "o", -0.14), (projected, "projected", style.RED, "s", 0.14))
+        for replay, name, colour, marker, shift in looks:
+            x = replay.samples["step"] + 1 + shift
+            left.plot(
+                x,
+                replay.samples["cos_S_contrib"],
+                marker,
+                color=colour,
+                alpha=0.3,
+                markersize=3,
+                markeredgewidth=0,
+            )
+            means = replay.samples.groupby("step")["cos_S_contrib"].mean()
+            left.plot(means.index + 1, means, color=colour, label=f"{name}, mean")
+        left.axhline(0, color=style.SOFT, linewidth=0.8)
+        left.set_title("cosine of a sample's gradient with V")
+        steps = projected.steps
+        right.plot(
+            vanilla.steps["step"] + 1,
+            vanilla.steps["mean_cos_in"],
+            color=style.BLUE,
+            label="vanilla, in = out",
+        )
+        right.plot(steps["step"] + 1, steps["mean_cos_in"], color=style.RED, label="projected, in")
+        right.plot(
+            steps["step"] + 1,
+            steps["mean_cos_out"],
+            color=style.RED,
+            linestyle=style.DASHES[1],
+            label="projected, out",
+        )
+        right.plot(
+            steps["step"] + 1, steps["cout_update"], color=style.GREEN, linestyle=style.DASHES[2],
+            label="projected, as AdamW applies it",
+        )  # fmt: skip
+        right.plot(steps["step"] + 1, steps["cos_null"], color=style.SOFT, linewidth=1, label="random V")
+        right.set_title("hack-ward share of the step's gradient")
+        for axes in (left, right):
+            axes.set_xlabel("replay step (one problem each)")
+            axes.legend(fontsize=7)
+        return drawing
+
+
+GROUPS = (
+    (True, False, "hack, tests fail"),
+    (True, True, "hack, tests pass"),
+    (False, True, "no hack, tests pass"),
+    (False, False, "no hack, tests fail"),
+)
+
+
+def distributions(replays: Mapping[str, Replay], value: str = "cos_S_contrib") -> Figure:
+    """Per-sample cosines by (hacked, gt_pass), one panel per basis; the bar is the mean."""
+    with style.styled():
+        drawing = style.figure(2.6)
+        jitter = np.random.default_rng(0)
+        for axes, (name, replay) in zip(
+            drawing.subplots(1, len(replays), sharey=True, squeeze=False)[0], replays.items(), strict=True
+        ):
+            labels = []
+            for x, (hacked, gt_pass, label) in enumerate(GROUPS):
+                rows = replay.samples
+                values = rows[rows["hacked"].eq(hacked) & rows["gt_pass"].eq(gt_pass)][value].dropna()
+                labels.append(f"{label}\n(n = {len(values)})")
+                if values.empty:
+                    continue
+                spread = x + jitter.uniform(-0.22, 0.22, len(values))
+                axes.plot(spread, values, style.MARKERS[x], color=style.PALETTE[x], alpha=0.35, markersize=3)
+                axes.plot([x - 0.3, x + 0.3], [values.mean()] * 2, color=style.INK, linewidth=1.6)
+            axes.axhline(0, color=style.SOFT, linewidth=0.8)
+            axes.set_xticks(range(len(labels)), labels, fontsize=6.5, rotation=35, ha="right")
+            axes.grid(False, axis="x")
+            axes.set_title(name)
+        drawing.supylabel("cosine with V", fontsize=9)
+        return drawing
+
+
+def ratio_heatmap(steps: Mapping[str, pd.DataFrame], edges: tuple[float, ...]) -> Figure:
+    """Histogram of the ratio student / teacher per step, one panel per row; a step's column sums to one.
+
+    steps: row name -> frame with `step` and `share`, a `[bins]` array per step (mean over seeds).
+    """
+    with style.styled():
+        drawing = style.figure(3.0)
+        panels = drawing.subplots(1, len(steps), sharey=True, squeeze=False)[0]
+        for axes, (name, frame) in zip(panels, steps.items(), strict=True):
+            shares = np.stack(frame["share"].to_list(), axis=1)
+            axes.imshow(
+                shares, aspect="auto", origin="lower", cmap="Blues", vmin=0, vmax=max(0.3, shares.max())
+            )
+            axes.set_yticks(
+                np.arange(len(edges)) + 0.5, [f"{np.exp(edge):.3g}" for edge in edges], fontsize=6.5
+            )
+            ticks = np.arange(0, len(frame), 5)
+            axes.set_xticks(ticks, [str(int(step)) for step in frame["step"].to_numpy()[ticks]])
+            axes.set_xlabel("step")
+            axes.set_title(name, fontsize=7.5)
+            axes.grid(False)
+        drawing.supylabel("ratio student / teacher per token (bin edges)", fontsize=8)
+        return drawing
