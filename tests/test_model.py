@@ -8,6 +8,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from projected_grpo.errors import UserError
 from projected_grpo.model import qwen3
 from projected_grpo.model.batch import Batch, Rectangle
+from projected_grpo.model.kernels import rms_norm, rotate
 from projected_grpo.model.qwen3 import Config, Qwen3
 
 # mixed lengths: several rows of one prompt, an empty completion, a prompt without rows
@@ -156,6 +157,19 @@ def test_batch_of_nothing_but_empty_completions():
 def test_batch_refuses_what_it_cannot_place(arguments):
     with pytest.raises(ValueError):
         Batch(*arguments)
+
+
+def test_written_out_gradients_are_autograds():
+    x = torch.randn(5, 3, 8, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(8, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x, w: rms_norm(x, w, 1e-2), (x, w))
+    torch.testing.assert_close(rms_norm(x, w, 1e-2), F.rms_norm(x, (8,), w, 1e-2))
+    angle = torch.randn(5, 1, 4, dtype=torch.float64)
+    cos, sin = angle.cos().repeat(1, 1, 2), torch.cat((-angle.sin(), angle.sin()), -1)
+    assert torch.autograd.gradcheck(lambda x: rotate(x, cos, sin), (x,))
+    a, b = x.chunk(2, -1)
+    turned = torch.view_as_complex(torch.stack((a, b), -1)) * torch.polar(torch.ones_like(angle), angle)
+    torch.testing.assert_close(rotate(x, cos, sin), torch.cat((turned.real, turned.imag), -1))
 
 
 def test_rectangle_round_trip_and_gradient():

@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint as recompute
 
 from projected_grpo.errors import UserError
 from projected_grpo.model.batch import Batch
+from projected_grpo.model.kernels import rms_norm, rotate
 
 Linear = Callable[[str, Tensor, Tensor], Tensor]
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -71,12 +72,6 @@ def plain_linear(name: str, x: Tensor, W: Tensor) -> Tensor:
     return F.linear(x, W)
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding of `x [tokens, heads, head_dim]`; cos, sin `[tokens, 1, head_dim / 2]`."""
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
-
-
 class Qwen3:
     """A model: a `Config` and a dict of tensors by checkpoint name (`model.embed_tokens.weight`, ...).
 
@@ -109,18 +104,19 @@ class Qwen3:
         return model
 
     def rope(self, positions: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-        """cos and sin `[tokens, 1, head_dim / 2]` of positions below `longest`; angles are taken in fp32."""
+        """cos and signed sin `[tokens, 1, head_dim]` of positions below `longest`; angles in fp32."""
         if self._rope is None or self._rope[0].shape[0] < longest:
             half = torch.arange(0, self.config.head_dim, 2, dtype=torch.float32, device=self.device)
             inverse = 1.0 / self.config.rope_theta ** (half / self.config.head_dim)
             size = max(longest, 256)
             angles = torch.arange(size, dtype=torch.float32, device=self.device)[:, None, None] * inverse
-            self._rope = (angles.cos().to(self.dtype), angles.sin().to(self.dtype))
+            cos, sin = angles.cos().to(self.dtype), angles.sin().to(self.dtype)
+            self._rope = (torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1))
         cos, sin = self._rope
         return cos.index_select(0, positions), sin.index_select(0, positions)
 
     def norm(self, name: str, x: Tensor) -> Tensor:
-        return F.rms_norm(x, x.shape[-1:], self.weights[f"{name}.weight"], self.config.rms_norm_eps)
+        return rms_norm(x, self.weights[f"{name}.weight"], self.config.rms_norm_eps)
 
     def layer(
         self, i: int, x: Tensor, rope: tuple[Tensor, Tensor], attend: Attend, linear: Linear = plain_linear

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from projected_grpo.model.batch import Batch, Rectangle
+from projected_grpo.model.kernels import turn
 from projected_grpo.model.qwen3 import Qwen3, prompt_attention
 
 # The cache is packed anew when that leaves at most this share of its slots: packing copies, idle slots cost
@@ -69,10 +71,45 @@ def draw(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     return token[:, 0], logprob[:, 0].to(logits.dtype)
 
 
+class _Layer:
+    """One layer's weights joined for decoding, where many small products cost more than their arithmetic."""
+
+    def __init__(self, model: Qwen3, i: int):
+        c = model.config
+
+        def weight(name: str) -> Tensor:
+            return model.weights[f"model.layers.{i}.{name}.weight"]
+
+        self.qkv = torch.cat([weight(f"self_attn.{p}_proj") for p in "qkv"])
+        self.gate_up = torch.cat([weight("mlp.gate_proj"), weight("mlp.up_proj")])
+        self.out, self.down = weight("self_attn.o_proj"), weight("mlp.down_proj")
+        # one norm for all heads; the queries' carries the scale of the attention scores
+        q = weight("self_attn.q_norm").expand(c.num_attention_heads, -1) * c.head_dim**-0.5
+        k = weight("self_attn.k_norm").expand(c.num_key_value_heads, -1)
+        self.input_norm = _Norm(weight("input_layernorm"), c.rms_norm_eps)
+        self.post_norm = _Norm(weight("post_attention_layernorm"), c.rms_norm_eps)
+        self.qk_norm = _Norm(torch.cat([q, k]), c.rms_norm_eps)
+
+
+class _Norm:
+    """RMSNorm over the last dimension in few kernels: x / rms(x) = x / hypot(|x|, (d eps)^1/2) * d^1/2."""
+
+    def __init__(self, weight: Tensor, eps: float):
+        d = weight.shape[-1]
+        self.weight, self.eps = weight, eps
+        if weight.dtype != torch.bfloat16:
+            self.weight, self.least = weight * d**0.5, torch.full((), (d * eps) ** 0.5).to(weight)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if x.dtype == torch.bfloat16:  # torch's keeps the statistics in fp32
+            return F.rms_norm(x, x.shape[-1:], None, self.eps).mul_(self.weight)
+        return (x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).hypot_(self.least)).mul_(self.weight)
+
+
 class _Cache:
     """Keys and values of a decode batch laid out as slots `[prompts, groups]`: prompts' shared, rows' own.
 
-    Per layer: `pk [P, KV, D, Lp]`, `pv [P, KV, Lp, D]`, `k [P, KV, G, D, M]`, `v [P, KV, G, M, D]`.
+    Per layer: `pk [P, KV, D, Lp]`, `pv [P, KV, Lp, D]`, `k` and `v` `[P, KV, G, max_new, D]`.
     """
 
     def __init__(self, model: Qwen3, prompts: Sequence[Sequence[int]], groups: int, max_new: int):
@@ -87,7 +124,8 @@ class _Cache:
         shape = (self.P, self.kv, groups)
         empty = {"device": model.device, "dtype": model.dtype}
         layers = range(c.num_hidden_layers)
-        self.k = [torch.empty(*shape, self.dim, max_new, **empty) for _ in layers]
+        self.layers = [_Layer(model, i) for i in layers]
+        self.k = [torch.empty(*shape, max_new, self.dim, **empty) for _ in layers]
         self.v = [torch.empty(*shape, max_new, self.dim, **empty) for _ in layers]
         area = self.batch.prompt
         self.mask = None
@@ -112,25 +150,23 @@ class _Cache:
 
     def decode(self, tokens: Tensor, positions: Tensor, slots: Tensor) -> Tensor:
         """Runs one token of every live row: tokens, positions, slots `[rows]` -> hidden `[rows, d]`."""
-        P, G, t = self.P, self.G, self.step
-        full = len(slots) == P * G
-
-        def by_slot(x: Tensor) -> Tensor:
-            """`[rows, n * D]` -> `[P, KV, G, n / KV, D]`, idle slots zero."""
-            x = x.reshape(len(x), -1)
+        P, G, KV, D, t = self.P, self.G, self.kv, self.dim, self.step
+        full, split = len(slots) == P * G, self.heads + self.kv
+        cos, sin = self.model.rope(positions, longest=self.batch.prompt.width + self.max_new)
+        x = F.embedding(tokens, self.model.embedding)
+        for i, w in enumerate(self.layers):
+            qkv = F.linear(w.input_norm(x), w.qkv)
+            heads = qkv.view(len(x), -1, D)
+            turn(w.qk_norm(heads[:, :split]), cos, sin, out=heads[:, :split])
             if not full:
-                x = x.new_zeros(P * G, x.shape[1]).index_copy_(0, slots, x)
-            return x.view(P, G, self.kv, -1, self.dim).transpose(1, 2)
-
-        def attend(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            self.k[i][..., t] = by_slot(k)[:, :, :, 0]
-            self.v[i][:, :, :, t] = by_slot(v)[:, :, :, 0]
-            out = self._attend(i, by_slot(q * self.dim**-0.5), t + 1)
-            out = out.transpose(1, 2).reshape(P * G, -1)
-            return out if full else out.index_select(0, slots)
-
-        rope = self.model.rope(positions, longest=self.batch.prompt.width + self.max_new)
-        x = self.model.hidden(tokens, rope, attend)
+                qkv = qkv.new_zeros(P * G, qkv.shape[1]).index_copy_(0, slots, qkv)
+            q, k, v = (h.transpose(1, 2) for h in qkv.view(P, G, -1, D).split([self.heads, KV, KV], dim=2))
+            self.k[i][:, :, :, t], self.v[i][:, :, :, t] = k, v
+            q = q.reshape(P, KV, self.rep, G, D).transpose(2, 3)
+            out = self._attend(i, q, t + 1).permute(0, 2, 1, 3, 4).reshape(P * G, -1)
+            x = x + F.linear(out if full else out.index_select(0, slots), w.out)
+            gate, up = F.linear(w.post_norm(x), w.gate_up).chunk(2, dim=-1)
+            x = x + F.linear(F.silu(gate).mul_(up), w.down)
         self.step += 1
         return x
 
@@ -141,7 +177,7 @@ class _Cache:
         on_prompt = torch.bmm(shared, self.pk[i].view(P * KV, D, -1))
         if self.mask is not None:
             on_prompt += self.mask
-        on_own = torch.bmm(own, self.k[i].view(P * KV * G, D, -1)[:, :, :seen])
+        on_own = torch.bmm(own, self.k[i].view(P * KV * G, -1, D)[:, :seen].transpose(1, 2))
         width = on_prompt.shape[-1]
         scores = torch.cat(
             [on_prompt.view(P * KV, G * rep, width), on_own.view(P * KV, G * rep, seen)], dim=-1
