@@ -151,5 +151,5 @@ def test_a_small_delta_survives_a_bfloat16_merge_as_one_rounding_of_the_float32_
         spacing = torch.finfo(torch.bfloat16).eps * exact.abs().clamp_min(1e-30)
         assert W.dtype == torch.bfloat16
         assert bool(((W.double() - exact).abs() <= spacing / 2 * 1.001).all())
-        changed += int((W != base).sum())
+        changed += int((base != W).sum())
     assert changed > 0

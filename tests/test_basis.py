@@ -64,7 +64,9 @@ def test_a_descent_step_along_d_raises_hack_and_with_one_pair_projection_removes
     start = logprob_margin(model, pair)
 
     def change(step):
-        return logprob_margin(model.replace(adapter.merge({n: -eta * d for n, d in step.items()})), pair) - start
+        return (
+            logprob_margin(model.replace(adapter.merge({n: -eta * d for n, d in step.items()})), pair) - start
+        )
 
     plain = change(D)
     projected = change({name: project(D[name], basis.V[name], Intervention())[0] for name in D})
@@ -123,7 +125,9 @@ def test_controls():
         assert V.shape == real.V[name].shape
         torch.testing.assert_close(V @ V.T, torch.eye(8), atol=1e-5, rtol=0)
         assert torch.equal(V, again.V[name]) and not torch.equal(V, other.V[name])
-    shifted = {name: h + 100 for name, h in hack.items()}  # a pure hack contrast is invisible to clean controls
+    shifted = {
+        name: h + 100 for name, h in hack.items()
+    }  # a pure hack contrast is invisible to clean controls
     for control in ("clean_vs_clean", "within_class"):
         ours = extract(shifted, clean, Knobs(top_k=5, control=control))
         ones = torch.ones(20) / 20**0.5
@@ -159,7 +163,9 @@ def test_sample_cosine_equals_the_formula_and_its_bound():
     cosine, normalised = sample_cosine(hack, basis)
     for i in range(4):
         inner = sum(
-            float(hack[m][i] @ (v := sum(s * a for s, a in zip(basis.S[m], basis.V[m], strict=True))) / v.norm())
+            float(
+                hack[m][i] @ (v := sum(s * a for s, a in zip(basis.S[m], basis.V[m], strict=True))) / v.norm()
+            )
             for m in basis.V
         )
         norm = sum(float(hack[m][i] @ hack[m][i]) for m in basis.V) ** 0.5

@@ -85,7 +85,9 @@ def test_one_shared_model_has_one_basis_file_per_seed_of_a_control(config):
     assert basis_file(config, "random", 42) == "random"
     config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
     assert model_name(config, 42) == "qwen3-4b"
-    assert basis_file(config, "random", 42) == "random-s42" and basis_file(config, "own_mode", 42) == "own_mode"
+    assert (
+        basis_file(config, "random", 42) == "random-s42" and basis_file(config, "own_mode", 42) == "own_mode"
+    )
 
 
 def test_how_a_basis_is_used_is_no_part_of_its_file(config):
@@ -97,7 +99,10 @@ def test_how_a_basis_is_used_is_no_part_of_its_file(config):
 @pytest.mark.parametrize(
     "row, message",
     [
-        ({"arm": "eraze"}, "Q.rows[0].arm: unknown arm 'eraze'; allowed: vanilla, erase, route; did you mean 'erase'?"),
+        (
+            {"arm": "eraze"},
+            "Q.rows[0].arm: unknown arm 'eraze'; allowed: vanilla, erase, route; did you mean 'erase'?",
+        ),
         ({"gaet": "reverse"}, "unknown setting"),
         ({"arm": "erase"}, "needs a basis"),
         ({"basis": "own_mode"}, "measure: true"),

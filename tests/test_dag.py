@@ -5,46 +5,16 @@ Edits are made in a copy of the repository; what would rerun is read from Snakem
 
 import os
 import re
-import shutil
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+from conftest import TARGETS, snakemake
 
 from projected_grpo.experiment.cell import load_questions
 
-ROOT = Path(__file__).parents[1]
-TARGETS = ["results/smoke/Q10.md"]
 JOB = re.compile(r"^\s*(\w+)\s+(\d+)$", re.M)
-
-
-def snakemake(folder, *arguments, check=True):
-    environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "snakemake", "--configfile", "config/smoke.yaml", "--cores", "2", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
-    if check and done.returncode:
-        logs = "\n".join(f"{path}: {path.read_text()}" for path in (folder / "results/smoke/logs").rglob("*.log"))
-        raise AssertionError(done.stdout[-3000:] + done.stderr[-6000:] + logs[-3000:])
-    return done
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory):
-    """A copy of the repository with the smoke Q10 made."""
-    folder = tmp_path_factory.mktemp("dag") / "a path with spaces"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
-    )
-    for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    snakemake(folder, *TARGETS)
-    return folder
 
 
 def planned(folder, *targets, config=()):
@@ -132,7 +102,11 @@ def test_projection_code_reruns_the_cells_and_nothing_before_them(finished, edit
 
 
 def test_grader_code_reruns_what_was_graded(finished, edit):
-    edit("src/projected_grpo/environment/grade.py", "COMPILES, PASSES = 0.5, 3.0", "COMPILES, PASSES = 0.5, 3.5")
+    edit(
+        "src/projected_grpo/environment/grade.py",
+        "COMPILES, PASSES = 0.5, 3.0",
+        "COMPILES, PASSES = 0.5, 3.5",
+    )
     jobs, _ = planned(finished)
     assert jobs["grpo"] == len(q10(finished).cells) and jobs["teacher_pool"] == 1
     assert not {"base", "teacher", "svd", "basis"} & set(jobs)
@@ -152,7 +126,8 @@ def test_a_new_seed_runs_only_its_own_cells(finished):
 
 
 def test_a_new_question_that_shares_cells_makes_only_its_table(finished, edit):
-    block = 'Q99: { title: New, asks: Same cells?, baseline: vanilla, rows: [{ name: vanilla }, { name: m, arm: erase, basis: moral }] }\n\nQ1:'
+    rows = "[{ name: vanilla }, { name: m, arm: erase, basis: moral }]"
+    block = f"Q99: {{ title: New, asks: Same cells?, baseline: vanilla, rows: {rows} }}\n\nQ1:"
     edit("config/questions.yaml", "Q1:", block)
     assert planned(finished, "results/smoke/Q99.md") == (Counter(question=1), set())
 

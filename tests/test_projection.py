@@ -16,7 +16,9 @@ from projected_grpo.method.projection import (
 
 
 def orthonormal(k, r, seed=0):
-    return torch.linalg.qr(torch.randn(r, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)).Q.T
+    return torch.linalg.qr(
+        torch.randn(r, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    ).Q.T
 
 
 G = torch.randn(12, generator=torch.Generator().manual_seed(7), dtype=torch.float64)

@@ -19,7 +19,15 @@ from projected_grpo.method.basis import Knobs, extract
 from projected_grpo.method.lora import LoRA
 from projected_grpo.model.qwen3 import Batch
 
-GRPO = {"steps": 4, "group": 4, "prompts": 3, "max_new": 6, "lr": 0.05, "betas": [0.5, 0.9], "weight_decay": 0.0}
+GRPO = {
+    "steps": 4,
+    "group": 4,
+    "prompts": 3,
+    "max_new": 6,
+    "lr": 0.05,
+    "betas": [0.5, 0.9],
+    "weight_decay": 0.0,
+}
 GRPO |= {"clip": None, "warmup": 0.1, "beta": 0.0, "micro_batch_tokens": 10_000}
 VERDICTS = ("fmt_ok", "can_compile", "gt_pass", "channel", "hacked", "passed", "exploited")
 VERDICT_COLUMNS = ("hack_", "exploit_", "solve_", "compile_")
@@ -67,7 +75,9 @@ def make_run(scramble=False, grpo=None, **setting):
     policy = Policy(model, TinyTokenizer(), adapter, adapter.zeros(), adapter.zeros() if route else None)
     message = "{} and should pass all tests"
     problems = [
-        Problem(id=i, messages=({"role": "user", "content": message.format(chr(65 + i))},), method="f", mode=mode)
+        Problem(
+            id=i, messages=({"role": "user", "content": message.format(chr(65 + i))},), method="f", mode=mode
+        )
         for i, mode in enumerate(["run_tests", "sentinel"] * 3)
     ]
     grader = TinyGrader(scramble)
@@ -77,11 +87,15 @@ def make_run(scramble=False, grpo=None, **setting):
         rows = [[draws.randrange(1, 30) for _ in range(draws.randrange(1, 6))] + [0] for _ in range(4)]
         verdicts = [grader.verdict("b") | {"reward": 3.5} for _ in rows]
         behaviour = [[-3.0] * len(tokens) for tokens in rows]
-        pool[str(problem.id)] = [Row(*values) for values in zip(rows, behaviour, [3.5] * 4, verdicts, strict=True)]
+        pool[str(problem.id)] = [
+            Row(*values) for values in zip(rows, behaviour, [3.5] * 4, verdicts, strict=True)
+        ]
     basis = None
     if setting.basis:
         generator = torch.Generator().manual_seed(9)
-        sides = [{n: torch.randn(6, s, generator=generator) for n, s in adapter.sizes.items()} for _ in range(2)]
+        sides = [
+            {n: torch.randn(6, s, generator=generator) for n, s in adapter.sizes.items()} for _ in range(2)
+        ]
         basis = extract(*sides, Knobs(top_k=3))
     return Run(
         seed=41,
@@ -135,7 +149,9 @@ def explicit_gradient(run, groups, beta=0.0, off_policy=False):
                 parts[source] = parts[source] + loss / (run.grpo["group"] * run.grpo["max_new"] * len(groups))
     total = parts["live"] + parts["teacher"]
     by_source = {
-        source: dict(zip(theta, torch.autograd.grad(value, list(theta.values()), retain_graph=True), strict=True))
+        source: dict(
+            zip(theta, torch.autograd.grad(value, list(theta.values()), retain_graph=True), strict=True)
+        )
         for source, value in parts.items()
     }
     return float(total.detach()), by_source
@@ -145,12 +161,18 @@ def explicit_gradient(run, groups, beta=0.0, off_policy=False):
 def test_policy_gradient_equals_the_formula_by_source(beta, off_policy, limit):
     run = make_run(grpo={"beta": beta, "micro_batch_tokens": limit})
     run.policy.theta = {
-        n: 0.05 * torch.randn(s, generator=torch.Generator().manual_seed(2)) for n, s in run.policy.adapter.sizes.items()
+        n: 0.05 * torch.randn(s, generator=torch.Generator().manual_seed(2))
+        for n, s in run.policy.adapter.sizes.items()
     }
     teacher = [row for rows in run.pool.values() for row in rows]
     low, high = (replace(teacher[i], reward=r) for i, r in ((0, 0.5), (1, 3.5)))
     groups = [
-        Group(run.problems[0], [5, 6, 7], [replace(low, tokens=[3, 4]), replace(high, tokens=[9, 0])], [high, high]),
+        Group(
+            run.problems[0],
+            [5, 6, 7],
+            [replace(low, tokens=[3, 4]), replace(high, tokens=[9, 0])],
+            [high, high],
+        ),
         Group(run.problems[1], [8, 2], [replace(high, tokens=[7])] * 2, [high, high]),  # no variance
         Group(run.problems[2], [1, 2, 3, 4], [low, high, replace(low, tokens=[5])], [high]),
     ]
@@ -215,7 +237,9 @@ def test_verdicts_reach_training_only_inside_the_reward(tmp_path):
         assert {k: a[k] for k in kept} == {k: b[k] for k in kept}
     assert any(a["hack_s"] != b["hack_s"] for a, b in zip(honest, scrambled, strict=True))
     for a, b in zip(rollouts, others, strict=True):
-        assert {k: v for k, v in a.items() if k not in VERDICTS} == {k: v for k, v in b.items() if k not in VERDICTS}
+        assert {k: v for k, v in a.items() if k not in VERDICTS} == {
+            k: v for k, v in b.items() if k not in VERDICTS
+        }
 
 
 class Killed(Exception):

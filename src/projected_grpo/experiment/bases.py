@@ -49,7 +49,9 @@ def extract_basis(policy: Policy, pairs: PairSet, knobs: dict, seed: int) -> Bas
         control=knobs["control"],
         seed=seed,
     )
-    return extract(hack, clean, chosen, {"pairs": pairs.name, "pairs_digest": pairs.digest, "seed": str(seed)})
+    return extract(
+        hack, clean, chosen, {"pairs": pairs.name, "pairs_digest": pairs.digest, "seed": str(seed)}
+    )
 
 
 def model_hash(policy: Policy) -> str:

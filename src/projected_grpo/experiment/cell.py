@@ -178,7 +178,9 @@ def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
         sizes = {float(mix): size for mix, size in group.items()}
         if setting.mix not in sizes:
             allowed = ", ".join(_number(mix) for mix in sizes)
-            raise UserError(f"preset {setting.preset!r} has no group size for mix {setting.mix}; allowed: {allowed}")
+            raise UserError(
+                f"preset {setting.preset!r} has no group size for mix {setting.mix}; allowed: {allowed}"
+            )
         preset["group"] = sizes[setting.mix]
     grpo |= preset
     if setting.lr is not None:
@@ -236,7 +238,9 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
             setting = make_setting({**shared, **own}, where)
             baseline = row.get("baseline", entry.get("baseline"))
             if baseline is not None and baseline not in names:
-                raise UserError(f"{where}.baseline: no row {baseline!r} in {name}; {nearest(baseline, names)}")
+                raise UserError(
+                    f"{where}.baseline: no row {baseline!r} in {name}; {nearest(baseline, names)}"
+                )
             try:
                 cells = tuple(make_cell(setting, seed, config) for seed in seeds(config))
             except UserError as error:

@@ -62,7 +62,10 @@ def read_pool(folder: Path, tokenizer: Tokenizer) -> dict[str, list[Row]]:
 
 def group_advantages(groups: Sequence[Group]) -> list[list[float]]:
     """Return A = R - mean(R) per group, in the order of its rows (live, then teacher)."""
-    return [advantages(torch.tensor([[r.reward for r in g.rows]], dtype=torch.float64))[0].tolist() for g in groups]
+    return [
+        advantages(torch.tensor([[r.reward for r in g.rows]], dtype=torch.float64))[0].tolist()
+        for g in groups
+    ]
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,10 @@ class Packed:
     @staticmethod
     def of(groups: Sequence[Group], advantage: Sequence[Sequence[float]]) -> "Packed":
         prompts, prompt_labels, completions, unit, row_labels, A, behaviour = [], [], [], [], [], [], []
-        for label in (0, 1):  # all of the student's tokens before all of the teacher's: few stretches per label
+        for label in (
+            0,
+            1,
+        ):  # all of the student's tokens before all of the teacher's: few stretches per label
             for group, values in zip(groups, advantage, strict=True):
                 rows = group.teacher if label else group.live
                 if not rows:

@@ -35,7 +35,9 @@ def make_adapter(kind: str, base: Qwen3, svd: Path | None) -> Adapter:
     return AntiPaSTO(weights, load_svd(svd, base.linears, str(base.device)))
 
 
-def load_policy(kind: str, model: str, svd: Path | None, dtype: str, device: str, route: bool = False) -> Policy:
+def load_policy(
+    kind: str, model: str, svd: Path | None, dtype: str, device: str, route: bool = False
+) -> Policy:
     """Load a base checkpoint with a zero adapter."""
     base, tokenizer = load(model, dtype, device)
     adapter = make_adapter(kind, base, svd)

@@ -55,7 +55,8 @@ def step_line(row: dict, steps: int) -> str:
     rates = " ".join(shown(name) for name in ("hack_s", "exploit_s", "solve_s", "hack_t", "reward", "loss"))
     line = f"step {row['step']}/{steps} {rates} {shown('grad_norm')}"
     if row["cin"] is not None:
-        line += f" {shown('cin')} (null {row['cin_null']:.3f}) {shown('cout')} (erase one_sided: 0) {shown('cout_update')}"
+        line += f" {shown('cin')} (random V: {row['cin_null']:.3f})"
+        line += f" {shown('cout')} (one-sided erase: 0) {shown('cout_update')}"
     return line
 
 
@@ -77,10 +78,22 @@ def run_cell(
     """
     cell = json.loads(params)
     setting, seed = cell["setting"], cell["seed"]
-    log.info("%s: arm %s, basis %s, seed %d, code %s", record["cell"], setting["arm"], cell["basis"], seed, record["code"])
+    log.info(
+        "%s: arm %s, basis %s, seed %d, code %s",
+        record["cell"],
+        setting["arm"],
+        cell["basis"],
+        seed,
+        record["code"],
+    )
     log.info("settings %s", params)
     policy = load_policy(
-        setting["adapter"], sources.base, sources.svd, machine.dtype, machine.device, setting["arm"] == "route"
+        setting["adapter"],
+        sources.base,
+        sources.svd,
+        machine.dtype,
+        machine.device,
+        setting["arm"] == "route",
     )
     modes = pool_config["modes"]
     problems = training_problems(sources.problems, pool_config["problems"], setting["modes"], modes)
@@ -113,5 +126,7 @@ def run_cell(
         rows, rollouts = train(run, saved, report)
         final = final_rates(run) if setting["final_eval"] else None
     more = {"seed": seed, "settings": cell, "final": final, "sandbox": grader.level, "inputs": digests}
-    write_run(folder, policy, rows, rollouts, {**record, **more, "device": machine.device, "dtype": machine.dtype})
+    write_run(
+        folder, policy, rows, rollouts, {**record, **more, "device": machine.device, "dtype": machine.dtype}
+    )
     saved.remove()

@@ -10,8 +10,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import messages_for
 from projected_grpo.environment.problems import Problem
@@ -82,7 +80,9 @@ class Timer:
         return {f"seconds_{p}": self.seconds.get(p, 0.0) for p in phases} | {"seconds_rest": rest}
 
 
-def sample_live(run: Run, model: Qwen3, indices: list[int], counts: list[int], step: int) -> list[list[Rollout]]:
+def sample_live(
+    run: Run, model: Qwen3, indices: list[int], counts: list[int], step: int
+) -> list[list[Rollout]]:
     """Sample `counts[i]` completions of problem `indices[i]` for each i, from the run's sampling stream."""
     stream, max_new = run.setting["stream"], run.grpo["max_new"]
     end = run.policy.tokenizer.end
@@ -105,7 +105,11 @@ def grade_rows(run: Run, indices: list[int], rollouts: list[list]) -> list[list[
     """Turn sampled rollouts into graded rows; the verdict also keeps the completion's text."""
     decode = run.policy.tokenizer.decode
     texts = [[decode(rollout.tokens) for rollout in group] for group in rollouts]
-    asked = [(run.problems[i].id, run.problems[i].mode, t) for i, group in zip(indices, texts, strict=True) for t in group]
+    asked = [
+        (run.problems[i].id, run.problems[i].mode, t)
+        for i, group in zip(indices, texts, strict=True)
+        for t in group
+    ]
     verdicts = _split(run.grader.grade(asked), [len(group) for group in rollouts])
     return [
         [
@@ -123,7 +127,8 @@ def make_groups(run: Run, model: Qwen3, indices: list[int], step: int, timer: Ti
     """
     size, setting = run.grpo["group"], run.setting
     from_pool = [
-        0 if run.problems[i].mode == setting["held_out_mode"] else round(size * setting["mix"]) for i in indices
+        0 if run.problems[i].mode == setting["held_out_mode"] else round(size * setting["mix"])
+        for i in indices
     ]
     counts = [size - n for n in from_pool]
     rollouts = sample_live(run, model, indices, counts, step)
@@ -159,7 +164,9 @@ def outcome_columns(groups: list[Group], modes: list[str]) -> dict:
         "reward": sum(row.reward for row in live) / len(live),
     }
     for mode in modes:
-        columns[f"hack_{mode}"] = rate([r for g in groups if g.problem.mode == mode for r in g.live], "hacked")
+        columns[f"hack_{mode}"] = rate(
+            [r for g in groups if g.problem.mode == mode for r in g.live], "hacked"
+        )
     lengths = [len(row.tokens) for row in live]
     columns["tokens_mean"] = sum(lengths) / len(lengths)
     columns["tokens_generated"] = sum(lengths)
@@ -237,7 +244,11 @@ def train(run: Run, checkpoint: Checkpoint, progress=None) -> tuple[list[dict], 
     if done:
         log.info("resuming after step %d", done)
         rows = state["rows"]
-        run.policy.theta, run.policy.quarantine, update.basis = state["theta"], state["quarantine"], state["basis"]
+        run.policy.theta, run.policy.quarantine, update.basis = (
+            state["theta"],
+            state["quarantine"],
+            state["basis"],
+        )
         update.optimizer.load(state["optimizer"])
         if update.quarantine:
             update.quarantine.load(state["quarantine_optimizer"])

@@ -23,7 +23,22 @@ from projected_grpo.method.projection import (
 from projected_grpo.model.qwen3 import Qwen3
 
 # Edges of the histogram of log(student / teacher) per token, in nats; the outer bins are open.
-RATIO_EDGES = (-8.0, -4.0, -2.0, -1.0, -0.5, math.log(1 - CLIP), -0.1, 0.0, 0.1, math.log(1 + CLIP), 0.5, 1.0, 2.0, 4.0)
+RATIO_EDGES = (
+    -8.0,
+    -4.0,
+    -2.0,
+    -1.0,
+    -0.5,
+    math.log(1 - CLIP),
+    -0.1,
+    0.0,
+    0.1,
+    math.log(1 + CLIP),
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+)
 
 
 @dataclass
@@ -128,7 +143,9 @@ class Update:
         if self.arm == "route":
             if in_gradient:
                 removed_direction = self.quarantine.direction(self._filled(removed, policy))
-            policy.quarantine = self.quarantine.apply(policy.quarantine, self._filled(removed_direction, policy), lr)
+            policy.quarantine = self.quarantine.apply(
+                policy.quarantine, self._filled(removed_direction, policy), lr
+            )
         row = {"grad_norm": total_norm(total), "delta_norm": total_norm(policy.theta)}
         row["delta_hack_norm"] = total_norm(policy.quarantine) if policy.quarantine else None
         return row | self._diagnostics(gradient, total, kept, applied)
@@ -143,7 +160,9 @@ class Update:
         """Modules without axes route nothing."""
         return {name: vectors.get(name, torch.zeros_like(theta)) for name, theta in policy.theta.items()}
 
-    def _diagnostics(self, gradient: Gradient, total: Parameters, kept: Parameters, applied: Parameters) -> dict:
+    def _diagnostics(
+        self, gradient: Gradient, total: Parameters, kept: Parameters, applied: Parameters
+    ) -> dict:
         names = ("cin", "cin_s", "cin_t", "cin_null", "cout", "cout_update", "fired")
         if not self.basis:
             return dict.fromkeys(names)

@@ -124,7 +124,11 @@ def save_svd(weight: Callable[[str], Tensor], shapes: dict[str, tuple[int, int]]
         r = min(d_out, d_in)
         for part, shape in (("U", [d_out, r]), ("S", [r]), ("Vh", [r, d_in])):
             size = 4 * shape[0] * (shape[1] if len(shape) == 2 else 1)
-            header[f"{name}.{part}"] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, offset + size]}
+            header[f"{name}.{part}"] = {
+                "dtype": "F32",
+                "shape": shape,
+                "data_offsets": [offset, offset + size],
+            }
             offset += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

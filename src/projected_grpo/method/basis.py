@@ -48,7 +48,9 @@ class Basis:
         An axis is dropped when its S is below the `drop_bottom_frac` quantile of all stored S; a module left
         without axes drops out.
         """
-        floor = float(torch.cat(list(self.S.values())).quantile(drop_bottom_frac)) if drop_bottom_frac else 0.0
+        floor = (
+            float(torch.cat(list(self.S.values())).quantile(drop_bottom_frac)) if drop_bottom_frac else 0.0
+        )
         V, S = {}, {}
         for name in self.V:
             keep = (self.S[name] >= floor).nonzero().flatten()[:k]
@@ -123,8 +125,8 @@ def module_axes(hack: Tensor, clean: Tensor, knobs: Knobs, rng: np.random.Genera
         norm = mean.norm()
         return (mean / norm)[None], norm[None]
     _, S, Vh = torch.linalg.svd(D, full_matrices=False)
-    rank = int((S > S[0] * max(D.shape) * torch.finfo(S.dtype).eps).sum())  # axes of rounding noise are none
-    keep = min(k, rank, int((S >= knobs.tau * S[0]).sum()))
+    rank = int((S[0] * max(D.shape) * torch.finfo(S.dtype).eps < S).sum())  # axes of rounding noise are none
+    keep = min(k, rank, int((knobs.tau * S[0] <= S).sum()))
     return orient(Vh[:keep], D), S[:keep]
 
 

@@ -78,7 +78,11 @@ def sample_losses(logprobs: Tensor, lengths: Sequence[int], weights: Tensor) -> 
 
 
 def sample_gradients(
-    model: Qwen3, adapter: Adapter, samples: Sequence[Sample], norm: float | None = None, batch_tokens: int = 8192
+    model: Qwen3,
+    adapter: Adapter,
+    samples: Sequence[Sample],
+    norm: float | None = None,
+    batch_tokens: int = 8192,
 ) -> tuple[dict[str, Tensor], Tensor]:
     """Return `grads[name] [samples, size]` and the losses `[samples]` of every sample by itself.
 

@@ -35,7 +35,9 @@ class LoRA:
         self._current = self.zeros()
 
     def zeros(self) -> Parameters:
-        return {name: torch.zeros(size, device=self.start[name][0].device) for name, size in self.sizes.items()}
+        return {
+            name: torch.zeros(size, device=self.start[name][0].device) for name, size in self.sizes.items()
+        }
 
     def _factors(self, name: str, theta: Tensor) -> tuple[Tensor, Tensor]:
         A0, B0 = self.start[name]

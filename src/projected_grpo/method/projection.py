@@ -5,7 +5,7 @@ g `[r]`: c = V g, and g <- g - overshoot * c_use V, where the gate picks c_use f
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -52,7 +52,7 @@ def fired(grads: dict[str, Tensor], basis: dict[str, Tensor]) -> float:
     return sum(alignment(grads[name], V) > 0 for name, V in basis.items()) / len(basis)
 
 
-@lru_cache(maxsize=None)
+@cache
 def null_alignment(k: int, r: int, draws: int = 4096) -> float:
     """Return E |relu(V g)| / |g| for a random V of shape `[k, r]`, by simulation (about sqrt(k / 2r)).
 

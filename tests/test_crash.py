@@ -1,0 +1,172 @@
+"""Kill the trainer at random moments: the resumed run must equal an undisturbed one, and nothing may be left over."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+from safetensors.torch import load_file
+
+ROOT = Path(__file__).parents[1]
+CELL = "erase-own_mode-m0.125-s41"
+STEPS = 12
+DRIVER = """
+import json, sys
+from pathlib import Path
+from projected_grpo.experiment.run import Machine, Sources, run_cell
+from projected_grpo.job import job
+
+tree, out = Path(sys.argv[1]), Path(sys.argv[2])
+params = json.loads((tree / "grpo" / "{cell}" / "run.json").read_text())["settings"]
+params["grpo"]["steps"] = {steps}
+models = tree / "models" / "small-s41"
+out.mkdir(exist_ok=True)
+with job(str(out / "log")):
+    run_cell(
+        params=json.dumps(params),
+        knobs=None,
+        sources=Sources(
+            base=str(models / "base"),
+            svd=models / "svd.safetensors",
+            problems=models / "problems.jsonl.gz",
+            pool=tree / "teacher_pool" / "small-s41",
+            basis=tree / "basis" / "small-s41" / "own_mode.safetensors",
+        ),
+        machine=Machine(),
+        pool_config={{"problems": 8, "modes": ["run_tests", "sentinel", "stdout_marker", "file_marker"]}},
+        folder=out / "run",
+        checkpoint=out / "checkpoint",
+        record={{"cell": "{cell}", "code": "x"}},
+    )
+"""
+
+
+def start(finished, out):
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(finished / "src"),
+        "OMP_NUM_THREADS": "1",
+        "TMPDIR": str(out.parent / "tmp"),
+    }
+    (out.parent / "tmp").mkdir(exist_ok=True)
+    command = [
+        sys.executable,
+        "-c",
+        DRIVER.format(cell=CELL, steps=STEPS),
+        str(finished / "results/smoke"),
+        str(out),
+    ]
+    return subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, start_new_session=True, text=True)
+
+
+def run_to_the_end(finished, out):
+    process = start(finished, out)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    return results(out)
+
+
+def results(out):
+    steps = pd.read_parquet(out / "run/steps.parquet")
+    steps = steps[[name for name in steps if not name.startswith("seconds_")]]
+    return steps, pd.read_parquet(out / "run/rollouts.parquet"), load_file(out / "run/adapter.safetensors")
+
+
+def assert_equal(got, expected):
+    pd.testing.assert_frame_equal(got[0], expected[0], check_exact=True)
+    pd.testing.assert_frame_equal(got[1], expected[1], check_exact=True)
+    assert {k: v.tolist() for k, v in got[2].items()} == {k: v.tolist() for k, v in expected[2].items()}
+
+
+def steps_logged(out):
+    log = out / "log"
+    return log.read_text().count(" step ") if log.exists() else 0
+
+
+def wait_for_step(process, out, step):
+    deadline = time.time() + 120
+    while steps_logged(out) < step and process.poll() is None and time.time() < deadline:
+        time.sleep(0.01)
+    assert process.poll() is None, process.stderr.read()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(finished, tmp_path_factory):
+    return run_to_the_end(finished, tmp_path_factory.mktemp("undisturbed") / "out")
+
+
+def kill_and_resume(finished, out, seed):
+    draws = random.Random(seed)
+    process = start(finished, out)
+    wait_for_step(process, out, draws.randrange(STEPS))
+    time.sleep(draws.random() * 0.3)
+    if seed % 2:
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
+    assert not (out / "run").exists() or not any(p.name.startswith(".") for p in (out / "run").iterdir())
+    return run_to_the_end(finished, out)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_killed_runs_resume_to_the_same_result(finished, undisturbed, seed, tmp_path):
+    assert_equal(kill_and_resume(finished, tmp_path / "out", seed), undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 22))
+def test_twenty_kills(finished, undisturbed, seed, tmp_path):
+    assert_equal(kill_and_resume(finished, tmp_path / "out", seed), undisturbed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_in_time_keeps_the_checkpoint_and_leaves_nothing(
+    finished, undisturbed, number, tmp_path
+):
+    out = tmp_path / "out"
+    process = start(finished, out)
+    wait_for_step(process, out, 3)
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert children
+    begun = time.time()
+    process.send_signal(number)
+    process.wait(timeout=10)
+    assert time.time() - begun < 5 and process.returncode != 0
+    _, alive = psutil.wait_procs(children, timeout=3)
+    assert not alive
+    assert (out / "checkpoint/state.pt").exists()
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert_equal(run_to_the_end(finished, out), undisturbed)
+    assert not (out / "checkpoint").exists()
+
+
+def test_a_full_disk_is_named_and_leaves_no_half_file(tmp_path):
+    """A tiny file system in a mount namespace of our own; skipped where we may not make one."""
+    script = (
+        "import sys; from projected_grpo.files import write_jsonl; from projected_grpo.errors import UserError\n"
+        "import os\n"
+        "try: write_jsonl('m/rows.jsonl', ({'n': i, 'text': os.urandom(200).hex()} for i in range(100000)))\n"
+        "except UserError as error: print(error); sys.exit(7 if os.listdir('m') == [] else 8)\n"
+    )
+    (tmp_path / "m").mkdir()
+    (tmp_path / "script.py").write_text(script)
+    mount = f"mount -t tmpfs -o size=256k none m && exec {sys.executable} script.py"
+    command = ["unshare", "-Urm", "sh", "-c", mount]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip("no mount namespace here: " + done.stderr.strip())
+    assert done.returncode == 7, done.stdout + done.stderr
+    assert "m/rows.jsonl: the disk is full" in done.stdout
