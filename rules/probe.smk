@@ -45,7 +45,7 @@ def replay_settings(wildcards):
     settings["training"] = {
         key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")
     }
-    settings["training"]["lr"] = PROBE["lr"][knobs["adapter"]]
+    settings["training"]["lr"] = training["lora_lr" if knobs["adapter"] == "lora" else "lr"]
     return json.dumps(settings, sort_keys=True)
 
 

@@ -168,7 +168,7 @@ def cell_id(setting: Setting, seed: int) -> str:
 
 def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
     """Complete a setting to a cell. Raises UserError on an unknown preset or a mix without a group size."""
-    grpo = {key: value for key, value in config["grpo"].items() if key != "presets"}
+    grpo = {key: value for key, value in config["grpo"].items() if key not in ("presets", "lora_lr")}
     presets = config["grpo"]["presets"]
     if setting.preset not in presets:
         raise UserError(f"preset {setting.preset!r} is unknown; {nearest(setting.preset, presets)}")
@@ -183,11 +183,18 @@ def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
             )
         preset["group"] = sizes[setting.mix]
     grpo |= preset
+    if setting.adapter == "lora":
+        grpo["lr"] = config["grpo"]["lora_lr"]
     if setting.lr is not None:
         grpo["lr"] = setting.lr
     use, file = {}, None
     if setting.basis:
         own = knobs(config, setting.basis)
+        if own["adapter"] != setting.adapter:
+            raise UserError(
+                f"basis {setting.basis!r} was extracted in {own['adapter']} space, the row's adapter is "
+                f"{setting.adapter!r}; allowed: a basis of the same adapter"
+            )
         if setting.k == own["k"]:  # saying what is the default makes no other cell
             setting = replace(setting, k=None)
         use = {"k": setting.k or own["k"], "drop_bottom_frac": own["drop_bottom_frac"]}
