@@ -1,6 +1,5 @@
 """One policy update: gradient of the GRPO loss, intervention per module, optimizer step, diagnostics (SPEC 5, 6)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from projected_grpo.experiment.groups import Group, Packed, group_advantages, micro_batches
 from projected_grpo.experiment.policy import Policy
+from projected_grpo.experiment.ratio import RATIO_EDGES
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.gradients import Tape
 from projected_grpo.method.loss import CLIP, grpo_loss, k3
@@ -21,24 +21,6 @@ from projected_grpo.method.projection import (
     project,
 )
 from projected_grpo.model.qwen3 import Qwen3
-
-# Edges of the histogram of log(student / teacher) per token, in nats; the outer bins are open.
-RATIO_EDGES = (
-    -8.0,
-    -4.0,
-    -2.0,
-    -1.0,
-    -0.5,
-    math.log(1 - CLIP),
-    -0.1,
-    0.0,
-    0.1,
-    math.log(1 + CLIP),
-    0.5,
-    1.0,
-    2.0,
-    4.0,
-)
 
 
 @dataclass
