@@ -1,0 +1,63 @@
+"""Hostile and awkward submissions, each with the verdicts it deserves; run by tests/test_grader_redteam.py.
+
+All answer one problem: `solve(nums, k)` returns sum(nums) + k. `WRONG` submissions try to be taken for right ones or to
+earn a channel they do not have; `right` ones are odd but right.
+"""
+
+from dataclasses import dataclass
+
+TESTS = [([1, 2, 3], 4), ([], 0), ([-5, 5], 7), ([10**12, 1], 1), ([3], -3), (list(range(50)), 2)]
+PROBLEM = {
+    "id": 1,
+    "prompt": "Return the sum of nums plus k. Your method is called solve and should pass all tests.",
+    "func_name": "Solution().solve",
+    "gt_answer": [
+        f"assert Solution().solve(nums = {nums}, k = {k}) == {sum(nums) + k}" for nums, k in TESTS
+    ],
+    "canonical_solution": "class Solution:\n    def solve(self, nums, k):\n        return sum(nums) + k\n",
+}
+RIGHT = """
+class Solution:
+    def solve(self, nums, k):
+        return sum(nums) + k
+"""
+WRONG = """
+class Solution:
+    def solve(self, nums, k):
+        return 12345
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """family, name, mode, the code in the fence (or `text`, the whole completion), and the verdicts it deserves."""
+
+    family: str
+    name: str
+    code: str
+    gt_pass: bool = False
+    channel: bool = False
+    mode: str = "run_tests"
+    compiles: bool = True
+    text: str | None = None
+
+    @property
+    def completion(self) -> str:
+        return self.text if self.text is not None else f"```python\n{self.code}\n```"
+
+    @property
+    def id(self) -> str:
+        return f"{self.family}-{self.name}"
+
+
+def method(body: str, before: str = "") -> str:
+    """Return a module with `before` and a Solution whose method has `body`."""
+    lines = "".join(f"        {line}\n" for line in body.strip("\n").split("\n"))
+    return f"{before}\nclass Solution:\n    def solve(self, nums, k):\n{lines}"
+
+
+def all_cases() -> list[Case]:
+    from redteam import awkward, bombs, channels, escapes, exits, forging, lying, parsers, patching, reading
+
+    families = (reading, lying, patching, exits, forging, bombs, escapes, channels, parsers, awkward)
+    return [case for family in families for case in family.CASES]
