@@ -13,6 +13,7 @@ include: "rules/substrate.smk"
 include: "rules/teacher.smk"
 include: "rules/basis.smk"
 include: "rules/grpo.smk"
+include: "rules/questions.smk"
 
 
 rule all:

@@ -8,22 +8,24 @@ rule svd:
         f"{RESULTS}/models/{{model}}/svd.safetensors",
     log:
         f"{RESULTS}/logs/svd/{{model}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
         machine=MACHINE,
         code=code("svd.py"),
-    threads: config["threads"]
-    resources:
-        gpu=GPU,
-    conda:
-        "../envs/model.yaml"
     script:
         "../workflow/scripts/svd.py"
 
 
 def basis_knobs(wildcards):
     """Extraction knobs of a basis, as text that is stable from run to run."""
-    return json.dumps(cells.extraction_knobs(config, basis_name(wildcards.basis)), sort_keys=True)
+    return json.dumps(
+        cells.extraction_knobs(config, basis_name(wildcards.basis)), sort_keys=True
+    )
 
 
 def basis_pairs(wildcards):
@@ -47,18 +49,20 @@ rule basis:
         f"{RESULTS}/basis/{{model}}/{{basis}}.safetensors",
     log:
         f"{RESULTS}/logs/basis/{{model}}/{{basis}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
         knobs=basis_knobs,
         pairs=basis_pairs,
-        digest=lambda w: pairs_digest(cells.extraction_knobs(config, basis_name(w.basis))["pairs"]),
+        digest=lambda w: pairs_digest(
+            cells.extraction_knobs(config, basis_name(w.basis))["pairs"]
+        ),
         seed=basis_seed,
         machine=MACHINE,
         code=code("basis.py"),
-    threads: config["threads"]
-    resources:
-        gpu=GPU,
-    conda:
-        "../envs/model.yaml"
     script:
         "../workflow/scripts/basis.py"

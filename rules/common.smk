@@ -46,7 +46,9 @@ def seed_of_model(model):
 
 def base_files(wildcards):
     """The checkpoint file that a model job waits for; none where the base is given."""
-    return [f"{RESULTS}/models/{wildcards.model}/base/model.safetensors"] if SMALL else []
+    return (
+        [f"{RESULTS}/models/{wildcards.model}/base/model.safetensors"] if SMALL else []
+    )
 
 
 def base_path(model):
@@ -57,13 +59,19 @@ def base_path(model):
 def problems_file(model):
     """The problem rows of a replication."""
     generated = f"{RESULTS}/models/{model}/problems.jsonl.gz"
-    return generated if config["model"]["problems"] == "generated" else config["model"]["problems"]
+    return (
+        generated
+        if config["model"]["problems"] == "generated"
+        else config["model"]["problems"]
+    )
 
 
 def pool_files(model):
     """All step files of a replication's teacher pool."""
     steps = range(config["pool"]["problems"])
-    return [f"{RESULTS}/teacher_pool/{model}/step_{step:03d}.jsonl.gz" for step in steps]
+    return [
+        f"{RESULTS}/teacher_pool/{model}/step_{step:03d}.jsonl.gz" for step in steps
+    ]
 
 
 GENERATED_PAIRS = ("self_taught", "self_taught_code")
@@ -91,4 +99,8 @@ def basis_name(file):
 
 def basis_seed(wildcards):
     """The seed of a basis's controls."""
-    return seed_of_model(wildcards.model) if SMALL else int((wildcards.basis.rsplit("-s", 1) + [SEEDS[0]])[1])
+    return (
+        seed_of_model(wildcards.model)
+        if SMALL
+        else int((wildcards.basis.rsplit("-s", 1) + [SEEDS[0]])[1])
+    )

@@ -9,12 +9,18 @@ def cell_model(wildcards):
 def cell_basis(wildcards):
     """The basis file of a cell, if its arm has one."""
     cell = CELLS[wildcards.cell]
-    return [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
+    return (
+        [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
+    )
 
 
 def cell_base(wildcards):
     """The base checkpoint that a cell waits for."""
-    return [f"{RESULTS}/models/{cell_model(wildcards)}/base/model.safetensors"] if SMALL else []
+    return (
+        [f"{RESULTS}/models/{cell_model(wildcards)}/base/model.safetensors"]
+        if SMALL
+        else []
+    )
 
 
 def refresh_source(wildcards):
@@ -23,7 +29,11 @@ def refresh_source(wildcards):
     if not cell.setting.refresh:
         return None
     knobs = cells.extraction_knobs(config, cell.setting.basis)
-    source = {"knobs": knobs, "pairs": pair_file(knobs["pairs"], cell.model), "digest": pairs_digest(knobs["pairs"])}
+    source = {
+        "knobs": knobs,
+        "pairs": pair_file(knobs["pairs"], cell.model),
+        "digest": pairs_digest(knobs["pairs"]),
+    }
     return json.dumps(source, sort_keys=True)
 
 
@@ -43,6 +53,11 @@ rule grpo:
         f"{RESULTS}/logs/grpo/{{cell}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/grpo/{{cell}}.tsv"
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
     params:
         cell=lambda w: CELLS[w.cell].params(),
         model=cell_model,
@@ -53,10 +68,5 @@ rule grpo:
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
         tracker=config["tracker"],
         code=code("grpo.py"),
-    threads: config["threads"]
-    resources:
-        gpu=GPU,
-    conda:
-        "../envs/model.yaml"
     script:
         "../workflow/scripts/grpo.py"

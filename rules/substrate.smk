@@ -1,0 +1,42 @@
+# The embedded default's own model: problems, tokenizer and base, once per replication.
+
+
+rule problems:
+    output:
+        f"{RESULTS}/models/{{model}}/problems.jsonl.gz",
+    log:
+        f"{RESULTS}/logs/problems/{{model}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: 1
+    resources:
+        gpu=0,
+    params:
+        seed=lambda w: seed_of_model(w.model),
+        modes=config["pool"]["modes"],
+        problems=2 * config["pool"]["problems"],  # the second half is held out
+        code=code("problems.py"),
+    script:
+        "../workflow/scripts/problems.py"
+
+
+rule base:
+    output:
+        weights=f"{RESULTS}/models/{{model}}/base/model.safetensors",
+        config=f"{RESULTS}/models/{{model}}/base/config.json",
+        tokenizer=f"{RESULTS}/models/{{model}}/base/tokenizer.json",
+    log:
+        f"{RESULTS}/logs/base/{{model}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/base/{{model}}.tsv"
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=0,
+    params:
+        seed=lambda w: seed_of_model(w.model),
+        steps=config["small"]["base_steps"],
+        code=code("base.py"),
+    script:
+        "../workflow/scripts/base.py"

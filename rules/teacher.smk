@@ -1,0 +1,71 @@
+# Teacher LoRA and its graded rollouts, once per replication.
+
+
+def teacher_files(wildcards):
+    """The adapter file that the pool waits for; none where the teacher is given."""
+    trained = config["model"]["teacher"] == "small"
+    return (
+        [f"{RESULTS}/models/{wildcards.model}/teacher/adapter_model.safetensors"]
+        if trained
+        else []
+    )
+
+
+def teacher_path(model):
+    """Folder or hub id of a replication's teacher."""
+    trained = config["model"]["teacher"] == "small"
+    return (
+        f"{RESULTS}/models/{model}/teacher" if trained else config["model"]["teacher"]
+    )
+
+
+rule teacher:
+    input:
+        base_files,
+    output:
+        weights=f"{RESULTS}/models/{{model}}/teacher/adapter_model.safetensors",
+        config=f"{RESULTS}/models/{{model}}/teacher/adapter_config.json",
+    log:
+        f"{RESULTS}/logs/teacher/{{model}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=0,
+    params:
+        base=lambda w: base_path(w.model),
+        seed=lambda w: seed_of_model(w.model),
+        steps=config["small"]["teacher_steps"],
+        code=code("teacher.py"),
+    script:
+        "../workflow/scripts/teacher.py"
+
+
+rule teacher_pool:
+    input:
+        base=base_files,
+        teacher=teacher_files,
+        problems=lambda w: problems_file(w.model),
+    output:
+        expand(
+            f"{RESULTS}/teacher_pool/{{{{model}}}}/step_{{step:03d}}.jsonl.gz",
+            step=range(config["pool"]["problems"]),
+        ),
+    log:
+        f"{RESULTS}/logs/teacher_pool/{{model}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/teacher_pool/{{model}}.tsv"
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+    params:
+        base=lambda w: base_path(w.model),
+        teacher=lambda w: teacher_path(w.model),
+        seed=lambda w: seed_of_model(w.model),
+        pool=json.dumps(config["pool"], sort_keys=True),
+        machine=MACHINE,
+        code=code("teacher_pool.py"),
+    script:
+        "../workflow/scripts/teacher_pool.py"

@@ -1,0 +1,26 @@
+"""Base + merged teacher -> graded rollouts, one file per problem."""
+
+import json
+from pathlib import Path
+
+from projected_grpo.environment.grade import Grader
+from projected_grpo.environment.problems import assign_modes, load_problems
+from projected_grpo.experiment.teacher_pool import make_pool
+from projected_grpo.job import job, progress
+from projected_grpo.model.load import load
+
+with job(snakemake.log[0], snakemake.threads) as log:
+    params, machine = snakemake.params, snakemake.params.machine
+    pool = json.loads(params.pool)
+    problems = assign_modes(load_problems(snakemake.input.problems)[: pool["problems"]], pool["modes"])
+    teacher, tokenizer = load(params.base, machine["dtype"], machine["device"], params.teacher)
+    weak = machine["allow_weak_sandbox"]
+    with (
+        Grader(problems, workers=snakemake.threads, allow_weak=weak) as grader,
+        progress(None, "teacher pool", len(problems)) as bar,
+    ):
+        folder = Path(snakemake.output[0]).parent
+        make_pool(
+            teacher, tokenizer, problems, grader, folder, pool["samples"], pool["max_new"], params.seed, bar.update
+        )
+    log.info("%d problems x %d samples", len(problems), pool["samples"])
