@@ -1,9 +1,9 @@
 """LoRA behind the same interface as AntiPaSTO: W' = W + (alpha / rank) B A (Hu et al. 2021, arXiv:2106.09685).
 
 A module's parameter vector is the flattened *change* of A and B from their start, so zeros mean the base model.
-At B = 0 the gradient of A vanishes (dA = s B^T dW'), which leaves half of LoRA space blind to any basis. B therefore
-starts small and random, and the product of the starting factors is subtracted: W' = W + s (B A - B0 A0) is the
-base model at the start, while both factors have gradients that a basis can be extracted from.
+At B = 0 the gradient of A vanishes (dA = s B^T dW'), which leaves half of LoRA space blind to any basis. B
+therefore starts random, scaled like A so that both factors have gradients of one size, and the product of the
+starting factors is subtracted: W' = W + s (B A - B0 A0) is the base model at the start, bit for bit.
 """
 
 import math
@@ -39,7 +39,8 @@ class LoRA:
             name: torch.zeros(size, device=self.start[name][0].device) for name, size in self.sizes.items()
         }
 
-    def _factors(self, name: str, theta: Tensor) -> tuple[Tensor, Tensor]:
+    def factors(self, name: str, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """Return A `[rank, d_in]` and B `[d_out, rank]` at the parameters of a module."""
         A0, B0 = self.start[name]
         return A0 + theta[: A0.numel()].view_as(A0), B0 + theta[A0.numel() :].view_as(B0)
 
@@ -51,13 +52,13 @@ class LoRA:
             if not change.any():
                 merged[name] = W
                 continue
-            (A0, B0), (A, B) = self.start[name], self._factors(name, change)
+            (A0, B0), (A, B) = self.start[name], self.factors(name, change)
             merged[name] = (W.float() + self.scale * (B @ A - B0 @ A0)).to(W.dtype)
         return merged
 
     def gradient(self, name: str, x: Tensor, g: Tensor, labels: Labels) -> Tensor:
         """Gradient at the parameters merged last: dB = s dW' A^T, dA = s B^T dW'."""
-        A, B = self._factors(name, self._current[name])
+        A, B = self.factors(name, self._current[name])
         if labels.n <= self.MAX_SPLIT:
             rows = []
             for dW in weight_gradients(x, g, labels):
