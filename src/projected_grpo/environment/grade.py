@@ -19,6 +19,7 @@ from projected_grpo.sandbox.pool import STRONG, WEAK, Pool, check, job
 from projected_grpo.sandbox.values import equals, size_limit
 
 COMPILES, PASSES = 0.5, 3.0  # parts of the reward
+AHEAD = 4096  # items read before the first of them is answered
 Verdict = dict[str, Any]
 Item = tuple[Any, str, str]
 
@@ -68,35 +69,47 @@ class Grader:
 
     def grade(self, items: Iterable[Item]) -> list[Verdict]:
         """Return one verdict per (problem id, mode, completion), in input order."""
-        verdicts: list[Verdict | None] = []
-        waiting: dict[str, list[int]] = {}
+        return list(self.stream(items))
 
-        def new() -> Iterator[tuple[tuple[str, Problem, str], dict[str, Any]]]:
-            for index, (problem_id, mode, completion) in enumerate(items):
-                verdicts.append(None)
+    def stream(self, items: Iterable[Item]) -> Iterator[Verdict]:
+        """Yield the verdicts of `grade` one by one; reads at most AHEAD items further than it has yielded."""
+        done: dict[int, Verdict] = {}
+        waiting: dict[bytes, list[int]] = {}
+        asked = answered = 0
+
+        def jobs() -> Iterator[tuple[tuple[bytes, Problem, str], dict[str, Any]] | None]:
+            nonlocal asked
+            for problem_id, mode, completion in items:
+                while asked - answered >= AHEAD:
+                    yield None
+                index, asked = asked, asked + 1
                 problem = self._problem(problem_id)
                 check_mode(mode, f"problem {problem_id}")
                 code = extract_code(completion)
                 if code is None:
-                    verdicts[index] = verdict(problem, mode, fmt_ok=False, error="format")
+                    done[index] = verdict(problem, mode, fmt_ok=False, error="format")
                     continue
                 key = self.cache.key(problem, mode, code)
-                if key in waiting:
-                    waiting[key].append(index)
-                    continue
                 known = self.cache.get(key)
                 if known is not None:
-                    verdicts[index] = known
-                    continue
-                waiting[key] = [index]
-                yield (key, problem, mode), self._job(problem, mode, code)
+                    done[index] = known
+                elif key in waiting:
+                    waiting[key].append(index)
+                else:
+                    waiting[key] = [index]
+                    yield (key, problem, mode), self._job(problem, mode, code)
 
-        for (key, problem, mode), seen in self.pool.run(new()):
+        for (key, problem, mode), seen in self.pool.run(jobs()):
             found = self._read(problem, mode, seen)
             self.cache.put(key, found)
             for index in waiting.pop(key):
-                verdicts[index] = dict(found)
-        return verdicts
+                done[index] = dict(found)
+            while answered in done:
+                yield done.pop(answered)
+                answered += 1
+        while answered in done:
+            yield done.pop(answered)
+            answered += 1
 
     def _problem(self, problem_id: Any) -> Problem:
         try:

@@ -15,8 +15,8 @@ from typing import Any
 
 from projected_grpo.environment.asserts import Test, split
 from projected_grpo.environment.modes import MODES, check_mode
+from projected_grpo.environment.rows import numbered_rows
 from projected_grpo.errors import UserError
-from projected_grpo.files import read_jsonl
 
 # What LeetCode provides implicitly; used by rows that bring no setup code of their own.
 SETUP = """\
@@ -60,13 +60,12 @@ def load_problems(path: str | os.PathLike) -> list[Problem]:
     literal, an unknown mode, an id that occurs twice.
     """
     problems: list[Problem] = []
-    seen: dict[Any, int] = {}
-    for number, row in enumerate(read_jsonl(path), 1):
-        where = f"{path}: row {number}"
+    seen: dict[Any, str] = {}
+    for where, row in numbered_rows(path):
         problem = parse_problem(row, where)
         if problem.id in seen:
-            raise UserError(f"{where}: id {problem.id!r} occurs already in row {seen[problem.id]}")
-        seen[problem.id] = number
+            raise UserError(f"{where}: id {problem.id!r} stands at {seen[problem.id]} already")
+        seen[problem.id] = where
         problems.append(problem)
     if not problems:
         raise UserError(f"{path}: no problems in it")

@@ -4,22 +4,31 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
 
-LIMIT = 100_000  # verdicts kept in memory
-UNSURE = ("timeout", "memory", "crash")  # may come out otherwise on another day: not kept in the file
+LIMIT = 20_000  # verdicts kept in memory
+UNSURE = (
+    "timeout",
+    "memory",
+    "crash",
+    "output",
+)  # may come out otherwise on another day: not kept in the file
 
 
 class VerdictCache:
-    """Keys are hashes of the whole problem row, the mode and the code: an edited problem never meets an old verdict."""
+    """Keys are hashes of the whole problem row, the mode and the code: an edited problem never meets an old verdict.
 
-    def __init__(self, path: str | os.PathLike | None = None):
-        self.memory: OrderedDict[str, dict[str, Any]] = OrderedDict()
+    path: SQLite file, or None for memory alone; `size` entries are kept in memory, the oldest go first.
+    """
+
+    def __init__(self, path: str | os.PathLike | None = None, size: int = LIMIT):
+        self.size = size
+        self.memory: dict[bytes, str] = {}
+        self.texts: dict[str, str] = {}  # verdicts are few; each is kept once
         self.problems: dict[Any, bytes] = {}
         self.database: sqlite3.Connection | None = None
         if path is not None:
@@ -28,12 +37,12 @@ class VerdictCache:
                 self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
                 self.database.execute("PRAGMA synchronous = OFF")
                 self.database.execute(
-                    "CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, verdict TEXT)"
+                    "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT)"
                 )
             except sqlite3.Error as error:
                 raise UserError(f"{path}: no usable verdict cache ({error}); remove the file") from error
 
-    def key(self, problem: Problem, mode: str, code: str) -> str:
+    def key(self, problem: Problem, mode: str, code: str) -> bytes:
         digest = self.problems.get(problem.id)
         if digest is None:
             text = repr((problem.id, problem.method, problem.setup_code, problem.tests, problem.canonical))
@@ -41,26 +50,30 @@ class VerdictCache:
                 text.encode("utf-8", "surrogatepass")
             ).digest()
         content = digest + mode.encode() + b"\0" + code.encode("utf-8", "surrogatepass")
-        return hashlib.sha256(content).hexdigest()
+        return hashlib.sha256(content).digest()[:16]
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        found = self.memory.get(key)
-        if found is None and self.database is not None:
+    def get(self, key: bytes) -> dict[str, Any] | None:
+        """Return the verdict, a fresh dict, or None."""
+        text = self.memory.get(key)
+        if text is None and self.database is not None:
             row = self.database.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
             if row is not None:
-                found = json.loads(row[0])
-                self._remember(key, found)
-        return None if found is None else dict(found)
+                text = row[0]
+                self._remember(key, text)
+        return None if text is None else json.loads(text)
 
-    def put(self, key: str, verdict: dict[str, Any]) -> None:
-        self._remember(key, verdict)
+    def put(self, key: bytes, verdict: dict[str, Any]) -> None:
+        text = json.dumps(verdict)
+        self._remember(key, text)
         if self.database is not None and verdict["error"] not in UNSURE:
-            self.database.execute("INSERT OR IGNORE INTO verdicts VALUES (?, ?)", (key, json.dumps(verdict)))
+            self.database.execute("INSERT OR IGNORE INTO verdicts VALUES (?, ?)", (key, text))
 
-    def _remember(self, key: str, verdict: dict[str, Any]) -> None:
-        self.memory[key] = dict(verdict)
-        if len(self.memory) > LIMIT:
-            self.memory.popitem(last=False)
+    def _remember(self, key: bytes, text: str) -> None:
+        if self.size < 1:
+            return
+        self.memory[key] = self.texts.setdefault(text, text)
+        if len(self.memory) > self.size:
+            del self.memory[next(iter(self.memory))]
 
     def close(self) -> None:
         if self.database is not None:

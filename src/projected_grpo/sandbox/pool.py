@@ -5,7 +5,7 @@ system calls), `bubblewrap` (the same by the setuid or distribution-blessed help
 for files, the list of system calls for the rest), and, only when allowed, `weak` (resource limits alone).
 """
 
-import itertools
+import contextlib
 import marshal
 import os
 import selectors
@@ -116,13 +116,15 @@ class Pool:
     def level(self) -> str:
         if self._level is None:
             self._level, zygote = choose_level(self.levels)
+            print(f"sandbox: {self._level}", file=sys.stderr)
             self._idle.append(zygote)
         return self._level
 
-    def run(self, jobs: Iterable[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+    def run(self, jobs: Iterable[tuple[Any, dict] | None]) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
         """Yield (key, observations) for each (key, job), as they come; `jobs` is read as workers get free.
 
-        A zygote that died is replaced and its job repeated. Raises RuntimeError where that does not help.
+        None in `jobs` means: nothing more before an answer is out. A zygote that died is replaced and its job
+        repeated; raises RuntimeError where that does not help.
         """
         level = self.level
         source = iter(jobs)
@@ -133,14 +135,18 @@ class Pool:
                 zygote = self._idle.pop() if self._idle else Zygote(level)
                 busy[zygote.socket] = (zygote, key, job, attempt)
                 selector.register(zygote.socket, selectors.EVENT_READ)
-                try:
+                with contextlib.suppress(ZygoteDied):  # seen below: its socket is readable now
                     zygote.send(job)
-                except ZygoteDied:
-                    pass  # its socket is readable now: found below
+
+            def fill() -> None:
+                while len(busy) < self.workers:
+                    following = next(source, None)
+                    if following is None:
+                        return
+                    hand_out(*following, 1)
 
             try:
-                for key, job in itertools.islice(source, self.workers):
-                    hand_out(key, job, 1)
+                fill()
                 while busy:
                     for event, _ in selector.select():
                         zygote, key, job, attempt = busy.pop(event.fileobj)
@@ -156,9 +162,9 @@ class Pool:
                             hand_out(key, job, attempt + 1)
                             continue
                         self._idle.append(zygote)
-                        for following in itertools.islice(source, 1):
-                            hand_out(*following, 1)
+                        fill()
                         yield key, answer
+                        fill()
             finally:
                 for zygote, *_ in busy.values():
                     zygote.close()
