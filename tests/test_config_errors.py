@@ -12,7 +12,7 @@ import yaml
 from projected_grpo.environment.modes import LOOPHOLES
 from projected_grpo.errors import UserError
 from projected_grpo.experiment import cell as cells
-from projected_grpo.experiment.config_check import check
+from projected_grpo.experiment.config_check import check, checked_questions
 from projected_grpo.experiment.config_schema import load_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -466,6 +466,23 @@ def test_the_layer_that_gives_the_value_is_named(folder):
     over.write_text("- a\n")
     with pytest.raises(UserError, match=r"over.yaml: found \['a'\], allowed: a mapping"):
         check(paths, folder.config, folder.questions)
+
+
+def test_questions_file_is_read_after_the_config_is_sound(folder):
+    folder.check()
+    paths, questions = [folder.path / "config.yaml"], folder.path / "questions.yaml"
+    with pytest.raises(UserError, match=r"questions.yaml: no such file"):
+        checked_questions(paths, folder.config)
+    with pytest.raises(UserError, match=r"--config: questions: 3, allowed: text that is not empty"):
+        checked_questions(paths, folder.config | {"questions": 3})
+    questions.write_text("Q1: [\n")
+    with pytest.raises(UserError, match=r"questions.yaml:2: not YAML"):
+        checked_questions(paths, folder.config)
+    questions.write_text("Q1: {}\nQ1: {}\n")
+    with pytest.raises(UserError, match=r"questions.yaml:2: not YAML \(the key 'Q1' is given twice\)"):
+        checked_questions(paths, folder.config)
+    questions.write_text((ROOT / "config" / "questions.yaml").read_text())
+    assert checked_questions(paths, folder.config) == QUESTIONS_YAML
 
 
 def test_schemas_say_what_the_code_says():

@@ -26,14 +26,20 @@ PEFT = (("adapter_config.json",), ("adapter_model.safetensors",))
 _MISSING = object()
 
 
-def check(paths: Sequence[str | Path], config: dict, questions: object) -> None:
-    """Check a merged config (of the files `paths`, later ones over earlier) and its parsed questions.
+def checked_questions(paths: Sequence[str | Path], config: dict) -> dict:
+    """Check a merged config, then read and check the questions it names; return them parsed.
 
-    Raises UserError, one line, for the first mistake found.
+    paths: the files the config is merged from, later ones over earlier. Raises UserError, one line.
     """
-    checked = _ConfigCheck(paths, config)
-    checked.run()
+    checked = _ConfigCheck(paths, config).run()
+    questions = read_yaml(config["questions"])
     _QuestionsCheck(checked, questions).run()
+    return questions
+
+
+def check(paths: Sequence[str | Path], config: dict, questions: object) -> None:
+    """Check a merged config and its parsed questions. Raises UserError, one line, for the first mistake."""
+    _QuestionsCheck(_ConfigCheck(paths, config).run(), questions).run()
 
 
 class _ConfigCheck:
@@ -41,7 +47,7 @@ class _ConfigCheck:
         self.layers = [(str(path), read_yaml(path)) for path in paths]
         self.config = config
 
-    def run(self) -> None:
+    def run(self) -> "_ConfigCheck":
         for path, layer in self.layers:
             if not isinstance(layer, dict):
                 raise UserError(f"{path}: found {short(layer)}, allowed: a mapping of settings")
@@ -50,6 +56,7 @@ class _ConfigCheck:
         self._seeds()
         self._model()
         self._bases()
+        return self
 
     def fail(self, keys: list[str | int], problem: str) -> NoReturn:
         raise UserError(f"{self.file_of(keys)}: {key_path(keys)}: {problem}")
