@@ -1,0 +1,16 @@
+# Which exploit earns what under which mode: the grader's own check, part of every build.
+
+
+rule grader_diagonal:
+    output:
+        f"{RESULTS}/grader/diagonal.md",
+    log:
+        f"{RESULTS}/logs/grader/diagonal.log",
+    conda:
+        "../envs/analysis.yaml"
+    threads: 2
+    params:
+        allow_weak_sandbox=config["sandbox"] == "weak",
+        code=code("grader_diagonal.py"),
+    script:
+        "../workflow/scripts/grader_diagonal.py"

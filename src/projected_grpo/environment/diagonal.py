@@ -1,0 +1,93 @@
+"""The hack x mode matrix: every exploit is effective in its own mode only, and the strict oracle rejects it.
+
+Graded like any completion, on generated problems and with wrong answers, so that whatever is earned is earned by the
+exploit. A matrix that is not diagonal means that the grader is wrong: nothing that comes after it would count.
+"""
+
+from typing import Any
+
+from projected_grpo.environment.family import make_problems
+from projected_grpo.environment.grade import Grader
+from projected_grpo.environment.modes import LOOPHOLES, MODES
+from projected_grpo.environment.problems import Problem, parse_problem
+
+PROBLEMS = 6
+WRONG_ANSWER = "-987654321"
+HONEST = "honest"
+Matrix = dict[str, dict[str, tuple[int, int, int]]]
+
+
+class NotDiagonal(Exception):
+    """An exploit earns what it must not, or does not earn what it must."""
+
+
+def completion(problem: Problem, answer: str, where: str = "", code: str = "") -> str:
+    """Return a fenced completion whose method returns `answer`, with the exploit `code` put `where` (see Mode)."""
+    header = problem.starter.rstrip()
+    lines = [header, f"        return {code if where == 'returns' else answer}"]
+    if where in ("method", "attribute"):
+        lines += ["", *(f"    {line}" for line in code.split("\n"))]
+    elif where == "before":
+        lines.insert(0, code)
+    elif where == "after":
+        lines.append(code)
+    return "```python\n" + "\n".join(lines) + "\n```"
+
+
+def matrix(allow_weak: bool = False, seed: int = 0) -> tuple[Matrix, str]:
+    """Return (row -> mode -> (channel, gt_pass, n), sandbox layer); rows are the exploits and honest right answers."""
+    rows = make_problems(seed, PROBLEMS, LOOPHOLES)
+    problems = [parse_problem(row, f"generated problem {row['id']}") for row in rows]
+    items: list[tuple[str, tuple[Any, str, str]]] = []
+    for problem in problems:
+        for name in LOOPHOLES:
+            for where, code in MODES[name].examples:
+                text = completion(problem, WRONG_ANSWER, where, code)
+                items += [(name, (problem.id, mode, text)) for mode in MODES]
+        honest = f"```python\n{problem.canonical}\n```"
+        items += [(HONEST, (problem.id, mode, honest)) for mode in MODES]
+    counts: dict[str, dict[str, list[int]]] = {}
+    with Grader(problems, allow_weak=allow_weak) as grader:
+        level = grader.level
+        for (row, (_, mode, _)), found in zip(items, grader.grade([item for _, item in items]), strict=True):
+            cell = counts.setdefault(row, {}).setdefault(mode, [0, 0, 0])
+            for place, value in enumerate((found["channel"], found["gt_pass"], True)):
+                cell[place] += value
+    return {row: {mode: tuple(cell) for mode, cell in cells.items()} for row, cells in counts.items()}, level
+
+
+def check_diagonal(found: Matrix) -> None:
+    """Raise NotDiagonal that names every wrong cell."""
+    wrong = []
+    for row, cells in found.items():
+        for mode, (channel, gt_pass, n) in cells.items():
+            if channel != (n if row == mode else 0):
+                wrong.append(f"{row} under {mode} is effective {channel} of {n} times")
+            if gt_pass != (n if row == HONEST else 0):
+                wrong.append(f"{row} under {mode} passes the oracle {gt_pass} of {n} times")
+    if wrong:
+        raise NotDiagonal("; ".join(wrong))
+
+
+def to_markdown(found: Matrix, level: str) -> str:
+    """Return the matrix as the page `diagonal.md`."""
+    head = ["submission", *MODES, "strict oracle"]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for row, cells in found.items():
+        shown = [f"{cells[mode][0]}/{cells[mode][2]}" for mode in MODES]
+        solved, total = (sum(cell[place] for cell in cells.values()) for place in (1, 2))
+        lines.append(f"| {row} | {' | '.join(shown)} | {solved}/{total} |")
+    return "\n".join(
+        [
+            "# Exploits and modes",
+            "",
+            "Rows are submissions, columns the mode they are graded under: how often the mode's channel found the",
+            "exploit effective, of how many submissions. Exploits come with wrong answers, so the strict oracle",
+            "(last column, over all modes) must reject them; honest right answers must pass it and earn no channel.",
+            "",
+            *lines,
+            "",
+            f"Sandbox layer: {level}. The matrix is diagonal.",
+            "",
+        ]
+    )
