@@ -79,7 +79,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Question:
-    """One table: what it asks and its rows. `kind` is `table` or `aa`."""
+    """One table: what it asks and its rows. `kind` is `table`, `aa` or `probe` (a table with its own verdict)."""
 
     name: str
     title: str

@@ -1,0 +1,87 @@
+"""The report's first screen: three sentences and an overview, computed from the tables."""
+
+from projected_grpo.analysis import stats
+from projected_grpo.analysis.answers import is_shown, uninformative
+from projected_grpo.analysis.table import Line, Table
+from projected_grpo.analysis.text import delta, interval, p_is, rate
+
+FIRST_SCREEN = ("Q2", "Q10", "Q12")
+
+
+def _tested(table: Table) -> list[Line]:
+    lines = [line for line in table.lines if table.primary in line.against and not uninformative(table, line)]
+    return [line for line in lines if line.against[table.primary].p is not None]
+
+
+def _seen(table: Table, line: Line) -> str:
+    pair = line.against[table.primary]
+    base = table.line(line.row.baseline).summary[table.primary]
+    p = p_is(line.holm[table.primary])
+    return (
+        f"`{line.name}` goes from {rate(base.mean)} to {rate(line.summary[table.primary].mean)} "
+        f"({delta(pair.delta)} {interval(pair.lo, pair.hi)}, Holm p {p}, n = {pair.n})"
+    )
+
+
+def short(table: Table) -> str:
+    """Return one sentence: how many arms lower hacking, the strongest one, the intervals of the others."""
+    tested = _tested(table)
+    if not tested:
+        return "Not tested yet: fewer than two complete seeds."
+    lower = [line for line in tested if is_shown(table, line) and line.against[table.primary].delta < 0]
+    lower.sort(key=lambda line: line.against[table.primary].delta)
+    higher = [line for line in tested if is_shown(table, line) and line.against[table.primary].delta > 0]
+    rest = [line for line in tested if not is_shown(table, line)]
+    where = {"hack_ablated": " with the quarantine ablated", "hack_heldout": " on the held-out loophole"}
+    what = "the hack rate" + where.get(table.primary, "")
+    if lower:
+        text = f"{len(lower)} of {len(tested)} arms lower {what}; the strongest, {_seen(table, lower[0])}"
+    else:
+        text = f"None of {len(tested)} arms lowers {what}"
+    if higher:
+        text += f"; {len(higher)} raise{'s' if len(higher) == 1 else ''} it"
+    if rest:
+        pairs = [line.against[table.primary] for line in rest]
+        within = interval(min(pair.lo for pair in pairs), max(pair.hi for pair in pairs))
+        text += f"; for {len(rest)} no effect is shown, within {within}"
+    return text + "."
+
+
+def overview(table: Table) -> dict:
+    """Return what the overview prints of one question: counts by outcome and the largest difference."""
+    tested = _tested(table)
+    shown = [line for line in tested if is_shown(table, line)]
+    largest = max(tested, key=lambda line: abs(line.against[table.primary].delta), default=None)
+    pair = largest.against[table.primary] if largest else None
+    return {
+        "name": table.question.name,
+        "title": table.question.title,
+        "tested": len(tested),
+        "lower": sum(line.against[table.primary].delta < 0 for line in shown),
+        "higher": sum(line.against[table.primary].delta > 0 for line in shown),
+        "none": len(tested) - len(shown),
+        "largest": largest.name if largest else "",
+        "delta": delta(pair.delta) if pair else "",
+        "interval": interval(pair.lo, pair.hi) if pair else "",
+        "detectable": _detectable(tested, table.primary),
+        "left_out": len(table.left_out),
+    }
+
+
+def _detectable(lines: list[Line], measure: str) -> str:
+    """Return the median over rows of the difference that the seeds show with 80% power."""
+    found = sorted(line.against[measure].detectable for line in lines)
+    return rate(found[len(found) // 2]) if found else ""
+
+
+def totals(tables: list[Table]) -> dict:
+    """Return how many runs, seeds and steps stand behind the page."""
+    runs = {cell: run for table in tables for cell, run in table.runs.items()}
+    seeds = sorted({run.cell.seed for run in runs.values()})
+    return {
+        "runs": len(runs),
+        "seeds": len(seeds),
+        "steps": sum(len(run.steps) for run in runs.values()),
+        "left_out": len({cell for table in tables for cell in table.left_out}),
+        "alpha": stats.ALPHA,
+    }

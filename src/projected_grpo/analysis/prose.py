@@ -1,0 +1,105 @@
+"""The Markdown that this pipeline writes, as safe HTML: headings, paragraphs, lists, tables, code, bold.
+
+Everything is escaped first; there is no way to write HTML, and a link becomes its text.
+"""
+
+import html
+import re
+
+from markupsafe import Markup, escape
+
+
+def inline(text: str) -> Markup:
+    """Render `code`, **bold** and [text](address) of one line; the address is dropped.
+
+    Entities are read as the characters they stand for, then everything is escaped once.
+    """
+    text = html.unescape(text)
+    parts = re.split(r"(`[^`]+`)", text)
+    done = []
+    for part in parts:
+        if len(part) > 2 and part.startswith("`"):
+            done.append(Markup("<code>{}</code>").format(part[1:-1]))
+        else:
+            safe = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", str(escape(part)))
+            done.append(Markup(re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe)))
+    return Markup("").join(done)
+
+
+def _cells(row: str) -> list[str]:
+    cells = re.split(r"(?<!\\)\|", row.strip().strip("|"))
+    return [cell.replace("\\|", "|").strip() for cell in cells]
+
+
+def table(header: list[str], rows: list[list[str]], numeric: list[bool], label: str) -> Markup:
+    """Return a scrollable HTML table; `numeric` columns are set to the right."""
+    side = [Markup(' class="num"') if right else "" for right in numeric]
+    head = Markup("").join(
+        Markup('<th scope="col"{}>{}</th>').format(s, inline(c)) for s, c in zip(side, header, strict=True)
+    )
+    body = Markup("").join(
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(
+                Markup('<th scope="row">{}</th>').format(inline(cell))
+                if i == 0
+                else Markup("<td{}>{}</td>").format(side[i] if i < len(side) else "", inline(cell))
+                for i, cell in enumerate(row)
+            )
+        )
+        for row in rows
+    )
+    return Markup(
+        '<div class="scroll" tabindex="0" role="region" aria-label="{}"><table><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>"
+    ).format(label, head, body)
+
+
+def render(text: str, level: int = 3) -> Markup:
+    """Render a page; its headings start at `level`, its HTML comments are left out."""
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    lines = text.splitlines()
+    out: list[Markup] = []
+    title = "table"
+    i = 0
+    while i < len(lines):
+        line = lines[i]
+        if not line.strip():
+            i += 1
+        elif line.startswith("```"):
+            end = next((j for j in range(i + 1, len(lines)) if lines[j].startswith("```")), len(lines))
+            out.append(Markup("<pre><code>{}</code></pre>").format("\n".join(lines[i + 1 : end])))
+            i = end + 1
+        elif match := re.match(r"(#+) +(.*)", line):
+            n = min(6, level + len(match[1]) - 1)
+            title = match[2]
+            out.append(Markup("<h{}>{}</h{}>").format(n, inline(title), n))
+            i += 1
+        elif (
+            line.lstrip().startswith("|") and i + 1 < len(lines) and set(lines[i + 1].strip()) <= set("|-: ")
+        ):
+            end = i + 2
+            while end < len(lines) and lines[end].lstrip().startswith("|"):
+                end += 1
+            numeric = [rule.endswith(":") for rule in _cells(lines[i + 1])]
+            out.append(table(_cells(lines[i]), [_cells(row) for row in lines[i + 2 : end]], numeric, title))
+            i = end
+        elif re.match(r"\s*([-*]|\d+\.) +", line):
+            items = []
+            while i < len(lines) and lines[i].strip():
+                if match := re.match(r"\s*(?:[-*]|\d+\.) +(.*)", lines[i]):
+                    items.append(match[1])
+                else:
+                    items[-1] += " " + lines[i].strip()
+                i += 1
+            points = Markup("").join(Markup("<li>{}</li>").format(inline(item)) for item in items)
+            out.append(Markup("<ul>{}</ul>").format(points))
+        else:
+            words = []
+            while (
+                i < len(lines) and lines[i].strip() and not re.match(r"\||```|#+ |[-*] ", lines[i].lstrip())
+            ):
+                words.append(lines[i].strip())
+                i += 1
+            out.append(Markup("<p>{}</p>").format(inline(" ".join(words or [lines[i]]))))
+            i += 0 if words else 1
+    return Markup("\n").join(out)

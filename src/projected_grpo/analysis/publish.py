@@ -1,0 +1,135 @@
+"""`make publish`: the tables and figures of a finished results tree as `docs/results.md` + `docs/figures/`.
+
+Nothing is computed here: the snapshot is what the pipeline wrote, with date, machine and commit.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from projected_grpo.analysis.report import CAPTIONS, PAGES, captions_of
+from projected_grpo.errors import UserError
+from projected_grpo.files import write_text
+
+
+def machine() -> str:
+    """Return processor and cores, as far as the system says."""
+    try:
+        model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
+    except (OSError, TypeError):
+        model = platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def commit() -> str:
+    """Return the short commit id, marked where the working tree differs from it."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + (
+            " with changes" if git("status", "--porcelain") else ""
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _order(path: Path) -> tuple[str, int]:
+    return path.stem.rstrip("0123456789"), int(re.sub(r"\D", "", path.stem) or 0)
+
+
+def _section(text: str, figures: str) -> str:
+    """Return a page one heading level down, its figures after the heading's question."""
+    text = re.sub(r"<!--.*?-->\n*", "", text, flags=re.DOTALL)
+    text = re.sub(r"^(#+) ", r"#\1 ", text, flags=re.MULTILINE)
+    head, _, rest = text.partition("\n\n")
+    asks, _, rest = rest.partition("\n\n")
+    return "\n\n".join(part.strip() for part in (head, asks, figures, rest) if part.strip())
+
+
+def _figures(folder: Path, name: str, docs: Path) -> str:
+    """Copy the SVG files of a folder to `docs/figures` and return the lines that show them."""
+    captions = captions_of(folder)
+    names = [*captions, *sorted({svg.stem for svg in folder.glob("*.svg")} - set(captions))]
+    lines = []
+    for figure in names:
+        if figure == "summary":
+            continue
+        target = docs / "figures" / f"{name}-{figure}.svg"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / f"{figure}.svg", target)
+        caption = captions.get(figure) or CAPTIONS.get(figure, figure)
+        lines.append(f"![{caption}](figures/{target.name})\n\n*{caption}*")
+    return "\n\n".join(lines)
+
+
+def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
+    """Write `docs/results.md` and its figures; `made` says when, where and from what.
+
+    Raises UserError where there is no question table below `results`.
+    """
+    pages = sorted((path for path in results.glob("*.md") if re.fullmatch(r"Q\d+", path.stem)), key=_order)
+    if not pages:
+        raise UserError(
+            f"{results}: no question table; run `./snakemake --cores all reports/paper.html` first"
+        )
+    for old in (docs / "figures").glob("Q*-*.svg"):
+        old.unlink()
+    parts = ["# Results", "A snapshot of one run of the pipeline; `make publish` writes it anew."]
+    parts.append("\n".join(f"- {key}: {value}" for key, value in made.items()))
+    parts += [
+        _section(page.read_text(encoding="utf-8"), _figures(results / "figures" / page.stem, page.stem, docs))
+        for page in pages
+    ]
+    others = [("aa", results / "aa.md", results / "none")]
+    others += [(name, results / page, results / folder) for name, (_, page, folder) in PAGES.items()]
+    for name, path, folder in others:
+        if path.exists():
+            parts.append(_section(path.read_text(encoding="utf-8"), _figures(folder, name, docs)))
+    write_text(docs / "results.md", "\n\n".join(parts) + "\n")
+
+
+def _seeds(results: Path) -> str:
+    seeds = set()
+    for path in results.glob("Q*.parquet"):
+        for row in pd.read_parquet(path, columns=["seeds"])["seeds"]:
+            seeds |= {int(seed) for seed in row.split(";") if seed}
+    return ", ".join(str(seed) for seed in sorted(seeds)) or "none"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the snapshot of the config's results; print a UserError as one line and return 2."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--configfile", default="config/config.yaml", type=Path)
+    parser.add_argument("--docs", default="docs", type=Path)
+    options = parser.parse_args(arguments)
+    try:
+        config = yaml.safe_load(options.configfile.read_text(encoding="utf-8"))
+        results = Path(config["results"])
+        made = {
+            "Date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+            "Machine": machine(),
+            "Commit": commit(),
+            "Config": f"`{options.configfile}`, model `{config['model']['name']}`",
+            "Seeds": _seeds(results),
+        }
+        write_snapshot(results, options.docs, made)
+    except (UserError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"wrote {options.docs / 'results.md'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
