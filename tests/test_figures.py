@@ -58,7 +58,10 @@ def test_svg_is_valid_deterministic_and_live_text(q2):
 def test_every_question_draws(tmp_path):
     expected = {"Q1": {"dose"}, "Q12": {"kept"}, "Q13": {"dose"}, "Q10": set()}
     for name, more in expected.items():
-        assert set(figures.of_question(filled(tmp_path, name), CONFIG)) == {"effects", "trajectories"} | more
+        assert (
+            set(figures.of_question(filled(tmp_path, name), CONFIG))
+            == {"summary", "effects", "trajectories"} | more
+        )
 
 
 def test_nothing_to_draw_draws_nothing(tmp_path):

@@ -64,7 +64,7 @@ def _values(question: Question, results: Path):
             if cell.id not in runs:
                 continue
             cells.setdefault(setting, []).append(cell.id)
-            measures = runs[cell.id].measures()
+            measures = runs[cell.id].measures
             for measure in MEASURES:
                 if measure in measures:
                     streams = values.setdefault(setting, {}).setdefault(measure, {})

@@ -118,14 +118,19 @@ def _wrap(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def forest(table: Table) -> Figure | None:
-    """Paired differences from the baseline with 95% intervals; the paper's value as a diamond."""
+def forest(table: Table, compact: bool = False) -> Figure | None:
+    """Paired differences from the baseline with 95% intervals; the paper's value as a diamond.
+
+    compact: for a third of the page's width, with the legend left to the caption.
+    """
     lines = [line for line in table.lines if table.primary in line.against]
     if not lines:
         return None
     published = [published_delta(table, line) if table.primary == "hack" else None for line in lines]
     with style.styled():
-        drawing = style.figure(0.95 + 0.3 * len(lines))
+        drawing = (
+            style.figure(0.6 + 0.24 * len(lines), 4.3) if compact else style.figure(0.95 + 0.3 * len(lines))
+        )
         axes = drawing.subplots()
         axes.axvline(0, color=style.SOFT, linewidth=1)
         labels = {}
@@ -161,6 +166,9 @@ def forest(table: Table) -> Figure | None:
         axes.set_ylim(len(lines) - 0.4, -0.6)
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1), max(high, 0.1))
+        if compact:
+            axes.set_xlabel("difference in hack rate")
+            return drawing
         axes.set_xlabel(f"difference in {RATE[table.primary]} from the baseline (left: less hacking)")
         drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=3)
         return drawing
@@ -206,6 +214,11 @@ def of_question(table: Table, config: dict) -> dict[str, tuple[Figure, str]]:
     )
     interval = "" if ns == [1] else " with 95% t-intervals"
     drawn = {
+        "summary": (
+            forest(table, compact=True),
+            f"Difference in {RATE[table.primary]}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05. "
+            "Diamond: published (Qwen3-4B).",
+        ),
         "effects": (
             forest(table),
             f"Difference in {RATE[table.primary]} from the baseline, paired by seed{interval} ({seeds}). "

@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ class Run:
     steps: pd.DataFrame = field(repr=False)
     info: dict[str, Any] = field(repr=False)
 
+    @cached_property
     def measures(self) -> dict[str, float]:
         """Return the run's numbers: rates (last-five-step means), final rates and diagnostics that it has."""
         values = {}
@@ -39,8 +42,8 @@ class Run:
         per_mode = [name for name in self.steps if re.fullmatch(r"hack_(?!s$|t$)\w+", name)]
         names |= {name: name for name in per_mode}
         names |= {name: name for name in DIAGNOSTICS if name in self.steps}
-        for column, name in names.items():
-            tail = self.steps[column].to_numpy(dtype=float)[-stats.LAST :]
+        last = self.steps.tail(stats.LAST)[list(names)].to_numpy(dtype=float)
+        for name, tail in zip(names.values(), last.T, strict=True):
             tail = tail[~np.isnan(tail)]  # a mode without a prompt in a step, a diagnostic of another arm
             if tail.size:
                 values[name] = stats.last_mean(tail)
@@ -128,7 +131,10 @@ def load_run(results: Path, cell: Cell) -> Run:
     return Run(cell, frame, info)
 
 
-def load_runs(results: Path, cells: tuple[Cell, ...]) -> tuple[dict[str, Run], dict[str, str]]:
+Loaded = tuple[dict[str, Run], dict[str, str]]
+
+
+def load_runs(results: Path, cells: Iterable[Cell]) -> Loaded:
     """Read many runs: (run by cell id, why by id of each cell that is left out)."""
     runs, left_out = {}, {}
     for cell in cells:

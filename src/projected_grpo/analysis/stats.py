@@ -49,6 +49,12 @@ class Paired:
     seeds: tuple[int, ...]
 
 
+@lru_cache
+def critical(n: int, alpha: float = ALPHA) -> float:
+    """Two-sided critical value of the t distribution for n values."""
+    return float(stats.t.ppf(1 - alpha / 2, n - 1))
+
+
 def last_mean(values: Sequence[float], last: int = LAST) -> float:
     """Mean of the last `last` entries of a run's per-step values (all of them in a shorter run)."""
     tail = np.asarray(values, dtype=float)[-last:]
@@ -64,7 +70,7 @@ def summarise(values: Sequence[float]) -> Summary:
     if x.size < 2:
         return Summary(mean, None, None, None, int(x.size))
     std = float(x.std(ddof=1))
-    half = float(stats.t.ppf(1 - ALPHA / 2, x.size - 1)) * std / math.sqrt(x.size)
+    half = critical(x.size) * std / math.sqrt(x.size)
     return Summary(mean, std, mean - half, mean + half, int(x.size))
 
 
@@ -81,7 +87,7 @@ def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | 
     if std < NO_SPREAD:
         return Paired(delta, 0.0, None, None, None, None, n, seeds)
     se = std / math.sqrt(n)
-    half = float(stats.t.ppf(1 - ALPHA / 2, n - 1)) * se
+    half = critical(n) * se
     p = float(2 * stats.t.sf(abs(delta) / se, n - 1))
     return Paired(delta, std, delta - half, delta + half, p, detectable(std, n), n, seeds)
 
@@ -99,11 +105,10 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 def power(delta: float, std: float, n: int, alpha: float = ALPHA) -> float:
     """Power of the two-sided paired t-test for a true difference `delta` >= 0, exact (noncentral t)."""
-    df, shift = n - 1, delta * math.sqrt(n) / std
-    critical = stats.t.ppf(1 - alpha / 2, df)
-    wrong_side = stats.nct.cdf(-critical, df, shift)
+    df, shift, bound = n - 1, delta * math.sqrt(n) / std, critical(n, alpha)
+    wrong_side = stats.nct.cdf(-bound, df, shift)
     # Far out, scipy's cdf underflows to NaN where the true value is below 1e-16.
-    return float(stats.nct.sf(critical, df, shift)) + (0.0 if math.isnan(wrong_side) else float(wrong_side))
+    return float(stats.nct.sf(bound, df, shift)) + (0.0 if math.isnan(wrong_side) else float(wrong_side))
 
 
 @lru_cache

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.runs import FINAL, Run, load_runs
+from projected_grpo.analysis.runs import FINAL, Loaded, Run, load_runs
 from projected_grpo.experiment.cell import Question, Row
 
 # Column order that scripts rely on; the groups in between stand only where they apply.
@@ -105,15 +105,20 @@ def _control(question: Question, row: Row) -> Row | None:
     return next((r for r in same if r.setting.arm == row.setting.arm), None)
 
 
-def make_table(question: Question, results: Path) -> Table:
-    """Compute a question's table from its run folders; missing and incomplete runs are left out and named."""
-    runs, left_out = load_runs(results, question.cells)
+def make_table(question: Question, results: Path, loaded: Loaded | None = None) -> Table:
+    """Compute a question's table from its run folders; missing and incomplete runs are left out and named.
+
+    loaded: what `load_runs` returned for a superset of the question's cells, to read no run twice.
+    """
+    runs, left_out = loaded or load_runs(results, question.cells)
+    runs = {cell.id: runs[cell.id] for cell in question.cells if cell.id in runs}
+    left_out = {cell.id: left_out[cell.id] for cell in question.cells if cell.id in left_out}
     values: dict[str, dict[str, dict[int, float]]] = {}
     for row in question.rows:
         values[row.name] = {}
         for cell in row.cells:
             if cell.id in runs:
-                for measure, value in runs[cell.id].measures().items():
+                for measure, value in runs[cell.id].measures.items():
                     values[row.name].setdefault(measure, {})[cell.seed] = value
     primary = "hack"
     if any(row.setting.held_out_mode for row in question.rows):
