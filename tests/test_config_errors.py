@@ -310,7 +310,7 @@ QUESTIONS = [
     (["Q10", "title"], DROP, "Q10.title: missing; required: title, asks, rows"),
     (["Q10", "rows"], [], "Q10.rows: [], allowed: a non-empty list of mappings"),
     (["Q10", "rows"], {"a": 1}, "Q10.rows: {'a': 1}, allowed: a non-empty list of mappings"),
-    (["Q10", "kind"], "tabel", "Q10.kind: 'tabel'; allowed: table, aa; did you mean 'table'?"),
+    (["Q10", "kind"], "tabel", "Q10.kind: 'tabel'; allowed: table, aa, probe; did you mean 'table'?"),
     (
         ["Q-16"],
         {"title": "t", "asks": "a", "rows": [{"name": "v"}]},
@@ -391,6 +391,13 @@ def test_broken_pair_file(folder, text, expected):
     message = folder.error()
     assert message.startswith(str(path))
     assert expected in message
+
+
+def test_pair_sets_that_the_pipeline_writes_need_no_file(folder):
+    for name in ("self_taught", "self_taught_code"):
+        folder.questions["Q10"]["rows"].append({"name": f"own {name}", "arm": "erase", "basis": name})
+    folder.config["bases"]["taught"] = {"pairs": "self_taught", "k": 2}
+    folder.check()
 
 
 def test_too_few_pairs_in_a_set_that_a_row_uses(folder):
