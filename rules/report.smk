@@ -1,5 +1,8 @@
 # The report: one self-contained page from every table, figure and page, and the runs behind them.
 PAGES = ["substrate.md", "probe/uat.md", "self_taught.md", "grader/diagonal.md"]
+PROBES = [
+    f"{name}.md" for name, question in QUESTIONS.items() if question.kind == "probe"
+]
 PAGES = PAGES if SMALL else [page for page in PAGES if page != "substrate.md"]
 
 
@@ -16,7 +19,7 @@ rule report:
     input:
         expand(f"{RESULTS}/{{question}}.md", question=[*TABLES, *SELF_CHECKS]),
         expand(f"{RESULTS}/figures/{{question}}", question=TABLES),
-        expand(f"{RESULTS}/{{page}}", page=PAGES),
+        expand(f"{RESULTS}/{{page}}", page=[*PAGES, *PROBES]),
         all_runs,
     output:
         report(

@@ -15,6 +15,7 @@ from synthetic import ROOT, write_run
 from projected_grpo.analysis import prose, publish
 from projected_grpo.analysis.figures import of_question
 from projected_grpo.analysis.markdown import to_markdown
+from projected_grpo.analysis.matrix import matrix, read_shares
 from projected_grpo.analysis.questions import read_questions
 from projected_grpo.analysis.report import build, write_report
 from projected_grpo.analysis.style import to_svg
@@ -140,6 +141,8 @@ def test_prose_escapes_and_renders():
     out = prose.render(
         "# A\n\nx **b** `<i>` <u> [t](javascript:alert(1))\n- one\n- two\n\n| h | n |\n|---|---:|\n| `a` | 1 |"
     )
+    block = prose.render("<pre>a &lt;b&gt;\n\n<i></pre>\n\nnext")
+    assert block == "<pre>a &lt;b&gt;\n\n&lt;i&gt;</pre>\n<p>next</p>"
     assert "<h3>A</h3>" in out and "<strong>b</strong>" in out and "<code>&lt;i&gt;</code>" in out
     assert "&lt;u&gt;" in out and "javascript" not in out and out.count("<li>") == 2
     assert '<td class="num">1</td>' in out
@@ -194,3 +197,12 @@ def test_page_loads_in_chromium_without_errors_and_fits_a_phone(config, tmp_path
     assert "CONSOLE" not in done.stderr
     width, filters_hidden = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
     assert width <= 390 and filters_hidden is False
+
+
+def test_exploit_matrix_is_read_from_the_graders_page():
+    head = "# T\n\n| submission | a | b | strict oracle |\n|---|---|---|---|\n"
+    page = head + "| x | 6/6 | 0/6 | 0/12 |\n| y | 0/6 | 3/6 | 0/12 |\n"
+    rows, columns, shares = read_shares(page)
+    assert (rows, columns) == (["x", "y"], ["a", "b", "strict oracle"])
+    assert shares.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.0]]
+    assert ">0.50<" in to_svg(matrix(page)) and matrix("# no table") is None

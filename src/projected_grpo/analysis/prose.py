@@ -1,4 +1,4 @@
-"""The Markdown that this pipeline writes, as safe HTML: headings, paragraphs, lists, tables, code, bold.
+"""The Markdown that this pipeline writes, as safe HTML: headings, paragraphs, lists, tables, code, pre, bold.
 
 Everything is escaped first; there is no way to write HTML, and a link becomes its text.
 """
@@ -26,7 +26,8 @@ def inline(text: str) -> Markup:
     return Markup("").join(done)
 
 
-def _cells(row: str) -> list[str]:
+def split_row(row: str) -> list[str]:
+    """Return the cells of a Markdown table's line."""
     cells = re.split(r"(?<!\\)\|", row.strip().strip("|"))
     return [cell.replace("\\|", "|").strip() for cell in cells]
 
@@ -69,6 +70,13 @@ def render(text: str, level: int = 3) -> Markup:
             end = next((j for j in range(i + 1, len(lines)) if lines[j].startswith("```")), len(lines))
             out.append(Markup("<pre><code>{}</code></pre>").format("\n".join(lines[i + 1 : end])))
             i = end + 1
+        elif line.startswith("<pre>"):
+            end = next(
+                (j for j in range(i, len(lines)) if lines[j].rstrip().endswith("</pre>")), len(lines) - 1
+            )
+            raw = "\n".join(lines[i : end + 1]).removeprefix("<pre>").rstrip().removesuffix("</pre>")
+            out.append(Markup("<pre>{}</pre>").format(html.unescape(raw)))
+            i = end + 1
         elif match := re.match(r"(#+) +(.*)", line):
             n = min(6, level + len(match[1]) - 1)
             title = match[2]
@@ -80,8 +88,10 @@ def render(text: str, level: int = 3) -> Markup:
             end = i + 2
             while end < len(lines) and lines[end].lstrip().startswith("|"):
                 end += 1
-            numeric = [rule.endswith(":") for rule in _cells(lines[i + 1])]
-            out.append(table(_cells(lines[i]), [_cells(row) for row in lines[i + 2 : end]], numeric, title))
+            numeric = [rule.endswith(":") for rule in split_row(lines[i + 1])]
+            out.append(
+                table(split_row(lines[i]), [split_row(row) for row in lines[i + 2 : end]], numeric, title)
+            )
             i = end
         elif re.match(r"\s*([-*]|\d+\.) +", line):
             items = []

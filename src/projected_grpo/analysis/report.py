@@ -9,11 +9,13 @@ from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from projected_grpo.analysis import aa, prose, style
 from projected_grpo.analysis.answers import answer, uninformative
 from projected_grpo.analysis.headline import FIRST_SCREEN, overview, short, totals
 from projected_grpo.analysis.markdown import extra_grids
+from projected_grpo.analysis.matrix import CAPTION, matrix
 from projected_grpo.analysis.questions import read_questions
 from projected_grpo.analysis.rollouts import FLAGS, examples
 from projected_grpo.analysis.runs import Run, load_runs, read_parquet
@@ -110,6 +112,15 @@ def _figures(folder: Path, prefix: str) -> list[dict]:
     return drawn
 
 
+def _drawn(drawing: Figure | None, name: str, caption: str) -> list[dict]:
+    """Return a figure made for this page alone, in the form of those read from files; none for None."""
+    if drawing is None:
+        return []
+    return [
+        {"name": name, "caption": caption, "svg": Markup(style.inline(style.to_svg(drawing), name, caption))}
+    ]
+
+
 def _question(table: Table, results: Path) -> dict:
     question = table.question
     extras = [
@@ -169,6 +180,8 @@ def _pages(results: Path) -> list[dict]:
             text = path.read_text(encoding="utf-8").split("\n", 1)
             body = text[1] if text[0].startswith("# ") and len(text) > 1 else "\n".join(text)
             drawn = _figures(results / figures, name)
+            if name == "diagonal":
+                drawn += _drawn(matrix(body), "diagonal-matrix", CAPTION)
             pages.append(
                 {"name": name, "title": title, "body": prose.render(body), "figures": drawn, "path": page}
             )

@@ -12,6 +12,7 @@ import matplotlib
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 INK, SOFT, GRID, PAPER = "#1c1e21", "#6b7078", "#d9dce1", "#fefefe"
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
@@ -73,6 +74,11 @@ def rate_axis(axes: Axes) -> None:
     """Scale the y axis to 0 ... 1, the same for every rate."""
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+
+
+def square(x: float, y: float, colour: str | tuple) -> Rectangle:
+    """Return a unit cell of a grid, centred at x, y."""
+    return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=colour, edgecolor=GRID, linewidth=0.8)
 
 
 def to_svg(drawing: Figure) -> str:
