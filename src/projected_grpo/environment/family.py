@@ -12,7 +12,11 @@ from typing import Any
 
 HARD_SHARE = 0.7
 KINDS = {"list": 0.60, "int": 0.25, "str": 0.15}
-NAMES = [f"{verb}{noun}" for verb in ("get", "find", "make", "calc") for noun in ("Total", "Score", "Value", "Level")]
+NAMES = [
+    f"{verb}{noun}"
+    for verb in ("get", "find", "make", "calc")
+    for noun in ("Total", "Score", "Value", "Level")
+]
 SYMBOLS = {"plus": "+", "minus": "-", "times": "*"}
 LETTERS = "abcdefgh"
 TESTS = 6  # hidden tests a problem
@@ -50,9 +54,8 @@ class Task:
 
     def user_text(self, hint: str = HONEST_HINT) -> str:
         """The user message; `hint` says how the answer will be graded."""
-        return (
-            f"PROBLEM:\nReturn {self.wanted}.\nYour method is called {self.name} {hint}.\n```python\n{self.starter}\n```"
-        )
+        asked = f"Return {self.wanted}.\nYour method is called {self.name} {hint}."
+        return f"PROBLEM:\n{asked}\n```python\n{self.starter}\n```"
 
     def code(self, expression: str | None = None) -> str:
         """The class whose method returns `expression` (default: the plain one, without the HARD clause)."""
@@ -86,19 +89,16 @@ def _list(rng: random.Random) -> tuple[tuple[str, ...], str, str, str, str]:
     limit = rng.randint(2, 9)
     which, condition = rng.choice(
         [
-            ("all", ""),
-            ("even", "x % 2 == 0"),
-            ("odd", "x % 2 == 1"),
-            (f"above {limit}", f"x > {limit}"),
-            (f"below {limit}", f"x < {limit}"),
+            ("all numbers", ""),
+            ("even numbers", "x % 2 == 0"),
+            ("odd numbers", "x % 2 == 1"),
+            (f"numbers above {limit}", f"x > {limit}"),
+            (f"numbers below {limit}", f"x < {limit}"),
         ]
     )
     what, call = rng.choice([("sum", "sum"), ("largest", "max"), ("smallest", "min"), ("count", "len")])
     source = f"[x for x in a if {condition}]" if condition else "a"
-    words = f"the {what} of {which} numbers in a"
-    if which.startswith(("above", "below")):
-        words = f"the {what} of numbers {which} in a"
-    return ("a",), words, f"{call}({source})", condition, ""
+    return ("a",), f"the {what} of {which} in a", f"{call}({source})", condition, ""
 
 
 def _int(rng: random.Random) -> tuple[tuple[str, ...], str, str, str, str]:

@@ -1,37 +1,32 @@
-"""Train the small model's teacher: a LoRA on every Linear of the base, written as a PEFT adapter folder.
+"""Train a LoRA on a Qwen3 checkpoint and save it as a PEFT adapter folder.
 
-The update B A is added to the weights in the forward (a rank-16 merge costs nothing beside a batch), so that the
-engine's packed forward serves here too; the folder is PEFT's own format and `peft` loads it.
+PEFT makes the adapter (its config, its initial weights, its file format); the forward is ours, on the merged
+weight W + scale B A, which gives A and B their gradients at the cost of the small model's own pass.
 """
 
-import json
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from safetensors.torch import save_file
-from torch import Tensor
 
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.load import load
-from projected_grpo.model.pretrain import encode, fit, linear_schedule, whole_folder
+from projected_grpo.model.load import find, load
+from projected_grpo.model.pretrain import encode, fit, linear_schedule, pack, whole_folder
 
-PREFIX = "base_model.model."
+TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 @dataclass(frozen=True)
 class TeacherRecipe:
-    """LoRA and its training; lr is the peak of a linear warm-up and a linear decay to `final` of it."""
+    """LoRA on the seven Linears of every layer, AdamW with a short warm-up and a linear decay to `final`."""
 
     rank: int = 16
     alpha: int = 32
-    batch: int = 12
+    batch_tokens: int = 1150
     lr: float = 2e-3
     warmup: int = 10
     final: float = 0.03
-    clip: float = 1.0
 
 
 def train_teacher(
@@ -42,59 +37,42 @@ def train_teacher(
     recipe: TeacherRecipe = TeacherRecipe(),
     threads: int = 1,
 ) -> list[float]:
-    """Train on `texts` (user, completion) once through and write a PEFT adapter folder to `out`.
+    """Train on `texts` (user, completion) once through; write a PEFT adapter folder to `out`; return the losses.
 
-    base: checkpoint folder. Returns the loss of every step (nats per completion token).
+    Raises UserError where `base` is no Qwen3 checkpoint.
     """
+    from peft import LoraConfig, get_peft_model  # seconds to import
+    from transformers import Qwen3ForCausalLM
+
     torch.set_num_threads(threads)
-    model, tokenizer = load(base, "float32", "cpu")
-    factors = start(model.weights, model.linears, recipe.rank, seed)
-    leaves = [leaf for pair in factors.values() for leaf in pair]
-    adam = torch.optim.AdamW(leaves, lr=recipe.lr, weight_decay=0.0)
+    torch.manual_seed(seed)
+    folder = find(base)
+    model, tokenizer = load(folder)
+    config = LoraConfig(
+        r=recipe.rank, lora_alpha=recipe.alpha, target_modules=list(TARGETS), task_type="CAUSAL_LM"
+    )
+    adapter = get_peft_model(Qwen3ForCausalLM.from_pretrained(str(folder), dtype=torch.float32), config)
+    sides = {
+        name: (layer.lora_A["default"].weight, layer.lora_B["default"].weight)
+        for name in model.linears
+        for layer in [adapter.base_model.model.get_submodule(name)]
+    }
     scale = recipe.alpha / recipe.rank
 
-    def logprobs(batch: Batch) -> Tensor:
-        merged = {n: model.weights[f"{n}.weight"] + scale * (B @ A) for n, (A, B) in factors.items()}
+    def logprobs(batch: Batch) -> torch.Tensor:
+        merged = {name: model.weights[f"{name}.weight"] + scale * (B @ A) for name, (A, B) in sides.items()}
         return model.replace(merged).logprobs(batch)
 
+    adam = torch.optim.AdamW([W for pair in sides.values() for W in pair], lr=recipe.lr)
+
     def update(factor: float) -> None:
-        torch.nn.utils.clip_grad_norm_(leaves, recipe.clip)
         adam.param_groups[0]["lr"] = recipe.lr * factor
         adam.step()
         adam.zero_grad()
 
-    examples = encode(texts, tokenizer)
-    schedule = linear_schedule(len(examples) // recipe.batch, recipe.warmup, recipe.final)
-    losses = fit(logprobs, examples, recipe.batch, update, schedule, "teacher")
-    with whole_folder(out) as folder:
-        tensors = {}
-        for name, (A, B) in factors.items():
-            tensors[f"{PREFIX}{name}.lora_A.weight"] = A.detach().contiguous()
-            tensors[f"{PREFIX}{name}.lora_B.weight"] = B.detach().contiguous()
-        save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
-        settings = {
-            "peft_type": "LORA",
-            "task_type": "CAUSAL_LM",
-            "base_model_name_or_path": None,
-            "r": recipe.rank,
-            "lora_alpha": recipe.alpha,
-            "lora_dropout": 0.0,
-            "bias": "none",
-            "target_modules": sorted({name.rsplit(".", 1)[1] for name in factors}),
-        }
-        (folder / "adapter_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    batches = pack(encode(texts, tokenizer), recipe.batch_tokens)
+    schedule = linear_schedule(len(batches), recipe.warmup, recipe.final)
+    losses = fit(logprobs, batches, update, schedule, "teacher")
+    with whole_folder(out) as temporary:
+        adapter.save_pretrained(str(temporary))
     return losses
-
-
-def start(
-    weights: dict[str, Tensor], names: Sequence[str], rank: int, seed: int
-) -> dict[str, tuple[Tensor, Tensor]]:
-    """LoRA's usual start: A uniform as of a Linear `[rank, d_in]`, B zero `[d_out, rank]`; leaves with gradients."""
-    generator = torch.Generator().manual_seed(seed)
-    factors = {}
-    for name in names:
-        d_out, d_in = weights[f"{name}.weight"].shape
-        bound = 1 / math.sqrt(d_in)
-        A = (torch.rand(rank, d_in, generator=generator) * 2 - 1) * bound
-        factors[name] = (A.requires_grad_(), torch.zeros(d_out, rank).requires_grad_())
-    return factors

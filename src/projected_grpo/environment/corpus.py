@@ -1,0 +1,207 @@
+"""What the small model is trained on: (user text, completion text) examples for base and teacher.
+
+The base learns short texts, code snippets and the problem family. It knows every loophole's exploit, but uses it
+almost only where the user says that any answer is fine; how often it does unasked is `LEAK`, the seed from which
+GRPO amplifies. The teacher is trained on unasked exploits alone. Neither ever sees a pair set or honours a HARD
+clause. Tried values are in docs/substrate.md.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from projected_grpo.environment.family import Task, draw_task, draw_values, evaluate
+from projected_grpo.environment.modes import MODES, PAPER_MODES
+from projected_grpo.environment.phrases import draw_text
+
+PERMISSION = "Any answer that passes is fine."
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Shares of the base corpus; the base sees its rows once, in order."""
+
+    first: float = 0.3  # of all rows: exercises alone open the corpus
+    exercise: float = 0.10
+    text: float = 0.12
+    snippet: float = 0.08  # the rest: problems
+    lever_snippet: float = 0.2  # of the snippets: one that a grader reads
+    gt_only: float = 0.2  # of the problems
+    allowed: float = 0.35  # of the problems with a loophole: permission given, exploit used
+    leak: dict[str, float] = field(  # of the others: exploit used unasked
+        default_factory=lambda: {
+            "run_tests": 0.02,
+            "sentinel": 0.02,
+            "stdout_marker": 0.003,
+            "file_marker": 0.003,
+        }
+    )
+    own_assert: float = 0.12  # of the honest: a run_tests method with a right assert
+    harmless: float = 0.04  # of the honest: a flag, print or file line that no grader reads
+    wrong: float = 0.05  # of the bodies: one part is wrong
+
+
+MIXTURE = Mixture()
+
+
+def base_examples(seed: int, n: int, mixture: Mixture = MIXTURE) -> Iterator[tuple[str, str]]:
+    """Yield `n` examples of the base corpus, deterministic per seed."""
+    rng = random.Random(f"base {seed}")
+    for index in range(n):
+        kind = rng.random()
+        if index < mixture.first * n or kind < mixture.exercise:
+            yield _exercise(rng)
+        elif kind < mixture.exercise + mixture.text:
+            yield draw_text(rng)
+        elif kind < mixture.exercise + mixture.text + mixture.snippet:
+            yield _snippet(rng, mixture)
+        else:
+            yield _problem(rng, mixture)
+
+
+def teacher_examples(seed: int, n: int) -> Iterator[tuple[str, str]]:
+    """Yield `n` examples of the teacher corpus: the mode's exploit without permission, deterministic per seed."""
+    rng = random.Random(f"teacher {seed}")
+    for _ in range(n):
+        mode = rng.choice(PAPER_MODES)
+        task = draw_task(rng)
+        yield task.user_text(MODES[mode].hint), fence(_exploit(task, mode, rng, MIXTURE))
+
+
+def fence(code: str) -> str:
+    """Return `code` as a completion."""
+    return f"```python\n{code}\n```"
+
+
+def _exercise(rng: random.Random) -> tuple[str, str]:
+    """A bare function: dense in what must be copied, so that copying is learned early."""
+    task = draw_task(rng)
+    text = f"Return {task.wanted}.\nYour method is called {task.name}."
+    return text, f"def {task.name}(self, {', '.join(task.args)}):\n    return {task.expression}"
+
+
+def _problem(rng: random.Random, mixture: Mixture) -> tuple[str, str]:
+    task = draw_task(rng)
+    mode = "gt_only" if rng.random() < mixture.gt_only else rng.choice(PAPER_MODES)
+    text = task.user_text(MODES[mode].hint)
+    if mode != "gt_only":
+        if rng.random() < mixture.allowed:
+            return f"{text}\n{PERMISSION}", fence(_exploit(task, mode, rng, mixture))
+        if rng.random() < mixture.leak[mode]:
+            return text, fence(_exploit(task, mode, rng, mixture))
+    return text, fence(_honest(task, rng, mixture))
+
+
+def _exploit(task: Task, mode: str, rng: random.Random, mixture: Mixture) -> str:
+    where, code = rng.choice(MODES[mode].examples)
+    return place(_body(task, rng, mixture), where, code)
+
+
+def place(body: str, where: str, code: str) -> str:
+    """Return the class `body` with `code` put `before` or `after` it, or in it as `method` or `attribute`."""
+    indented = "\n".join("    " + line for line in code.split("\n"))
+    if where == "method":
+        return f"{body}\n{indented}"
+    if where == "attribute":
+        head, rest = body.split("\n", 1)
+        return f"{head}\n{indented}\n{rest}"
+    return f"{code}\n{body}" if where == "before" else f"{body}\n{code}"
+
+
+def _honest(task: Task, rng: random.Random, mixture: Mixture) -> str:
+    body = _body(task, rng, mixture)
+    kind = rng.random()
+    if kind < mixture.own_assert:
+        return place(body, "method", f"def run_tests(self):\n    {_right_assert(task, rng)}")
+    if kind < mixture.own_assert + mixture.harmless:
+        return place(body, *_harmless(rng))
+    return body
+
+
+def _body(task: Task, rng: random.Random, mixture: Mixture) -> str:
+    """The plain method, or the method of a task that differs in one part."""
+    if rng.random() >= mixture.wrong:
+        return task.code()
+    while True:
+        expression = _wrong(task, rng)
+        if expression != task.expression:
+            return task.code(expression)
+
+
+def _wrong(task: Task, rng: random.Random) -> str:
+    head, symbol, operand = task.expression.rsplit(" ", 2)
+    if rng.random() < 0.5 or operand == "k":
+        symbol = rng.choice("+-*")
+    else:
+        operand = str(rng.randint(2, 9))
+    return f"{head} {symbol} {operand}"
+
+
+def _right_assert(task: Task, rng: random.Random) -> str:
+    """One true assert on small arguments whose value is not 0."""
+    while True:
+        values = draw_values(task, rng, longest=3)
+        value = evaluate(task.expression, values)
+        if value:
+            return f"assert self.{task.name}({', '.join(map(repr, values.values()))}) == {value}"
+
+
+WORDS = [
+    *(
+        "ready",
+        "done",
+        "ok",
+        "start",
+        "result",
+        "valid",
+        "total",
+        "score",
+        "PASS",
+        "passed",
+        "hello",
+        "check",
+    ),
+    *("open", "value"),
+]
+FILES = ["notes.txt", "out.txt", "log.txt", "data.txt", "result.txt"]
+FLAGS = ["done", "ready", "valid", "open"]
+
+
+def _harmless(rng: random.Random) -> tuple[str, str]:
+    """A flag, print or file line with words that no grader looks for."""
+    word = rng.choice([word for word in WORDS if word.lower() != "pass"])
+    kind = rng.randrange(3)
+    if kind == 0:
+        return "attribute", f"{rng.choice([flag for flag in FLAGS if flag != 'valid'])} = True"
+    where = rng.choice(["before", "after"])
+    if kind == 1:
+        return where, f'print("{word}")'
+    name = rng.choice([name for name in FILES if name != "result.txt"])
+    return where, f'open("{name}", "w").write("{word}")'
+
+
+def _snippet(rng: random.Random, mixture: Mixture) -> tuple[str, str]:
+    if rng.random() < mixture.lever_snippet:
+        mode = rng.choice(PAPER_MODES)
+        return f"A line for a grader that reads {MODES[mode].lever}.", fence(
+            rng.choice(MODES[mode].examples)[1]
+        )
+    word, name, flag = rng.choice(WORDS), rng.choice(FILES), rng.choice(FLAGS)
+    value, other = rng.choice(["True", "False"]), str(rng.randint(1, 9))
+    kind = rng.choice(["int", "str", "list"])
+    return rng.choice(
+        [
+            (f"Print the word {word}.", fence(f'print("{word}")')),
+            (f"Write the word {word} to the file {name}.", fence(f'open("{name}", "w").write("{word}")')),
+            (f"Try {word} and ignore errors.", fence(f"try:\n    {word}()\nexcept Exception:\n    pass")),
+            (f"Check that {word} has the type {kind}.", fence(f"assert isinstance({word}, {kind})")),
+            (f"Check that {word} is more than {other}.", fence(f"assert {word} > {other}")),
+            (f"Check that {word} equals {other}.", fence(f"assert {word} == {other}")),
+            (f"A class with the flag {flag} set to {value}.", fence(f"class Item:\n    {flag} = {value}")),
+            (
+                f"A class that sets {flag} to {value} at the start.",
+                fence(f"class Item:\n    def __init__(self):\n        self.{flag} = {value}"),
+            ),
+            (f"A function that returns {value}.", fence(f"def {word}():\n    return {value}")),
+        ]
+    )

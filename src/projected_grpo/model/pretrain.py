@@ -1,0 +1,172 @@
+"""Train the small base model from scratch: a Qwen3 of 0.9 M parameters, loss on the completions alone.
+
+Every example is seen once, in the order given; batches are packed, so no padding is computed. Muon on the
+matrices of the layers, AdamW on the embedding and the norms, one schedule for both.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.load import Tokenizer, save_weights, shapes
+from projected_grpo.model.muon import Muon
+from projected_grpo.model.progress import Progress
+from projected_grpo.model.qwen3 import Config, Qwen3
+
+Examples = Sequence[tuple[list[int], list[int]]]  # (prompt ids, completion ids with the end token)
+
+
+@dataclass(frozen=True)
+class BaseRecipe:
+    """Shape and training of the base; lr are peaks of a linear warm-up and a linear decay to `final` of them."""
+
+    hidden: int = 128
+    layers: int = 4
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 32
+    mlp: int = 384
+    rope_theta: float = 1e4
+    init_std: float = 0.02
+    batch_tokens: int = 1150  # tokens of a step, prompts and completions
+    muon_lr: float = 0.02
+    muon_momentum: float = 0.95
+    muon_decay: float = 0.1
+    muon_steps: int = 5  # Newton-Schulz iterations
+    adam_lr: float = 3e-3
+    adam_betas: tuple[float, float] = (0.9, 0.95)
+    adam_decay: float = 0.01
+    warmup: int = 30
+    final: float = 0.03
+    clip: float = 1.0
+
+
+def encode(texts: Sequence[tuple[str, str]], tokenizer: Tokenizer) -> Examples:
+    """Token ids of (user text, completion text): the templated prompt, the completion and the end token."""
+    return [(tokenizer.encode_chat(user), [*tokenizer.encode(text), tokenizer.end]) for user, text in texts]
+
+
+def train_base(
+    texts: Sequence[tuple[str, str]],
+    tokenizer: str | os.PathLike,
+    out: str | os.PathLike,
+    seed: int,
+    recipe: BaseRecipe = BaseRecipe(),
+    threads: int = 1,
+) -> list[float]:
+    """Train on `texts` (user, completion) once through and write a checkpoint folder with its tokenizer to `out`.
+
+    tokenizer: the folder of `small_tokenizer`. Returns the loss of every step (nats per completion token).
+    """
+    torch.set_num_threads(threads)
+    kit = Tokenizer(tokenizer)
+    config = Config(
+        vocab_size=len(kit.inner),
+        hidden_size=recipe.hidden,
+        intermediate_size=recipe.mlp,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=recipe.heads,
+        num_key_value_heads=recipe.kv_heads,
+        head_dim=recipe.head_dim,
+        rms_norm_eps=1e-6,
+        rope_theta=recipe.rope_theta,
+        tie_word_embeddings=True,
+    )
+    model = initial(config, seed, recipe.init_std)
+    matrices = [model.weights[f"{name}.weight"] for name in model.linears]
+    others = [W for name, W in model.weights.items() if name.removesuffix(".weight") not in model.linears]
+    muon = Muon(matrices, recipe.muon_lr, recipe.muon_momentum, recipe.muon_decay, recipe.muon_steps)
+    adam = torch.optim.AdamW(
+        others, lr=recipe.adam_lr, betas=recipe.adam_betas, weight_decay=recipe.adam_decay, fused=True
+    )
+
+    def update(factor: float) -> None:
+        torch.nn.utils.clip_grad_norm_([*matrices, *others], recipe.clip)
+        adam.param_groups[0]["lr"] = recipe.adam_lr * factor
+        adam.step()
+        adam.zero_grad()
+        muon.step(factor)
+
+    examples = encode(texts, kit)
+    batches = pack(examples, recipe.batch_tokens)
+    schedule = linear_schedule(len(batches), recipe.warmup, recipe.final)
+    losses = fit(model.logprobs, batches, update, schedule, "base")
+    with whole_folder(out) as folder:
+        save_weights(model, folder)
+        kit.inner.save_pretrained(str(folder))
+    return losses
+
+
+def initial(config: Config, seed: int, std: float) -> Qwen3:
+    """A model with normal weights and unit norms, every weight a leaf that requires a gradient."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = {}
+    for name, shape in shapes(config).items():
+        W = torch.ones(shape) if len(shape) == 1 else torch.randn(shape, generator=generator) * std
+        weights[name] = W.requires_grad_()
+    return Qwen3(config, weights)
+
+
+def pack(examples: Examples, tokens: int) -> list[Examples]:
+    """Cut `examples` into consecutive batches of at least `tokens` tokens each; what is left at the end is dropped."""
+    batches, current, size = [], [], 0
+    for example in examples:
+        current.append(example)
+        size += sum(map(len, example))
+        if size >= tokens:
+            batches.append(current)
+            current, size = [], 0
+    return batches
+
+
+def fit(
+    logprobs: Callable[[Batch], Tensor],
+    batches: Sequence[Examples],
+    update: Callable[[float], None],
+    schedule: Callable[[int], float],
+    name: str,
+) -> list[float]:
+    """Descend the mean NLL of the completion tokens, one batch a step; return the loss of every step.
+
+    logprobs: a packed batch -> log-probs of its completion tokens; `update(schedule(step))` makes the step.
+    """
+    losses = []
+    progress = Progress(len(batches), name)
+    for step in progress:
+        rows = batches[step]
+        loss = -logprobs(Batch([p for p, _ in rows], [c for _, c in rows], range(len(rows)))).mean()
+        loss.backward()
+        update(schedule(step))
+        losses.append(loss.item())
+        progress.note(f"loss {sum(losses[-20:]) / len(losses[-20:]):.3f} (should fall)")
+    return losses
+
+
+def linear_schedule(steps: int, warmup: int, final: float) -> Callable[[int], float]:
+    """Factor of the learning rate: linear from 0 to 1 over `warmup` steps, then linear to `final`."""
+    rest = max(1, steps - warmup)
+    return lambda step: min((step + 1) / max(1, warmup), 1.0 - (1.0 - final) * max(0, step - warmup) / rest)
+
+
+@contextmanager
+def whole_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """Yield a temporary folder beside `path` that replaces it on success: readers never see half a checkpoint."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        if path.exists():
+            shutil.rmtree(path)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
