@@ -58,9 +58,7 @@ rule basis:
         base=lambda w: base_path(w.model),
         knobs=basis_knobs,
         pairs=basis_pairs,
-        digest=lambda w: pairs_digest(
-            cells.extraction_knobs(config, basis_name(w.basis))["pairs"]
-        ),
+        digest=lambda w: pairs_digest(basis_name(w.basis)),
         seed=basis_seed,
         machine=MACHINE,
         code=code("basis.py"),

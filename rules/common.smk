@@ -3,18 +3,23 @@ import json
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from projected_grpo.errors import UserError
 from projected_grpo.experiment import cell as cells
+from projected_grpo.experiment.config_bases import GENERATED_PAIRS
+from projected_grpo.experiment.config_check import checked_questions
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 
-with open(config["questions"], encoding="utf-8") as file:
-    QUESTIONS = cells.load_questions(yaml.safe_load(file), config)
+try:
+    parsed = checked_questions(
+        ["config/config.yaml", *workflow.overwrite_configfiles], config
+    )
+    QUESTIONS = cells.load_questions(parsed, config)
+    CELLS = cells.all_cells(QUESTIONS)
+except UserError as error:
+    raise SystemExit(f"error: {error}") from None
 
 RESULTS = config["results"]
-CELLS = cells.all_cells(QUESTIONS)
 SEEDS = cells.seeds(config)
 MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
 SMALL = cells.is_replicated(config)
@@ -74,9 +79,6 @@ def pool_files(model):
     ]
 
 
-GENERATED_PAIRS = ("self_taught", "self_taught_code")
-
-
 def pair_file(name, model):
     """The pair-set file of a basis: by hand (the first folder that has it), or from the self-taught evaluator."""
     if name in GENERATED_PAIRS:
@@ -87,9 +89,14 @@ def pair_file(name, model):
 
 
 @cache
-def pairs_digest(name):
-    """Hash of a pair set's parsed content; generated sets are inputs instead."""
-    return None if name in GENERATED_PAIRS else load_pairs(pair_file(name, None)).digest
+def pairs_digest(basis):
+    """Hash of the parsed pair set of a basis, whole and as selected by tag; generated sets are inputs instead."""
+    knobs = cells.extraction_knobs(config, basis)
+    if knobs["pairs"] in GENERATED_PAIRS:
+        return None
+    pairs = load_pairs(pair_file(knobs["pairs"], None))
+    used = pairs.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+    return f"{pairs.digest}-{used.digest}"
 
 
 def basis_name(file):

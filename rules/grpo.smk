@@ -32,7 +32,7 @@ def refresh_source(wildcards):
     source = {
         "knobs": knobs,
         "pairs": pair_file(knobs["pairs"], cell.model),
-        "digest": pairs_digest(knobs["pairs"]),
+        "digest": pairs_digest(cell.setting.basis),
     }
     return json.dumps(source, sort_keys=True)
 

@@ -36,7 +36,7 @@ rule base:
         gpu=0,
     params:
         seed=lambda w: seed_of_model(w.model),
-        steps=config["small"]["base_steps"],
+        examples=config["small"]["base"],
         code=code("base.py"),
     script:
         "../workflow/scripts/base.py"

@@ -35,7 +35,7 @@ rule teacher:
     params:
         base=lambda w: base_path(w.model),
         seed=lambda w: seed_of_model(w.model),
-        steps=config["small"]["teacher_steps"],
+        examples=config["small"]["teacher"],
         code=code("teacher.py"),
     script:
         "../workflow/scripts/teacher.py"

@@ -9,7 +9,7 @@ from projected_grpo.model.small_tokenizer import train_tokenizer
 
 with job(snakemake.log[0], snakemake.threads) as log:
     seed, recipe = snakemake.params.seed, BaseRecipe()
-    texts = list(base_examples(seed, snakemake.params.steps * recipe.batch))
+    texts = list(base_examples(seed, snakemake.params.examples))
     folder = Path(snakemake.output.config).parent
     tokenizer = folder.with_name("tokenizer")
     seen = [*texts[:4000], *teacher_examples(seed, 2000)]

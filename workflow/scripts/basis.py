@@ -10,7 +10,7 @@ from projected_grpo.job import job
 with job(snakemake.log[0], snakemake.threads) as log:
     machine, params = snakemake.params.machine, snakemake.params
     knobs = json.loads(params.knobs)
-    pairs = select_pairs(Path(params.pairs), knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+    pairs = select_pairs(Path(params.pairs), knobs)
     svd = Path(snakemake.input.svd[0])
     policy = load_policy(knobs["adapter"], params.base, svd, machine["dtype"], machine["device"])
     basis = extract_basis(policy, pairs, knobs, params.seed)

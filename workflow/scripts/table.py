@@ -10,7 +10,7 @@ from projected_grpo.job import job
 
 with job(snakemake.log[0]) as log:
     table = make_table(
-        read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.params.results)
+        read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.config["results"])
     )
     for cell, why in table.left_out.items():
         log.warning("left out: %s (%s)", cell, why)

@@ -8,7 +8,7 @@ from projected_grpo.model.teacher import TeacherRecipe, train_teacher
 
 with job(snakemake.log[0], snakemake.threads) as log:
     params, recipe = snakemake.params, TeacherRecipe()
-    texts = list(teacher_examples(params.seed, params.steps * recipe.batch))
+    texts = list(teacher_examples(params.seed, params.examples))
     folder = Path(snakemake.output.config).parent
     losses = train_teacher(texts, params.base, folder, params.seed, recipe, snakemake.threads)
     log.info("%d steps, mean loss of the last 20: %.3f", len(losses), sum(losses[-20:]) / len(losses[-20:]))

@@ -10,12 +10,9 @@ from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.method.pairs import PairSet, load_pairs
 
 
-def select_pairs(path: Path, n_pairs: int, n_heldout: int, without_tag: str | None) -> PairSet:
-    """Return the pairs that a basis is extracted from: filtered by tag, the first n, without the last n_heldout."""
-    pairs = load_pairs(path)
-    if without_tag:
-        pairs = pairs.without_tag(without_tag)
-    return pairs.first(n_pairs).first(n_pairs - n_heldout)
+def select_pairs(path: Path, knobs: dict) -> PairSet:
+    """Return the pairs that a basis is extracted from."""
+    return load_pairs(path).select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
 
 
 def pair_gradients(

@@ -205,7 +205,7 @@ def make_update(run: Run) -> Update:
 def refreshed(run: Run, update: Update) -> dict:
     """Re-extract V on the current weights (quarantine ablated) and return its overlap with the one before."""
     knobs = run.refresh.knobs
-    pairs = select_pairs(run.refresh.pairs, knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+    pairs = select_pairs(run.refresh.pairs, knobs)
     basis = extract_basis(run.policy, pairs, knobs, run.seed).used(**run.use)
     shared = overlap(update.basis, basis.V)
     update.basis = basis.V

@@ -1,0 +1,29 @@
+"""Runs of R5 in; its table, verdict and figures out."""
+
+from pathlib import Path
+
+from projected_grpo.analysis import probe_r5
+from projected_grpo.analysis.probe_figures import ratio_heatmap
+from projected_grpo.analysis.probe_page import write_page
+from projected_grpo.analysis.questions import read_question
+from projected_grpo.analysis.table import make_table
+from projected_grpo.experiment.ratio import RATIO_EDGES
+from projected_grpo.job import job
+
+with job(snakemake.log[0]) as log:
+    params, output = snakemake.params, snakemake.output
+    table = make_table(read_question(params.name, snakemake.config), Path(params.results))
+    found = {line.name: probe_r5.ratios(table, line) for line in table.lines}
+    found = {name: frame for name, frame in found.items() if frame is not None and len(frame)}
+    figures = {
+        "ratios": (
+            ratio_heatmap(found, RATIO_EDGES) if found else None,
+            "Ratio student / teacher on the teacher's tokens per step, mean over seeds (clip bounds: 0.8 and 1.2).",
+        )
+    }
+    write_page(
+        table, probe_r5.sections(table), figures, snakemake.config,
+        Path(output.md), Path(output.parquet), Path(output.figures),
+    )  # fmt: skip
+    for sentence in probe_r5.verdict(table):
+        log.info("%s", sentence)

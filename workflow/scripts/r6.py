@@ -1,0 +1,32 @@
+"""Runs, replays and drifts of R6 in; its table, verdict and figures out."""
+
+import json
+from pathlib import Path
+
+from projected_grpo.analysis import probe_r6
+from projected_grpo.analysis.probe_figures import over_steps, t4_strip
+from projected_grpo.analysis.probe_page import write_page
+from projected_grpo.analysis.probe_twins import read_sights
+from projected_grpo.analysis.questions import read_question
+from projected_grpo.analysis.table import make_table
+from projected_grpo.experiment.twins import replay_folders, twins
+from projected_grpo.job import job
+
+with job(snakemake.log[0]) as log:
+    params, output, config = snakemake.params, snakemake.output, snakemake.config
+    question = read_question(params.name, config)
+    table = make_table(question, Path(params.results))
+    probe = Path(params.results) / "probe"
+    pairs = twins(question, config, "adapter")
+    sights = read_sights(replay_folders(question, config, "adapter"), probe)
+    drifts = {Path(path).stem: json.loads(Path(path).read_text()) for path in snakemake.input.drifts}
+    figures = {
+        "t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 in SVD and in LoRA space."),
+        "drift": (
+            over_steps(probe_r6.drift_series(table)),
+            "How the basis ages: hack-ward share of the gradient, and overlap of each refreshed V with the one before.",
+        ),
+    }
+    sections = probe_r6.sections(table, pairs, sights, drifts)
+    write_page(table, sections, figures, config, Path(output.md), Path(output.parquet), Path(output.figures))
+    log.info("%s", sections[1])

@@ -1,0 +1,22 @@
+"""A finished run + its frozen basis -> how much of it a fresh basis at the run's last weights still shares."""
+
+import json
+from pathlib import Path
+
+from projected_grpo.experiment.bases import select_pairs
+from projected_grpo.experiment.contrast import drift, read_adapter
+from projected_grpo.experiment.policy import load_policy
+from projected_grpo.files import write_json
+from projected_grpo.job import job
+from projected_grpo.method.basis import Basis
+
+with job(snakemake.log[0], snakemake.threads) as log:
+    given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine
+    knobs, use = json.loads(params.knobs), json.loads(params.use)
+    pairs = select_pairs(Path(params.pairs), knobs)
+    policy = load_policy(knobs["adapter"], params.base, Path(given.svd), machine["dtype"], machine["device"])
+    policy.theta = read_adapter(Path(given.adapter), policy)
+    frozen = Basis.load(Path(given.basis), machine["device"]).used(**use)
+    measured = drift(policy, pairs, knobs, use, frozen, params.seed)
+    write_json(snakemake.output[0], measured)
+    log.info("%s", measured)

@@ -1,0 +1,31 @@
+"""Runs, replays and compared bases of R7 in; its table, verdict and figures out."""
+
+import json
+from pathlib import Path
+
+from projected_grpo.analysis import probe_r7
+from projected_grpo.analysis.probe_figures import t4_strip
+from projected_grpo.analysis.probe_page import write_page
+from projected_grpo.analysis.probe_twins import read_sights
+from projected_grpo.analysis.questions import read_question
+from projected_grpo.analysis.table import make_table
+from projected_grpo.experiment.twins import replay_folders, twins
+from projected_grpo.job import job
+
+with job(snakemake.log[0]) as log:
+    params, output, config = snakemake.params, snakemake.output, snakemake.config
+    question = read_question(params.name, config)
+    table = make_table(question, Path(params.results))
+    probe = Path(params.results) / "probe"
+    pairs = twins(question, config, "loss")
+    sights = read_sights(replay_folders(question, config, "loss"), probe)
+    overlaps = {
+        name: {int(seed): json.loads((probe / path).read_text()) for seed, path in by_seed.items()}
+        for name, by_seed in params.overlaps.items()
+    }
+    figures = {
+        "t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 of both losses' bases.")
+    }
+    sections = probe_r7.sections(table, pairs, sights, overlaps)
+    write_page(table, sections, figures, config, Path(output.md), Path(output.parquet), Path(output.figures))
+    log.info("%s", sections[1])

@@ -1,0 +1,21 @@
+"""An NLL basis and a contrastive GRPO basis of one pair set -> how far they differ, and why."""
+
+import json
+from pathlib import Path
+
+from projected_grpo.experiment.bases import select_pairs
+from projected_grpo.experiment.contrast import compare_losses
+from projected_grpo.experiment.policy import load_policy
+from projected_grpo.files import write_json
+from projected_grpo.job import job
+from projected_grpo.method.basis import Basis
+
+with job(snakemake.log[0], snakemake.threads) as log:
+    given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine
+    knobs, use = json.loads(params.knobs), json.loads(params.use)
+    pairs = select_pairs(Path(params.pairs), knobs)
+    policy = load_policy(knobs["adapter"], params.base, Path(given.svd), machine["dtype"], machine["device"])
+    nll, grpo = (Basis.load(Path(path), machine["device"]).used(**use) for path in (given.nll, given.grpo))
+    measured = compare_losses(policy, pairs, knobs, use, nll, grpo)
+    write_json(snakemake.output[0], measured)
+    log.info("%s", measured)
