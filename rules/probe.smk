@@ -1,4 +1,7 @@
 # The distillation probe: replays of a teacher pool against a basis, and the page with its acceptance tests.
+from dataclasses import asdict
+
+from projected_grpo.experiment import twins
 
 PROBE = config["probe"]
 
@@ -45,7 +48,9 @@ def replay_settings(wildcards):
     settings["training"] = {
         key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")
     }
-    settings["training"]["lr"] = training["lora_lr" if knobs["adapter"] == "lora" else "lr"]
+    settings["training"]["lr"] = training[
+        "lora_lr" if knobs["adapter"] == "lora" else "lr"
+    ]
     return json.dumps(settings, sort_keys=True)
 
 
@@ -143,3 +148,244 @@ rule uat:
         code=code("uat.py"),
     script:
         "../workflow/scripts/uat.py"
+
+
+# The R questions: tables like every other, with a verdict, replays and measurements of their own.
+
+
+def question_inputs(name):
+    """The steps and the record of every run of a question."""
+    return expand(
+        f"{RESULTS}/grpo/{{cell}}/{{file}}",
+        cell=[cell.id for cell in QUESTIONS[name].cells],
+        file=["steps.parquet", "run.json"],
+    )
+
+
+def twin_replays(name, knob):
+    """The vanilla replays of all bases of a question that stand in twin rows."""
+    folders = twins.replay_folders(QUESTIONS[name], config, knob)
+    return [
+        path
+        for by_seed in folders.values()
+        for folder in by_seed.values()
+        for path in replay_files(folder)
+    ]
+
+
+def drifts(name):
+    """The drift of every frozen basis with content of a question."""
+    cells_with_basis = [
+        cell
+        for cell in QUESTIONS[name].cells
+        if cell.basis and not cell.setting.refresh
+    ]
+    real = [
+        c
+        for c in cells_with_basis
+        if cells.knobs(config, c.setting.basis)["control"] == "none"
+    ]
+    return [f"{RESULTS}/probe/drift/{cell.id}.json" for cell in real]
+
+
+def overlap_files(name, knob):
+    """Pair of bases -> seed -> file below the probe's folder, for the twin rows of a question."""
+    found = {}
+    for pair in twins.twins(QUESTIONS[name], config, knob):
+        title = f"{pair.reference.setting.basis} and {pair.other.setting.basis}"
+        both = zip(pair.reference.cells, pair.other.cells)
+        found[title] = {
+            str(a.seed): f"{a.model}/{a.basis}-vs-{b.basis}.json" for a, b in both
+        }
+    return found
+
+
+def probe_question_text(name):
+    """Everything that an R question says, and the knobs of its bases, as stable text."""
+    question = QUESTIONS[name]
+    bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
+    return json.dumps(
+        [asdict(question), {basis: cells.knobs(config, basis) for basis in bases}],
+        sort_keys=True,
+    )
+
+
+rule drift:
+    input:
+        base=cell_base,
+        svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
+        adapter=f"{RESULTS}/grpo/{{cell}}/adapter.safetensors",
+        basis=lambda w: cell_basis(w)[0],
+    output:
+        f"{RESULTS}/probe/drift/{{cell}}.json",
+    log:
+        f"{RESULTS}/logs/probe/drift/{{cell}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+    params:
+        base=lambda w: base_path(cell_model(w)),
+        knobs=lambda w: json.dumps(
+            cells.extraction_knobs(config, CELLS[w.cell].setting.basis), sort_keys=True
+        ),
+        use=lambda w: json.dumps(CELLS[w.cell].use, sort_keys=True),
+        pairs=lambda w: pair_file(
+            cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)
+        ),
+        digest=lambda w: pairs_digest(
+            cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"]
+        ),
+        seed=lambda w: CELLS[w.cell].seed,
+        machine=MACHINE,
+        code=code("r6_drift.py"),
+    script:
+        "../workflow/scripts/r6_drift.py"
+
+
+rule loss_overlap:
+    input:
+        base=base_files,
+        svd=rules.svd.output,
+        nll=f"{RESULTS}/basis/{{model}}/{{nll}}.safetensors",
+        grpo=f"{RESULTS}/basis/{{model}}/{{grpo}}.safetensors",
+    output:
+        f"{RESULTS}/probe/{{model}}/{{nll}}-vs-{{grpo}}.json",
+    log:
+        f"{RESULTS}/logs/probe/{{model}}/{{nll}}-vs-{{grpo}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+    params:
+        base=lambda w: base_path(w.model),
+        knobs=lambda w: json.dumps(
+            cells.extraction_knobs(config, basis_name(w.nll)), sort_keys=True
+        ),
+        use=lambda w: json.dumps(
+            {
+                key: cells.knobs(config, basis_name(w.nll))[key]
+                for key in cells.USE_KNOBS
+            }
+        ),
+        pairs=lambda w: pair_file(
+            cells.knobs(config, basis_name(w.nll))["pairs"], w.model
+        ),
+        digest=lambda w: pairs_digest(cells.knobs(config, basis_name(w.nll))["pairs"]),
+        machine=MACHINE,
+        code=code("r7_overlap.py"),
+    script:
+        "../workflow/scripts/r7_overlap.py"
+
+
+rule r5:
+    input:
+        runs=lambda w: question_inputs("R5"),
+    output:
+        md=report(
+            f"{RESULTS}/R5.md",
+            caption="../workflow/report/probe_question.rst",
+            category="Questions",
+            labels={"question": "R5", "what": "table and verdict"},
+        ),
+        parquet=f"{RESULTS}/R5.parquet",
+        figures=report(
+            directory(f"{RESULTS}/figures/R5"),
+            patterns=["{figure}.svg"],
+            caption="../workflow/report/probe_question.rst",
+            category="Questions",
+            labels={"question": "R5", "what": "{figure}"},
+        ),
+    log:
+        f"{RESULTS}/logs/question/R5.log",
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        gpu=0,
+    params:
+        name="R5",
+        question=lambda w: probe_question_text("R5"),
+        results=RESULTS,
+        code=code("r5.py"),
+    script:
+        "../workflow/scripts/r5.py"
+
+
+rule r6:
+    input:
+        runs=lambda w: question_inputs("R6"),
+        replays=lambda w: twin_replays("R6", "adapter"),
+        drifts=lambda w: drifts("R6"),
+    output:
+        md=report(
+            f"{RESULTS}/R6.md",
+            caption="../workflow/report/probe_question.rst",
+            category="Questions",
+            labels={"question": "R6", "what": "table and verdict"},
+        ),
+        parquet=f"{RESULTS}/R6.parquet",
+        figures=report(
+            directory(f"{RESULTS}/figures/R6"),
+            patterns=["{figure}.svg"],
+            caption="../workflow/report/probe_question.rst",
+            category="Questions",
+            labels={"question": "R6", "what": "{figure}"},
+        ),
+    log:
+        f"{RESULTS}/logs/question/R6.log",
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        gpu=0,
+    params:
+        name="R6",
+        question=lambda w: probe_question_text("R6"),
+        results=RESULTS,
+        code=code("r6.py"),
+    script:
+        "../workflow/scripts/r6.py"
+
+
+rule r7:
+    input:
+        runs=lambda w: question_inputs("R7"),
+        replays=lambda w: twin_replays("R7", "loss"),
+        overlaps=lambda w: [
+            f"{RESULTS}/probe/{path}"
+            for by_seed in overlap_files("R7", "loss").values()
+            for path in by_seed.values()
+        ],
+    output:
+        md=report(
+            f"{RESULTS}/R7.md",
+            caption="../workflow/report/probe_question.rst",
+            category="Questions",
+            labels={"question": "R7", "what": "table and verdict"},
+        ),
+        parquet=f"{RESULTS}/R7.parquet",
+        figures=report(
+            directory(f"{RESULTS}/figures/R7"),
+            patterns=["{figure}.svg"],
+            caption="../workflow/report/probe_question.rst",
+            category="Questions",
+            labels={"question": "R7", "what": "{figure}"},
+        ),
+    log:
+        f"{RESULTS}/logs/question/R7.log",
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        gpu=0,
+    params:
+        name="R7",
+        question=lambda w: probe_question_text("R7"),
+        overlaps=lambda w: overlap_files("R7", "loss"),
+        results=RESULTS,
+        code=code("r7.py"),
+    script:
+        "../workflow/scripts/r7.py"

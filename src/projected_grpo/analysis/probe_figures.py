@@ -115,3 +115,53 @@ def ratio_heatmap(steps: Mapping[str, pd.DataFrame], edges: tuple[float, ...]) -
             axes.grid(False)
         drawing.supylabel("ratio student / teacher per token (bin edges)", fontsize=8)
         return drawing
+
+
+def t4_strip(values: Mapping[str, Mapping[int, float]]) -> Figure | None:
+    """T4's t of each basis, a dot a replication; the bar is the mean. None where no basis has a t."""
+    values = {name: by_seed for name, by_seed in values.items() if by_seed}
+    if not values:
+        return None
+    with style.styled():
+        drawing = style.figure(0.9 + 0.32 * len(values))
+        axes = drawing.subplots()
+        for y, (_, by_seed) in enumerate(values.items()):
+            found = list(by_seed.values())
+            axes.plot(found, [y] * len(found), "o", color=style.BLUE, alpha=0.6)
+            axes.plot([np.mean(found)] * 2, [y - 0.3, y + 0.3], color=style.INK)
+        axes.axvline(2, color=style.RED, linestyle=style.DASHES[1], linewidth=1, label="mark: t > 2")
+        axes.axvline(0, color=style.SOFT, linewidth=0.8)
+        axes.set_yticks(range(len(values)), list(values))
+        axes.set_ylim(len(values) - 0.4, -0.6)
+        axes.grid(False, axis="y")
+        axes.set_xlabel("T4: Welch t of wrong hacks against right ones")
+        axes.legend(fontsize=7.5)
+        return drawing
+
+
+def over_steps(panels: Mapping[str, Mapping[str, pd.Series]]) -> Figure | None:
+    """One panel per title, one line per name (index: step); None where there is nothing to draw."""
+    panels = {
+        title: found
+        for title, lines in panels.items()
+        if (found := {n: s for n, s in lines.items() if len(s)})
+    }
+    if not panels:
+        return None
+    with style.styled():
+        drawing = style.figure(3.0)
+        for axes, (title, lines) in zip(
+            drawing.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+        ):
+            for i, (name, series) in enumerate(lines.items()):
+                axes.plot(
+                    series.index,
+                    series,
+                    color=style.PALETTE[i % len(style.PALETTE)],
+                    linestyle=style.DASHES[i % len(style.DASHES)],
+                    label=name,
+                )
+            axes.set_title(title)
+            axes.set_xlabel("step")
+            axes.legend(fontsize=7)
+        return drawing

@@ -1,0 +1,143 @@
+"""R6's verdict: is the effect in LoRA space at least 80% of that in SVD space, at matched vanilla arms?"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from projected_grpo.analysis import stats
+from projected_grpo.analysis.markdown import grid
+from projected_grpo.analysis.probe_twins import (
+    Sight,
+    compare_t,
+    difference,
+    effect_by_seed,
+    paired_text,
+    t4_grid,
+)
+from projected_grpo.analysis.table import Table
+from projected_grpo.analysis.text import NONE, listing, p_value, rate
+from projected_grpo.experiment.twins import Twins
+
+SHARE = 0.8
+MATCHED = 0.10  # vanilla arms whose mean rates differ by no more count as matched
+
+
+def matched_sentence(table: Table, pairs: list[Twins]) -> str:
+    """Say whether the two vanilla arms have the same hack and solve rates."""
+    bases = {(pair.reference.baseline, pair.other.baseline) for pair in pairs}
+    parts = []
+    for reference, other in sorted(bases):
+        hack, solve = (
+            difference(table.line(other), table.line(reference), measure) for measure in ("hack", "solve")
+        )
+        if hack is None or solve is None:
+            parts.append(f"`{other}` and `{reference}` share no seed")
+            continue
+        near = abs(hack.delta) <= MATCHED and abs(solve.delta) <= MATCHED
+        parts.append(
+            f"`{other}` against `{reference}`: hack {paired_text(hack)}, solve {paired_text(solve)}, "
+            f"{'matched' if near else 'NOT matched'} (mark: {MATCHED:.2f} on either)"
+        )
+    return f"Vanilla arms: {listing(parts)}." if parts else ""
+
+
+def pair_sentence(table: Table, pair: Twins) -> str:
+    """Compare the two effects of a twin row on the hack rate."""
+    svd, lora = effect_by_seed(table, pair.reference), effect_by_seed(table, pair.other)
+    if not svd or not lora:
+        return f"`{pair.other.name}`: runs are missing."
+    means = {name: float(np.mean(list(effect.values()))) for name, effect in (("svd", svd), ("lora", lora))}
+    text = f"`{pair.other.name}` {means['lora']:+.3f} against `{pair.reference.name}` {means['svd']:+.3f}"
+    shown = table.line(pair.reference.name).holm.get("hack")
+    if means["svd"] >= 0 or shown is None or shown >= stats.ALPHA:
+        return text + ": the SVD arm itself shows no reduction, so there is none to match."
+    share = means["lora"] / means["svd"]
+    # Above zero: LoRA falls short of the share. Testing the combination keeps the seeds paired.
+    shortfall = stats.paired(lora, {seed: SHARE * value for seed, value in svd.items()})
+    text += f": {100 * share:.0f}% of the SVD effect, "
+    text += "within 20% of it" if share >= SHARE else "a clean negative"
+    if shortfall is not None and shortfall.lo is not None:
+        decided = shortfall.hi <= 0 if share >= SHARE else shortfall.lo > 0
+        text += f" (LoRA minus {SHARE} SVD {paired_text(shortfall)}, p {p_value(shortfall.p)}; the interval "
+        text += "agrees)" if decided else "leaves it open)"
+    solve = difference(table.line(pair.other.name), table.line(pair.reference.name), "solve")
+    return text + f"; solve rate {paired_text(solve)} against the SVD arm."
+
+
+def _column_mean(table: Table, cells: tuple[str, ...], column: str, part: slice) -> float | None:
+    values = [table.runs[cell].steps[column].to_numpy(dtype=float)[part] for cell in cells]
+    values = [value[~np.isnan(value)].mean() for value in values if not np.isnan(value).all()]
+    return float(np.mean(values)) if values else None
+
+
+def overlap_by_step(table: Table, cells: tuple[str, ...]) -> pd.Series:
+    """Return step -> mean overlap with the basis before, for refreshing runs; empty for others."""
+    frames = [table.runs[cell].steps.set_index("step")["basis_overlap"].astype(float) for cell in cells]
+    return pd.concat(frames, axis=1).mean(axis=1).dropna() if frames else pd.Series(dtype=float)
+
+
+def drift_grid(table: Table, drifts: Mapping[str, dict]) -> tuple[list[str], list[list[str]]]:
+    """Return header and text cells: what the basis sees over the run, and what a fresh one shares with it.
+
+    drifts: cell id -> what `experiment.contrast.drift` measured after the run.
+    """
+    header = ["row", "cin first 5", "cin last 5", "null", "cout", "cout_update / cin"]
+    header += ["overlap with fresh", "random", "overlap per refresh, first", "last"]
+    rows = []
+    for line in table.lines:
+        if "cin" not in line.summary:
+            continue
+        first = _column_mean(table, line.cells, "cin", slice(None, 5))
+        last = _column_mean(table, line.cells, "cin", slice(-5, None))
+        update = _column_mean(table, line.cells, "cout_update", slice(-5, None))
+        found = [drifts[cell] for cell in line.cells if cell in drifts]
+        fresh = [
+            float(np.mean([d[key] for d in found])) if found else None
+            for key in ("overlap_fresh", "overlap_null")
+        ]
+        steps = overlap_by_step(table, line.cells)
+        ends = [float(steps.iloc[0]), float(steps.iloc[-1])] if len(steps) else [None, None]
+        rows.append(
+            [
+                line.name,
+                rate(first),
+                rate(last),
+                rate(line.summary["cin_null"].mean),
+                rate(line.summary["cout"].mean),
+            ]
+            + [f"{update / last:.2f}" if update is not None and last else NONE]
+            + [rate(value) for value in (*fresh, *ends)]
+        )
+    return header, rows
+
+
+def sections(
+    table: Table, pairs: list[Twins], sights: Mapping[str, Sight], drifts: Mapping[str, dict]
+) -> list[str]:
+    """Return the Markdown that follows R6's table."""
+    seen = dict.fromkeys((pair.other.setting.basis, pair.reference.setting.basis) for pair in pairs)
+    return [
+        "## Verdict",
+        " ".join([matched_sentence(table, pairs), *(pair_sentence(table, pair) for pair in pairs)]),
+        "**T4 on the same pools.** " + ". ".join(compare_t(sights[a], sights[b]) for a, b in seen) + ".",
+        grid(*t4_grid(sights)),
+        "**Drift of the basis.** cin: hack-ward share of the gradient (null: a random V of the same shape); one_sided "
+        "makes cout 0 by algebra; overlap with fresh: of the frozen V with one extracted on the run's last weights "
+        "(1: unchanged); overlap per refresh: of each new V with the one before it.",
+        grid(*drift_grid(table, drifts)),
+    ]
+
+
+def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
+    """Return title -> row -> values by step: cin of the frozen arms, overlap of the refreshing ones."""
+    seen, overlaps = {}, {}
+    for line in table.lines:
+        if "cin" not in line.summary:
+            continue
+        if line.row.setting.refresh:
+            overlaps[line.name] = overlap_by_step(table, line.cells)
+        else:
+            frames = [table.runs[cell].steps.set_index("step")["cin"].astype(float) for cell in line.cells]
+            seen[line.name] = pd.concat(frames, axis=1).mean(axis=1)
+    return {"hack-ward share (cin), frozen V": seen, "overlap of a new V with the one before": overlaps}
