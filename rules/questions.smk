@@ -5,24 +5,21 @@ TABLES = [name for name, question in QUESTIONS.items() if question.kind == "tabl
 SELF_CHECKS = [name for name, question in QUESTIONS.items() if question.kind == "aa"]
 
 
-def run_files(wildcards):
-    """The steps and the record of every run of a question."""
-    ids = [cell.id for cell in QUESTIONS[wildcards.question].cells]
-    return expand(
+# The steps and the record of every run of a question, and everything that it says as stable text.
+RUN_FILES = {
+    name: expand(
         f"{RESULTS}/grpo/{{cell}}/{{file}}",
-        cell=ids,
+        cell=[cell.id for cell in question.cells],
         file=["steps.parquet", "run.json"],
     )
-
-
-def question_text(wildcards):
-    """Everything that a question says, as stable text."""
-    return json.dumps(asdict(QUESTIONS[wildcards.question]), sort_keys=True)
+    for name, question in QUESTIONS.items()
+}
+QUESTION_TEXT = {name: json.dumps(asdict(question), sort_keys=True) for name, question in QUESTIONS.items()}
 
 
 rule question:
     input:
-        run_files,
+        lambda w: RUN_FILES[w.question],
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -41,8 +38,7 @@ rule question:
     resources:
         gpu=0,
     params:
-        question=question_text,
-        results=RESULTS,
+        question=lambda w: QUESTION_TEXT[w.question],
         code=code("table.py"),
     script:
         "../workflow/scripts/table.py"
@@ -50,7 +46,7 @@ rule question:
 
 rule self_check:
     input:
-        run_files,
+        lambda w: RUN_FILES[w.question],
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -69,8 +65,7 @@ rule self_check:
     resources:
         gpu=0,
     params:
-        question=question_text,
-        results=RESULTS,
+        question=lambda w: QUESTION_TEXT[w.question],
         code=code("aa.py"),
     script:
         "../workflow/scripts/aa.py"
@@ -78,7 +73,7 @@ rule self_check:
 
 rule figures:
     input:
-        run_files,
+        lambda w: RUN_FILES[w.question],
     output:
         report(
             directory(f"{RESULTS}/figures/{{question}}"),
@@ -97,9 +92,8 @@ rule figures:
     resources:
         gpu=0,
     params:
-        question=question_text,
+        question=lambda w: QUESTION_TEXT[w.question],
         bases=json.dumps([config["basis"], config["bases"]], sort_keys=True),
-        results=RESULTS,
         code=code("figures.py"),
     script:
         "../workflow/scripts/figures.py"

@@ -10,7 +10,9 @@ from projected_grpo.files import write_json, write_text
 from projected_grpo.job import job
 
 with job(snakemake.log[0]):
-    table = make_table(read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.config["results"]))
+    table = make_table(
+        read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.config["results"])
+    )
     folder = Path(snakemake.output[0])
     captions = {}
     for name, (drawing, caption) in of_question(table, snakemake.config).items():
