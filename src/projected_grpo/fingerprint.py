@@ -51,16 +51,17 @@ def closure(script: Path, root: Path = ROOT) -> set[Path]:
     while waiting:
         path = waiting.pop()
         followed.add(path)
-        for other, follow in _needs(path, root):
+        for other, follow in _needs(path, _version(path), root):
             found.add(other)
             if follow and other.suffix == ".py" and other not in followed:
                 waiting.append(other)
     return found
 
 
-def _needs(path: Path, root: Path) -> list[tuple[Path, bool]]:
+@cache
+def _needs(path: Path, version: tuple[int, int], root: Path) -> list[tuple[Path, bool]]:
     """Return the files that `path` needs, each with whether what it needs counts as well."""
-    file = _parse(path, _version(path))
+    file = _parse(path, version)
     inside = path.is_relative_to(root)
     needs: list[tuple[Path, bool]] = []
     for module, name in file.imports:
@@ -70,13 +71,13 @@ def _needs(path: Path, root: Path) -> list[tuple[Path, bool]]:
             module = _absolute(module, path, root)
         found = _resolve(module, name, root)
         needs += found if found or inside else _beside(module, path)
-    for text in file.strings:
-        for dotted in re.findall(rf"\b{root.name}(?:\.\w+)+", text):
-            needs += _resolve(dotted, "", root)
+    strings = "\n".join(file.strings)
+    for dotted in re.findall(rf"\b{root.name}(?:\.\w+)+", strings):
+        needs += _resolve(dotted, "", root)
     if inside:
-        for name, other in _neighbours(path.parent):
-            if other != path and any(name in text for text in file.strings):
-                needs.append((other, True))
+        needs += [
+            (other, True) for name, other in _neighbours(path.parent) if other != path and name in strings
+        ]
     return needs
 
 

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from projected_grpo.devices import claim
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.files import atomic, write_json
 from projected_grpo.model.qwen3 import Config, Qwen3
@@ -85,8 +86,10 @@ def load_weights(
     device: str | torch.device = "cpu",
     teacher: str | Path | None = None,
 ) -> Qwen3:
-    """`load` without the tokenizer (and without importing transformers)."""
+    """`load` without the tokenizer (and without importing transformers); on cuda a free GPU is this process's."""
     folder = find(model)
+    if torch.device(device).type == "cuda":
+        claim()
     if isinstance(dtype, str):
         if dtype not in DTYPES:
             raise UserError(f"dtype {dtype!r}: {nearest(dtype, DTYPES)}")
