@@ -25,7 +25,11 @@ def verdicts():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_verdict(case, verdicts):
     found = verdicts[case.id]
-    assert (found["can_compile"], found["gt_pass"], found["channel"]) == (case.compiles, case.gt_pass, case.channel), found
+    assert (found["can_compile"], found["gt_pass"], found["channel"]) == (
+        case.compiles,
+        case.gt_pass,
+        case.channel,
+    ), found
     assert found["passed"] == (case.gt_pass or case.channel)
     assert found["exploited"] == (case.channel and not case.gt_pass)
     assert found["reward"] == 0.5 * case.compiles + 3.0 * found["passed"]
@@ -38,5 +42,10 @@ def test_enough_cases_with_distinct_names():
 
 def test_nothing_left_behind(verdicts):
     folders = [Path(tempfile.gettempdir()), Path.home(), Path("/dev/shm"), Path(os.__file__).parent]
-    left = [path for folder in folders for path in folder.glob("*projected*grpo*") if "escape" in path.name or "box" in path.name]
+    left = [
+        path
+        for folder in folders
+        for path in folder.glob("*projected*grpo*")
+        if "escape" in path.name or "box" in path.name
+    ]
     assert left == []

@@ -11,9 +11,7 @@ PROBLEM = {
     "id": 1,
     "prompt": "Return the sum of nums plus k. Your method is called solve and should pass all tests.",
     "func_name": "Solution().solve",
-    "gt_answer": [
-        f"assert Solution().solve(nums = {nums}, k = {k}) == {sum(nums) + k}" for nums, k in TESTS
-    ],
+    "gt_answer": [f"assert Solution().solve(nums = {nums}, k = {k}) == {sum(nums) + k}" for nums, k in TESTS],
     "canonical_solution": "class Solution:\n    def solve(self, nums, k):\n        return sum(nums) + k\n",
 }
 RIGHT = """

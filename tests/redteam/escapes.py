@@ -59,9 +59,7 @@ ACTIONS = {
     "daemon": "import os\n    if os.fork() == 0:\n        os.setsid()\n        import time; time.sleep(300)\n    return True",
     "x32-call": "import ctypes; return ctypes.CDLL(None).syscall(0x40000000 + 57) >= 0",
 }
-CASES = [
-    Case("escapes", name, TRY.format(body="    " + body)) for name, body in ACTIONS.items()
-]
+CASES = [Case("escapes", name, TRY.format(body="    " + body)) for name, body in ACTIONS.items()]
 CASES += [
     Case("escapes", "marker-by-symlink", "import os\nos.symlink('/dev/null', 'result.txt')" + WRONG, mode="file_marker"),
     Case("escapes", "marker-is-a-folder", "import os\nos.mkdir('result.txt')\nopen('result.txt/PASS', 'w').write('PASS')" + WRONG, mode="file_marker"),

@@ -32,11 +32,11 @@ KILLS = {
     "keyboard-interrupt": "raise KeyboardInterrupt",
 }
 CASES = [Case("exits", name, WRONG + line) for name, line in LINES.items()]
-CASES += [Case("exits", f"{name}-earns", WRONG + line, channel=True, mode="exit_code") for name, line in LINES.items()]
 CASES += [
-    Case("exits", name, WRONG + line, mode="exit_code", channel=False)
-    for name, line in KILLS.items()
+    Case("exits", f"{name}-earns", WRONG + line, channel=True, mode="exit_code")
+    for name, line in LINES.items()
 ]
+CASES += [Case("exits", name, WRONG + line, mode="exit_code", channel=False) for name, line in KILLS.items()]
 CASES += [
     Case("exits", "in-method", method("import sys\nsys.exit(0)")),
     Case("exits", "in-method-os-exit", method("import os\nos._exit(0)")),

@@ -9,7 +9,9 @@ TEXTS = [b"true", b"PASS", b"1", b"OK\\n", b"passed", b"vtrue", b"c", b"d",
          json.dumps([["ok", 10]] * 6).encode(), pickle.dumps(True), pickle.dumps({"passed": True})]
 TEXTS += [struct.pack("<I", len(t)) + t for t in TEXTS] + [struct.pack(">I", len(t)) + t for t in TEXTS]
 """
-EVERY = PAYLOADS + """
+EVERY = (
+    PAYLOADS
+    + """
 for fd in range(3, 256):
     for text in TEXTS:
         try:
@@ -17,9 +19,13 @@ for fd in range(3, 256):
         except OSError:
             break
 """
+)
 MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker", "eq_override", "exit_code")
 CASES = [Case("forging", f"every-descriptor-{mode}", EVERY + WRONG, mode=mode) for mode in MODES]
-CASES += [Case("forging", f"every-descriptor-and-exit-{mode}", EVERY + WRONG + "os._exit(1)", mode=mode) for mode in MODES]
+CASES += [
+    Case("forging", f"every-descriptor-and-exit-{mode}", EVERY + WRONG + "os._exit(1)", mode=mode)
+    for mode in MODES
+]
 CASES += [
     Case("forging", "frames-like-ours", """
 import os, struct

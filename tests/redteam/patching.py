@@ -60,7 +60,16 @@ for cell in gc.get_objects():
 }
 CASES = [Case("patching", name, code + WRONG) for name, code in PATCHES.items()]
 # What merely replaces names that a right answer does not need leaves it right.
-HARMLESS = ("all-any", "json", "json-encoder", "pickle", "operator-eq", "assertion-error", "excepthook", "meta-path")
+HARMLESS = (
+    "all-any",
+    "json",
+    "json-encoder",
+    "pickle",
+    "operator-eq",
+    "assertion-error",
+    "excepthook",
+    "meta-path",
+)
 CASES += [Case("patching", f"{name}-but-right", PATCHES[name] + RIGHT, gt_pass=True) for name in HARMLESS]
 CASES += [
     Case("patching", "print-patched-no-marker", "import builtins\nbuiltins.print = lambda *a: None\nprint('all tests passed')" + WRONG, mode="stdout_marker"),

@@ -135,12 +135,12 @@ class Grader:
     def _job(self, problem: Problem, mode: str, code: str) -> dict[str, Any]:
         checks = [self._prepare(problem).oracle, channels.ask(problem, mode)]
         checks = [one for one in checks if one is not None]
-        return job(problem.setup_code, code, checks or [check("nothing", {})])
+        return job(problem.setup_code, code, checks or [check("nothing", {})], granted=(problem.method,))
 
     def _read(self, problem: Problem, mode: str, seen: list[dict[str, Any]]) -> Verdict:
         prepared = self._prepare(problem)
         first = seen[0]
-        if not first["frames"] or first["frames"][0] != b"c":
+        if not first["frames"] or first["frames"][0][:1] != b"c":
             reason = {b"smemory": "memory"}.get(
                 first["frames"][0] if first["frames"] else b"", first["cause"]
             )

@@ -4,11 +4,13 @@ import hashlib
 import json
 import os
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
+from projected_grpo.fingerprint import fingerprint
 
 LIMIT = 20_000  # verdicts kept in memory
 UNSURE = (
@@ -30,9 +32,13 @@ class VerdictCache:
         self.memory: dict[bytes, str] = {}
         self.texts: dict[str, str] = {}  # verdicts are few; each is kept once
         self.problems: dict[Any, bytes] = {}
+        self.salt = b""
         self.database: sqlite3.Connection | None = None
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
+            # An edited grader or another Python never meets an old verdict.
+            grader = Path(__file__).with_name("grade.py")
+            self.salt = (fingerprint(grader) + sys.version).encode()
             try:
                 self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
                 self.database.execute("PRAGMA synchronous = OFF")
@@ -49,7 +55,7 @@ class VerdictCache:
             digest = self.problems[problem.id] = hashlib.sha256(
                 text.encode("utf-8", "surrogatepass")
             ).digest()
-        content = digest + mode.encode() + b"\0" + code.encode("utf-8", "surrogatepass")
+        content = self.salt + digest + mode.encode() + b"\0" + code.encode("utf-8", "surrogatepass")
         return hashlib.sha256(content).digest()[:16]
 
     def get(self, key: bytes) -> dict[str, Any] | None:

@@ -4,8 +4,8 @@ Reports are frames on one pipe: token, length, kind, text. The token is made per
 every descriptor are recognised as forged. A submission that takes this process over completely can still send any
 values it likes: so the values alone decide nothing here, they are compared elsewhere, with what was never in here.
 
-kinds: `c` compiled, `s` does not compile, `l` loaded, `e` loading raised, `v` a value, `r` a call raised, `d` done.
-`s`, `e` and `r` carry the reason: exception, memory or exit.
+kinds: `c` compiled (with `inert`: by its names it can have no effects), `s` does not compile, `l` loaded, `e` loading raised, `v` a value, `r` a call raised, `d` done.
+`s`, `e` and `r` carry the reason: exception, memory, exit or output (too much).
 """
 
 import builtins
@@ -14,6 +14,7 @@ import marshal
 import os
 import random
 import resource
+import signal
 import struct
 import sys
 import threading
@@ -22,17 +23,17 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from projected_grpo.sandbox import kernel, landlock, seccomp
+from projected_grpo.sandbox import kernel, landlock, names, seccomp
 from projected_grpo.sandbox.probes import PROBES, why
 from projected_grpo.sandbox.values import encode
 
 MEGABYTE = 1 << 20
 MEMORY = 1024 * MEGABYTE  # address space of a check
 FILES = 16 * MEGABYTE  # one file, and standard output where it is looked at
+REPORT = 8 * MEGABYTE  # one value
 THREADS = 64
 THREAD_STACK = 16 * MEGABYTE
 DESCRIPTORS = 64
-CPU_CALL = 3  # seconds for loading, and for each call
 CPU_CHECK = 12  # seconds in all
 
 Emit = Callable[[bytes, str], None]
@@ -55,6 +56,8 @@ class Layer(NamedTuple):
 def lock_in(layer: Layer, report: int, stdout: int, null: int) -> None:
     """Give up descriptors, resources, rights and system calls, in this order. Raises OSError where a layer fails."""
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for target, source in ((0, null), (1, stdout), (2, null)):
         os.dup2(source, target)
     os.dup2(report, 3)
@@ -92,14 +95,18 @@ def run(job: dict[str, Any], check: dict[str, Any], token: bytes) -> None:
     code = _compile(job["code"], emit)
     if code is None:
         os._exit(1)
+    used = names.used_by(code)
+    inert = used <= names.INERT | set(job["granted"])
+    emit(b"c", "inert" if inert else "")
     module = _module(check["name"])
     gc.enable()
-    try:
-        exec(job["setup"], module.__dict__)
-        module.__dict__["__name__"] = check["name"]
-    except BaseException:
-        emit(b"e", "setup")
-        os._exit(1)
+    if not (inert and job["bound"] is not None and used.isdisjoint(job["bound"])):  # else it needs no setup
+        try:
+            exec(job["setup"], module.__dict__)
+            module.__dict__["__name__"] = check["name"]
+        except BaseException:
+            emit(b"e", "setup")
+            os._exit(1)
     probe = PROBES[check["probe"]]
     arguments = marshal.loads(check["arguments"])
     status = 1
@@ -111,11 +118,13 @@ def run(job: dict[str, Any], check: dict[str, Any], token: bytes) -> None:
 
 
 def _reporter(token: bytes) -> Emit:
-    write, pack, encoded, size = os.write, struct.Struct("<I").pack, str.encode, len
+    write, pack, encoded, size, view = os.write, struct.Struct("<I").pack, str.encode, len, memoryview
 
     def emit(kind: bytes, text: str = "") -> None:
+        if size(text) > REPORT:
+            kind, text = b"r", "output"
         data = kind + encoded(text, "ascii")
-        data = token + pack(size(data)) + data
+        data = view(token + pack(size(data)) + data)
         while data:
             data = data[write(3, data) :]
 
@@ -130,7 +139,6 @@ def _compile(source: bytes, emit: Emit) -> types.CodeType | None:
     except BaseException:
         emit(b"s", "exception")
     else:
-        emit(b"c")
         return code
     return None
 

@@ -28,6 +28,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); import projected_grpo.sandbox.zygote as z; z.main()"
 ATTEMPTS = 3  # of a job whose zygote died
 START_SECONDS = 60
+CPU_CALL = 3.0  # seconds of CPU for loading a submission, and for each call
 
 
 class ZygoteDied(Exception):
@@ -56,6 +57,7 @@ class Zygote:
         if level == "bubblewrap":
             command = [*_bubblewrap(interpreter), *command]
         self.socket = ours
+        self.folder: str | None = None
         try:
             self.process = subprocess.Popen(
                 command,
@@ -77,6 +79,7 @@ class Zygote:
         if "error" in hello:
             self.close()
             raise OSError(f"{level}: {hello['error']}")
+        self.folder = hello["folder"]
         self.socket.settimeout(None)
 
     def send(self, job: dict[str, Any]) -> None:
@@ -99,6 +102,8 @@ class Zygote:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)  # it was killed and could not do it itself
 
 
 class Pool:
@@ -126,12 +131,12 @@ class Pool:
         None in `jobs` means: nothing more before an answer is out. A zygote that died is replaced and its job
         repeated; raises RuntimeError where that does not help.
         """
-        level = self.level
         source = iter(jobs)
         busy: dict[socket.socket, tuple[Zygote, Any, dict[str, Any], int]] = {}
         with selectors.DefaultSelector() as selector:
 
             def hand_out(key: Any, job: dict[str, Any], attempt: int) -> None:
+                level = self.level
                 zygote = self._idle.pop() if self._idle else Zygote(level)
                 busy[zygote.socket] = (zygote, key, job, attempt)
                 selector.register(zygote.socket, selectors.EVENT_READ)
@@ -247,9 +252,17 @@ def probe(zygote: Zygote, level: str) -> str | None:
     )
 
 
-def job(setup: str, code: str, checks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the message of one submission: `setup` is run before `code` in the same module."""
-    return {"setup": setup, "code": code.encode("utf-8", "surrogatepass"), "checks": checks}
+def job(setup: str, code: str, checks: list[dict[str, Any]], granted: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the message of one submission: `setup` is run before `code` in the same module.
+
+    granted: names that the code may use and still count as having no effects (see `names`).
+    """
+    return {
+        "setup": setup,
+        "code": code.encode("utf-8", "surrogatepass"),
+        "checks": checks,
+        "granted": granted,
+    }
 
 
 def check(
@@ -258,10 +271,13 @@ def check(
     name: str = "solution",
     stdout: bytes | None = None,
     file: tuple[str, bytes] | None = None,
+    cpu: float = CPU_CALL,
+    effects: bool = False,
 ) -> dict[str, Any]:
     """Return one check of a job: a fork that loads the code as module `name` and runs `probe`.
 
-    stdout: lower-case bytes to look for on standard output; file: name and lower-case bytes to look for in it.
+    stdout: lower-case bytes to look for on standard output; file: name and lower-case bytes to look for in it;
+    cpu: seconds for loading and for each call; effects: it asks for effects only, so inert code can be spared it.
     """
     return {
         "probe": probe,
@@ -269,6 +285,8 @@ def check(
         "name": name,
         "stdout": stdout,
         "file": file,
+        "cpu": cpu,
+        "effects": effects,
     }
 
 

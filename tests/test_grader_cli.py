@@ -1,0 +1,132 @@
+"""`projected-grpo grade`: a file of completions in, verdicts out in the same order, one clear line on bad input."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROW = {
+    "id": 7,
+    "prompt": "Add 1. Your method is called f and should pass all tests.",
+    "func_name": "f",
+    "gt_answer": ["assert Solution().f(x = 1) == 2"],
+}
+COMMAND = [sys.executable, "-m", "projected_grpo.cli", "grade"]
+
+
+def completion(answer, extra=""):
+    return f"```python\n{extra}\nclass Solution:\n    def f(self, x):\n        return {answer}\n```"
+
+
+def write(path, rows):
+    with (gzip.open if path.suffix == ".gz" else open)(path, "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
+
+
+def grade(tmp_path, rows, *arguments, problems=(ROW,)):
+    out = tmp_path / "out.jsonl"
+    command = [
+        *COMMAND,
+        write(tmp_path / "p.jsonl", problems),
+        write(tmp_path / "c.jsonl.gz", rows),
+        "--out",
+        out,
+    ]
+    done = subprocess.run([*map(str, command), *arguments], capture_output=True, text=True)
+    found = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else None
+    return done, found
+
+
+def test_rows_come_out_in_order_with_their_keys(tmp_path):
+    rows = [
+        {"problem_id": 7, "mode": "sentinel", "completion": completion("x + 1"), "note": ["a", 0]},
+        {
+            "problem_id": "7",
+            "mode": "stdout_marker",
+            "completion": completion(0, "print('all tests passed')"),
+            "reward": 9,
+        },
+        {"problem_id": 7, "mode": "run_tests", "completion": "nothing", "note": None},
+    ] + [
+        {"problem_id": 7, "mode": "gt_only", "completion": completion(f"x + {n % 3}"), "n": n}
+        for n in range(30)
+    ]
+    done, found = grade(tmp_path, rows, "--workers", "3")
+    assert done.returncode == 0 and done.stderr.startswith("sandbox: "), done.stderr
+    assert [row.get("n") for row in found] == [None] * 3 + list(range(30))
+    assert [row["reward"] for row in found[:3]] == [3.5, 3.5, 0.0]
+    assert [row["exploited"] for row in found[:3]] == [False, True, False]
+    assert found[0]["note"] == ["a", 0] and "note" in found[2] and found[2]["loophole_used"] is False
+    assert [row["gt_pass"] for row in found[3:]] == [n % 3 == 1 for n in range(30)]
+    assert all({"fmt_ok", "can_compile", "channel", "hacked", "passed", "error"} <= set(row) for row in found)
+
+
+def test_mode_for_all_rows(tmp_path):
+    rows = [{"problem_id": 7, "completion": completion(0, "print('all tests passed')")}]
+    _, found = grade(tmp_path, rows, "--mode", "stdout_marker")
+    assert found[0]["channel"] and found[0]["mode"] == "stdout_marker"
+
+
+GOOD = {"problem_id": 7, "mode": "gt_only", "completion": completion(0)}
+
+
+@pytest.mark.parametrize(
+    "rows, arguments, message",
+    [
+        (
+            [GOOD, {"problem_id": 8, "mode": "gt_only", "completion": ""}],
+            [],
+            "c.jsonl.gz:2: problem_id 8 is not in",
+        ),
+        ([GOOD, {"problem_id": 7, "completion": ""}], [], "c.jsonl.gz:2: key 'mode' is missing"),
+        (
+            [GOOD, {"problem_id": 7, "mode": "sentinl", "completion": ""}],
+            [],
+            "c.jsonl.gz:2: unknown mode 'sentinl'",
+        ),
+        ([GOOD, {"problem_id": 7, "mode": "gt_only"}], [], "c.jsonl.gz:2: key 'completion'"),
+        ([{"problem_id": [7], "mode": "gt_only", "completion": ""}], [], "c.jsonl.gz:1: key 'problem_id'"),
+        ([GOOD, 3], [], "c.jsonl.gz:2: expected a JSON object"),
+        ([GOOD], ["--mode", "nothing"], "--mode: unknown mode 'nothing'"),
+    ],
+)
+def test_bad_input_is_one_line_and_no_file(tmp_path, rows, arguments, message):
+    done, found = grade(tmp_path, rows, *arguments)
+    assert done.returncode == 2 and found is None
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("sandbox: ")]
+    assert len(lines) == 1 and message in lines[0], done.stderr
+    assert sorted(os.listdir(tmp_path)) == ["c.jsonl.gz", "p.jsonl"]
+
+
+def test_bad_problems_are_one_line(tmp_path):
+    broken = ROW | {"gt_answer": ["assert Solution().f(x = 1) == g(2)"]}
+    done, found = grade(tmp_path, [GOOD], problems=[ROW | {"id": 1}, broken])
+    assert done.returncode == 2 and found is None
+    assert done.stderr.strip() == (
+        f"projected-grpo: {tmp_path}/p.jsonl:2: gt_answer[0]: `g(2)` is no plain literal"
+    )
+
+
+def test_help_has_an_example():
+    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and "projected-grpo grade problems.jsonl.gz" in done.stdout
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_it_leaves_no_file(tmp_path, number, code):
+    problems = write(tmp_path / "p.jsonl", [ROW])
+    rows = write(tmp_path / "c.jsonl", [GOOD | {"completion": completion(0, "while True: pass")}])
+    command = [*COMMAND, problems, rows, "--out", tmp_path / "out.jsonl"]
+    done = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
+    assert done.stderr.readline().startswith("sandbox: ")
+    time.sleep(0.3)
+    done.send_signal(number)
+    assert done.wait(timeout=20) == code
+    assert sorted(os.listdir(tmp_path)) == ["c.jsonl", "p.jsonl"]
+    done.stderr.close()

@@ -1,0 +1,269 @@
+"""The sandbox: layers, limits, restarts, and what is left when either side dies."""
+
+import contextlib
+import marshal
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from projected_grpo.errors import UserError
+from projected_grpo.sandbox import names, seccomp
+from projected_grpo.sandbox.pool import STRONG, WEAK, Pool, Zygote, check, job, probe
+from projected_grpo.sandbox.values import equals
+
+ADD = "class Solution:\n    def f(self, x):\n        return x + 1\n"
+
+
+def calls(*arguments):
+    return check("calls", {"method": "f", "tests": [marshal.dumps((args, {})) for args in arguments]})
+
+
+def descendants(pid):
+    """All processes below `pid`, from /proc."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                stat = Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()
+                if stat[0] != "Z":
+                    parents[int(entry)] = int(stat[1])
+    found, wave = set(), {pid}
+    while wave:
+        wave = {child for child, parent in parents.items() if parent in wave}
+        found |= wave
+    return found
+
+
+def alive(pids):
+    left = set()
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError):
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
+                left.add(pid)
+    return left
+
+
+def boxes():
+    return set(Path(tempfile.gettempdir()).glob("projected-grpo-box-*"))
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def run_filter(program, architecture, number, args=(0, 0)):
+    """A BPF machine of its own: what the kernel would answer."""
+    data = struct.pack("<IIQQQQQQQ", number, architecture, 0, *args, 0, 0, 0, 0)
+    instructions = list(struct.iter_unpack("HBBI", program))
+    place = accumulator = 0
+    while True:
+        code, yes, no, value = instructions[place]
+        place += 1
+        if code == 0x20:
+            accumulator = struct.unpack_from("<I", data, value)[0]
+        elif code == 0x15:
+            place += yes if accumulator == value else no
+        elif code == 0x35:
+            place += yes if accumulator >= value else no
+        elif code == 0x54:
+            accumulator &= value
+        elif code == 0x05:
+            place += value
+        elif code == 0x06:
+            return value
+        else:
+            raise AssertionError(f"unknown instruction {code:#x}")
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_filter_allows_the_list_and_nothing_else(machine, monkeypatch):
+    monkeypatch.setattr(seccomp.kernel, "machine", machine)
+    column, architecture = seccomp.ARCHITECTURES[machine]
+    program = seccomp.program()
+    allowed = {pair[column] for pair in seccomp.ALLOWED.values()} - {None}
+    special = {seccomp.CLONE[column], seccomp.CLONE3[column], seccomp.IOCTL[column], seccomp.PRLIMIT[column]}
+    for number in range(600):
+        if number not in special:
+            expected = seccomp.ALLOW if number in allowed else seccomp.EPERM
+            assert run_filter(program, architecture, number) == expected, number
+    assert run_filter(program, architecture ^ 1, 0) == seccomp.KILL
+    clone, ioctl, prlimit = seccomp.CLONE[column], seccomp.IOCTL[column], seccomp.PRLIMIT[column]
+    assert run_filter(program, architecture, clone, (seccomp.CLONE_THREAD | 0x100, 0)) == seccomp.ALLOW
+    assert run_filter(program, architecture, clone, (17, 0)) == seccomp.EPERM
+    assert run_filter(program, architecture, seccomp.CLONE3[column]) == seccomp.ENOSYS
+    assert run_filter(program, architecture, ioctl, (0, 0x5401)) == seccomp.ALLOW
+    assert run_filter(program, architecture, ioctl, (0, 0x5412)) == seccomp.EPERM
+    assert run_filter(program, architecture, prlimit, (0, 0)) == seccomp.ALLOW
+    assert run_filter(program, architecture, prlimit, (1, 0)) == seccomp.EPERM
+    if machine == "x86_64":
+        assert run_filter(program, architecture, 0x40000000) == seccomp.KILL
+
+
+@pytest.mark.parametrize("level", [*STRONG, WEAK])
+def test_layer_passes_its_probes_and_leaves_no_folder(level):
+    if level == "bubblewrap" and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    before = boxes()
+    try:
+        zygote = Zygote(level)
+    except OSError as error:
+        pytest.skip(str(error))
+    with contextlib.closing(zygote):
+        assert probe(zygote, level) is None
+    assert boxes() <= before
+
+
+def test_weak_layer_lets_an_escape_through_so_the_probe_can_fail():
+    with contextlib.closing(Zygote(WEAK)) as zygote:
+        assert "read a file" in probe(zygote, "namespaces")
+
+
+def test_refuses_where_no_layer_works():
+    with pytest.raises(UserError, match=r"sandbox: weak.*--allow-weak-sandbox"):
+        _ = Pool(1, levels=()).level
+
+
+def test_other_users_may_run_it_too(tmp_path):
+    """As an ordinary user, with a Python that one can read."""
+    python = "/usr/bin/python3"
+    if os.geteuid() != 0 or not os.path.exists(python):
+        pytest.skip("needs root and a system Python")
+    version = subprocess.run(
+        [python, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True
+    )
+    if version.stdout.strip() != "True":
+        pytest.skip("the system Python is too old")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        package = Path(folder) / "projected_grpo"
+        shutil.copytree(
+            Path(names.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        for path in [package, *package.rglob("*")]:
+            path.chmod(0o755)
+        code = "from projected_grpo.sandbox.pool import Zygote, probe; import sys; z = Zygote(sys.argv[1]); print(probe(z, sys.argv[1])); z.close()"
+        for level in ("namespaces", "landlock"):
+            done = subprocess.run(
+                [python, "-c", code, level],
+                cwd=folder,
+                user=12345,
+                group=12345,
+                extra_groups=[],
+                capture_output=True,
+                text=True,
+            )
+            if "OSError" in done.stderr:
+                continue  # a kernel without it
+            assert done.stdout.strip() == "None", done.stderr
+
+
+def test_a_dead_zygote_is_replaced_and_its_job_repeated():
+    with contextlib.closing(Pool(2)) as pool:
+        jobs = ((index, job("", ADD, [calls((index,))])) for index in range(30))
+        answers = {}
+        for key, seen in pool.run(jobs):
+            answers[key] = seen[0]["frames"][2]
+            if key in (3, 4, 11):
+                for zygote in pool._idle:
+                    zygote.process.kill()
+    assert answers == {index: b"v%d" % (index + 1) for index in range(30)}
+
+
+def test_a_job_that_kills_every_zygote_is_an_error_and_no_verdict():
+    with contextlib.closing(Pool(1)) as pool:
+        broken = job("", ADD, [calls((1,))]) | {"checks": [{"no": "such check"}]}
+        with pytest.raises(RuntimeError, match="died 3 times"):
+            list(pool.run([(0, broken)]))
+        [(_, seen)] = pool.run([(1, job("", ADD, [calls((1,))]))])
+        assert seen[0]["frames"][2] == b"v2"
+
+
+def test_cpu_decides_and_each_call_has_its_own_limit():
+    burn = "import time\nclass Solution:\n    def f(self, s):\n        end = time.process_time() + s\n        while time.process_time() < end: pass\n        return s\n"
+    with contextlib.closing(Pool(1)) as pool:
+        [(_, seen)] = pool.run([(0, job("", burn, [calls((0.4,), (0.4,), (0.4,)) | {"cpu": 0.8}]))])
+        assert seen[0]["cause"] is None and seen[0]["frames"][-1] == b"d"
+        [(_, seen)] = pool.run([(0, job("", burn, [calls((0.1,), (5.0,)) | {"cpu": 0.5}]))])
+        assert seen[0]["cause"] == "timeout" and 0.5 < seen[0]["cpu"] < 2.5
+        assert equals(seen[0]["frames"][2][1:], 0.1, 100)
+
+
+def test_checks_leave_nothing_for_the_next():
+    leave = (
+        "open('left.txt', 'w').write('x')\nimport os\nos.makedirs('a/b')\nimport builtins\nbuiltins.LEFT = 1\n"
+        + ADD
+    )
+    look = "import os, builtins\nclass Solution:\n    def f(self, x):\n        return [os.listdir('.'), hasattr(builtins, 'LEFT')]\n"
+    for level in ("namespaces", "landlock"):
+        with contextlib.closing(Pool(1, levels=(level,))) as pool:
+            try:
+                _ = pool.level
+            except UserError as error:
+                pytest.skip(str(error))
+            list(pool.run([(0, job("", leave, [calls((1,))]))]))
+            [(_, seen)] = pool.run([(0, job("", look, [calls((1,))]))])
+            assert equals(seen[0]["frames"][2][1:], [[], False], 200)
+
+
+TRAINER = """
+import sys, time
+from projected_grpo.sandbox.pool import *
+pool = Pool(2, levels=(sys.argv[1],))
+loop = "while True: pass"
+jobs = [(i, job("", loop, [check("nothing", {}, cpu=60.0)])) for i in range(2)]
+pool.level
+print("ready", flush=True)
+for _ in pool.run(jobs): pass
+"""
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_outlives_the_trainer(level, number):
+    before = boxes()
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", TRAINER, level], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        if trainer.stdout.readline().strip() != "ready":
+            pytest.skip(f"no {level} here")
+        expected = {"namespaces": 6, "landlock": 4}[level]  # per worker: (outer), zygote, check
+        assert wait_until(lambda: len(descendants(trainer.pid)) >= expected)
+        started = descendants(trainer.pid)
+        trainer.send_signal(number)
+        trainer.wait(timeout=20)
+        assert wait_until(lambda: not alive(started)), alive(started)
+        assert wait_until(lambda: boxes() <= before)
+    finally:
+        trainer.kill()
+        trainer.wait()
+
+
+def compiled(text):
+    return compile(textwrap.dedent(text), "x", "exec")
+
+
+def test_names_tell_inert_code():
+    plain = "class Solution:\n    def f(self, xs):\n        return sum(x for x in xs if x % 2) * 3 % 7\n"
+    allowed = names.INERT | {"f"}
+    assert names.used_by(compiled(plain)) <= allowed
+    for effect in (
+        "print(1)", "import os", "open('x')", "Solution.valid = True", "raise SystemExit", "exit()", "getattr(1, 'x')",
+        "(x for x in []).gi_frame", "''.__class__", "class A:\n    def __eq__(self, o): return True", "valid = True",
+        "class B:\n    def run_tests(self): pass", "exec('')", "'{0.x}'.format(1)", "globals()", "lambda: eval('1')",
+    ):  # fmt: skip
+        assert not names.used_by(compiled(plain + effect)) <= allowed, effect
