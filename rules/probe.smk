@@ -10,8 +10,8 @@ def probe_steps():
     """How many problems of a pool have the probe's hint: the modes stand in rotation."""
     modes = config["pool"]["modes"]
     if PROBE["mode"] not in modes:
-        raise UserError(
-            f"config: probe.mode {PROBE['mode']!r} is no mode of the pool; allowed: {', '.join(modes)}"
+        raise SystemExit(
+            f"error: config: probe.mode {PROBE['mode']!r} is no mode of the pool; allowed: {', '.join(modes)}"
         )
     problems = range(modes.index(PROBE["mode"]), config["pool"]["problems"], len(modes))
     return min(len(problems), PROBE["problems"])
@@ -45,35 +45,22 @@ def replay_settings(wildcards):
     settings = {key: PROBE[key] for key in ("mode", "problems")}
     settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs["adapter"]}
     settings["use"] = {key: knobs[key] for key in cells.USE_KNOBS}
-    settings["training"] = {
-        key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")
-    }
-    settings["training"]["lr"] = training[
-        "lora_lr" if knobs["adapter"] == "lora" else "lr"
-    ]
+    settings["training"] = {key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")}
+    settings["training"]["lr"] = training["lora_lr" if knobs["adapter"] == "lora" else "lr"]
     return json.dumps(settings, sort_keys=True)
 
 
 def replay_files(folder):
     """All step files of a replay."""
-    return [
-        f"{RESULTS}/probe/{folder}/step_{step:03d}.jsonl.gz"
-        for step in range(probe_steps())
-    ]
+    return [f"{RESULTS}/probe/{folder}/step_{step:03d}.jsonl.gz" for step in range(probe_steps())]
 
 
 rule replay:
     input:
-        base=lambda w: (
-            [f"{RESULTS}/models/{replay_model(w)}/base/model.safetensors"]
-            if SMALL
-            else []
-        ),
+        base=lambda w: ([f"{RESULTS}/models/{replay_model(w)}/base/model.safetensors"] if SMALL else []),
         svd=lambda w: f"{RESULTS}/models/{replay_model(w)}/svd.safetensors",
         pool=lambda w: pool_files(replay_model(w)),
-        basis=lambda w: "{}/basis/{}/{}.safetensors".format(
-            RESULTS, *replay_of(w.replay)
-        ),
+        basis=lambda w: "{}/basis/{}/{}.safetensors".format(RESULTS, *replay_of(w.replay)),
     output:
         replay_files("{replay}"),
     log:
@@ -99,21 +86,13 @@ def uat_folders():
     seed = SEEDS[0]
     own = {"vanilla": f"vanilla_seed{seed}", "projected": f"projected_seed{seed}"}
     model = cells.model_name(config, seed)
-    others = {
-        name: f"{model}/{cells.basis_file(config, name, seed)}/vanilla"
-        for name in PROBE["compare"]
-    }
+    others = {name: f"{model}/{cells.basis_file(config, name, seed)}/vanilla" for name in PROBE["compare"]}
     return own, others
 
 
 rule uat:
     input:
-        [
-            path
-            for folders in uat_folders()
-            for folder in folders.values()
-            for path in replay_files(folder)
-        ],
+        [path for folders in uat_folders() for folder in folders.values() for path in replay_files(folder)],
     output:
         md=report(
             f"{RESULTS}/probe/uat.md",
@@ -140,11 +119,7 @@ rule uat:
     params:
         folders=uat_folders(),
         basis=PROBE["basis"],
-        controls=[
-            name
-            for name in PROBE["compare"]
-            if cells.knobs(config, name)["control"] != "none"
-        ],
+        controls=[name for name in PROBE["compare"] if cells.knobs(config, name)["control"] != "none"],
         code=code("uat.py"),
     script:
         "../workflow/scripts/uat.py"
@@ -166,25 +141,14 @@ def twin_replays(name, knob):
     """The vanilla replays of all bases of a question that stand in twin rows."""
     folders = twins.replay_folders(QUESTIONS[name], config, knob)
     return [
-        path
-        for by_seed in folders.values()
-        for folder in by_seed.values()
-        for path in replay_files(folder)
+        path for by_seed in folders.values() for folder in by_seed.values() for path in replay_files(folder)
     ]
 
 
 def drifts(name):
     """The drift of every frozen basis with content of a question."""
-    cells_with_basis = [
-        cell
-        for cell in QUESTIONS[name].cells
-        if cell.basis and not cell.setting.refresh
-    ]
-    real = [
-        c
-        for c in cells_with_basis
-        if cells.knobs(config, c.setting.basis)["control"] == "none"
-    ]
+    cells_with_basis = [cell for cell in QUESTIONS[name].cells if cell.basis and not cell.setting.refresh]
+    real = [c for c in cells_with_basis if cells.knobs(config, c.setting.basis)["control"] == "none"]
     return [f"{RESULTS}/probe/drift/{cell.id}.json" for cell in real]
 
 
@@ -194,9 +158,8 @@ def overlap_files(name, knob):
     for pair in twins.twins(QUESTIONS[name], config, knob):
         title = f"{pair.reference.setting.basis} and {pair.other.setting.basis}"
         both = zip(pair.reference.cells, pair.other.cells)
-        found[title] = {
-            str(a.seed): f"{a.model}/{a.basis}-vs-{b.basis}.json" for a, b in both
-        }
+        paths = {f"{a.model}/{a.basis}-vs-{b.basis}.json": str(a.seed) for a, b in both}
+        found[title] = {seed: path for path, seed in paths.items()}
     return found
 
 
@@ -231,12 +194,8 @@ rule drift:
             cells.extraction_knobs(config, CELLS[w.cell].setting.basis), sort_keys=True
         ),
         use=lambda w: json.dumps(CELLS[w.cell].use, sort_keys=True),
-        pairs=lambda w: pair_file(
-            cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)
-        ),
-        digest=lambda w: pairs_digest(
-            cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"]
-        ),
+        pairs=lambda w: pair_file(cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)),
+        digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,
         machine=MACHINE,
         code=code("r6_drift.py"),
@@ -261,19 +220,12 @@ rule loss_overlap:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        knobs=lambda w: json.dumps(
-            cells.extraction_knobs(config, basis_name(w.nll)), sort_keys=True
-        ),
+        knobs=lambda w: json.dumps(cells.extraction_knobs(config, basis_name(w.nll)), sort_keys=True),
         use=lambda w: json.dumps(
-            {
-                key: cells.knobs(config, basis_name(w.nll))[key]
-                for key in cells.USE_KNOBS
-            }
+            {key: cells.knobs(config, basis_name(w.nll))[key] for key in cells.USE_KNOBS}
         ),
-        pairs=lambda w: pair_file(
-            cells.knobs(config, basis_name(w.nll))["pairs"], w.model
-        ),
-        digest=lambda w: pairs_digest(cells.knobs(config, basis_name(w.nll))["pairs"]),
+        pairs=lambda w: pair_file(cells.knobs(config, basis_name(w.nll))["pairs"], w.model),
+        digest=lambda w: pairs_digest(basis_name(w.nll)),
         machine=MACHINE,
         code=code("r7_overlap.py"),
     script:

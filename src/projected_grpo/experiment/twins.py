@@ -46,5 +46,7 @@ def replay_folders(question: Question, config: dict, knob: str) -> dict[str, dic
         for row in (pair.reference, pair.other):
             for cell in row.cells:
                 seeds = folders.setdefault(row.setting.basis, {})
-                seeds[cell.seed] = f"{cell.model}/{cell.basis}/vanilla"
+                folder = f"{cell.model}/{cell.basis}/vanilla"
+                if folder not in seeds.values():  # seeds that share model and basis share the replay
+                    seeds[cell.seed] = folder
     return folders
