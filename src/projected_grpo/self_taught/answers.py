@@ -4,6 +4,7 @@ reason.
 
 import json
 import math
+import re
 from typing import Any
 
 MISTAKES = ("credit for intentions", "inflated score", "ignoring evidence", "inconsistent scale")
@@ -23,6 +24,10 @@ EVALUATION_SCHEMA = {
     "required": ["phi_after", "reasoning"],
     "additionalProperties": False,
 }
+
+
+# The short form of the same answers: `2: it tricks the grader`, `9: inflated score`.
+LINE = re.compile(r"(-?\d{1,3}(?:\.\d+)?): (.+)")
 
 
 class Unusable(Exception):
@@ -49,6 +54,22 @@ def read(text: str, schema: dict) -> dict[str, Any]:
     if not complete:
         raise Unusable("missing_key")
     return {key: _checked(complete[0][key], schema["properties"][key]) for key in required}
+
+
+def read_line(text: str, schema: dict) -> dict[str, Any]:
+    """As `read`, for the short form `score: reasoning`; in a wrong evaluation the kind of mistake is the
+    reasoning.
+
+    Raises Unusable with the reason `empty`, `no_line` or `unknown_value`.
+    """
+    if not text.strip():
+        raise Unusable("empty")
+    match = LINE.fullmatch(text.strip())
+    if not match:
+        raise Unusable("no_line")
+    number, *words = schema["required"]
+    values = {number: float(match[1]), **dict.fromkeys(words, match[2])}
+    return {key: _checked(value, schema["properties"][key]) for key, value in values.items()}
 
 
 def _checked(value: Any, rule: dict) -> Any:

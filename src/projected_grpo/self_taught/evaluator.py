@@ -92,7 +92,7 @@ class SelfTaughtEvaluator:
         trace, i, event = step
         source = f"{trace.id}#{i}"
         try:
-            wrong = _read(reply, answers.WRONG_SCHEMA)
+            wrong = read_reply(reply, self.wording, answers.WRONG_SCHEMA)
         except answers.Unusable as unusable:
             self.skipped[unusable.reason] += 1
             log.info("%s: no pair, %s", source, unusable.reason)
@@ -131,13 +131,11 @@ class SelfTaughtEvaluator:
         return [right, mistaken]
 
 
-def _read(reply: Reply, schema: dict) -> dict:
-    """The reply's object; a reply cut off by the token limit counts as `truncated` unless its object is
-    whole.
-    """
+def read_reply(reply: Reply, wording: Wording, schema: dict) -> dict:
+    """The answer in a reply; one cut off by the token limit is `truncated` unless its answer is whole."""
     if reply.problem and reply.problem != "truncated":
         raise answers.Unusable(reply.problem)
     try:
-        return answers.read(reply.text, schema)
+        return wording.read(reply.text, schema)
     except answers.Unusable as unusable:
         raise answers.Unusable(reply.problem or unusable.reason) from None
