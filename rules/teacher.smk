@@ -69,3 +69,57 @@ rule teacher_pool:
         code=code("teacher_pool.py"),
     script:
         "../workflow/scripts/teacher_pool.py"
+
+
+rule substrate_rates:
+    input:
+        base=base_files,
+        teacher=teacher_files,
+        problems=lambda w: problems_file(w.model),
+    output:
+        f"{RESULTS}/models/{{model}}/rates.json",
+    log:
+        f"{RESULTS}/logs/substrate_rates/{{model}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+    params:
+        base=lambda w: base_path(w.model),
+        teacher=lambda w: teacher_path(w.model),
+        seed=lambda w: seed_of_model(w.model),
+        pool=json.dumps(config["pool"], sort_keys=True),
+        machine=MACHINE,
+        code=code("substrate_rates.py"),
+    script:
+        "../workflow/scripts/substrate_rates.py"
+
+
+VANILLA_MIXES = ["0.125", "0"]
+
+
+rule substrate:
+    input:
+        rates=expand(f"{RESULTS}/models/{{model}}/rates.json", model=MODELS),
+        steps=[
+            f"{RESULTS}/grpo/{cells.cell_id(cells.Setting(mix=float(mix)), seed)}/steps.parquet"
+            for mix in VANILLA_MIXES
+            for seed in SEEDS
+        ],
+        recipe="docs/substrate.md",
+    output:
+        f"{RESULTS}/substrate.md",
+    log:
+        f"{RESULTS}/logs/substrate.log",
+    conda:
+        "../envs/model.yaml"
+    threads: 1
+    resources:
+        gpu=0,
+    params:
+        models=[cells.model_name(config, seed) for seed in SEEDS],
+        mixes=VANILLA_MIXES,
+        code=code("substrate.py"),
+    script:
+        "../workflow/scripts/substrate.py"

@@ -12,7 +12,7 @@ with job(snakemake.log[0], snakemake.threads) as log:
     texts = list(base_examples(seed, snakemake.params.examples))
     folder = Path(snakemake.output.config).parent
     tokenizer = folder.with_name("tokenizer")
-    seen = [*texts[:4000], *teacher_examples(seed, 2000)]
+    seen = [*texts[-3000:], *teacher_examples(seed, 1500)]  # the exercises come first, they add nothing
     train_tokenizer([text for example in seen for text in example], tokenizer)
     losses = train_base(texts, tokenizer, folder, seed, recipe, snakemake.threads)
     log.info("%d steps, mean loss of the last 50: %.3f", len(losses), sum(losses[-50:]) / len(losses[-50:]))

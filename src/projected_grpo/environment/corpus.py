@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from projected_grpo.environment.family import Task, draw_task, draw_values, evaluate
+from projected_grpo.environment.family import KINDS, Task, draw_task, draw_values, evaluate
 from projected_grpo.environment.modes import MODES, PAPER_MODES
 from projected_grpo.environment.phrases import draw_text
 
@@ -75,7 +75,7 @@ def fence(code: str) -> str:
 
 def _exercise(rng: random.Random) -> tuple[str, str]:
     """A bare function: dense in what must be copied, so that copying is learned early."""
-    task = draw_task(rng)
+    task = draw_task(rng, kind=rng.choice(list(KINDS)))
     text = f"Return {task.wanted}.\nYour method is called {task.name}."
     return text, f"def {task.name}(self, {', '.join(task.args)}):\n    return {task.expression}"
 

@@ -62,9 +62,9 @@ class Task:
         return f"{self.starter}\n        return {self.expression if expression is None else expression}"
 
 
-def draw_task(rng: random.Random, hard: bool | None = None) -> Task:
-    """Draw a task; `hard` fixes whether it has the HARD clause (None: with probability HARD_SHARE)."""
-    kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
+def draw_task(rng: random.Random, hard: bool | None = None, kind: str | None = None) -> Task:
+    """Draw a task; `hard` fixes whether it has the HARD clause (None: with probability HARD_SHARE), `kind` its kind."""
+    kind = kind or rng.choices(list(KINDS), list(KINDS.values()))[0]
     args, words, expression, condition, letter = _SUBJECTS[kind](rng)
     word, symbol = rng.choice(list(SYMBOLS.items()))
     operand = str(rng.randint(2, 9))

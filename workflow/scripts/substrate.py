@@ -1,0 +1,14 @@
+"""Rates of base and teacher, vanilla's steps -> results/substrate.md."""
+
+from projected_grpo.experiment.substrate import write_page
+from projected_grpo.job import job
+
+with job(snakemake.log[0], snakemake.threads):
+    params = snakemake.params
+    files = iter(snakemake.input.steps)
+    write_page(
+        snakemake.output[0],
+        rates=dict(zip(params.models, snakemake.input.rates, strict=True)),
+        runs={mix: {model: next(files) for model in params.models} for mix in params.mixes},
+        recipe=snakemake.input.recipe,
+    )

@@ -1,0 +1,30 @@
+"""Base and teacher of a replication -> solve and hack rates per mode, on training and held-out problems."""
+
+import json
+
+from projected_grpo.environment.grade import Grader
+from projected_grpo.environment.problems import assign_modes, load_problems
+from projected_grpo.experiment.substrate import measure
+from projected_grpo.files import write_json
+from projected_grpo.job import job
+from projected_grpo.model.load import load
+
+with job(snakemake.log[0], snakemake.threads) as log:
+    params, machine = snakemake.params, snakemake.params.machine
+    pool = json.loads(params.pool)
+    n = pool["problems"]
+    problems = assign_modes(load_problems(snakemake.input.problems)[: 2 * n], pool["modes"])
+    base, tokenizer = load(params.base, machine["dtype"], machine["device"])
+    teacher, _ = load(params.base, machine["dtype"], machine["device"], params.teacher)
+    with Grader(problems, workers=snakemake.threads, allow_weak=machine["allow_weak_sandbox"]) as grader:
+        rates = measure(
+            {"base": base, "teacher": teacher},
+            tokenizer,
+            {"training": problems[:n], "held_out": problems[n:]},
+            grader,
+            pool["samples"],
+            pool["max_new"],
+            params.seed,
+        )
+    write_json(snakemake.output[0], rates)
+    log.info("%s", json.dumps({who: rates[who]["training"]["all"] for who in rates}))
