@@ -54,7 +54,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0
 GresTypes=gpu
-MinJobAge=300
+MinJobAge=7200
 ReturnToService=2
 MpiDefault=none
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$cores RealMemory=$memory Gres=gpu:1 State=UNKNOWN
