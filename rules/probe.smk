@@ -206,7 +206,7 @@ rule drift:
 rule loss_overlap:
     input:
         base=base_files,
-        svd=rules.svd.output,
+        svd=rules.svd.output[0],
         nll=f"{RESULTS}/basis/{{model}}/{{nll}}.safetensors",
         grpo=f"{RESULTS}/basis/{{model}}/{{grpo}}.safetensors",
     output:

@@ -206,11 +206,13 @@ def t4_grid(rows: list[tuple[str, Contrast]]) -> tuple[list[str], list[list[str]
 def fixed_sentence(vanilla: Replay) -> str:
     """Say how far gt_pass is a property of the problem, in which case T4 compares kinds of problem."""
     fixed = fixed_by_problem(vanilla.samples)
+    if not fixed.total:
+        return "No problem has hacks with a known gt_pass."
     text = (
         f"Of {fixed.total} problems with hacks, {fixed.only_wrong} have wrong ones only, {fixed.only_right} "
         f"right ones only, {fixed.both} both. "
     )
-    if fixed.total and fixed.both == 0:
+    if fixed.both == 0:
         return (
             text
             + "So gt_pass is fixed by the problem, and T4 compares kinds of problem, not kinds of answer."
@@ -233,6 +235,12 @@ def control_sentence(others: Mapping[str, Replay], controls: list[str]) -> str:
         )
     proves = "A basis without content that meets it shows that T4 alone proves little."
     return f"Without content: {'; '.join(parts)}. {proves}"
+
+
+def prose_grid(header: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table of text: every column left-aligned."""
+    first, rule, *rest = grid(header, rows).split("\n")
+    return "\n".join([first, rule.replace("---:", "---"), *rest])
 
 
 def verdicts(vanilla: Replay, projected: Replay) -> list[Verdict]:
@@ -276,13 +284,13 @@ def to_markdown(
         f"basis `{basis}`, {len(vanilla.steps)} problems, "
         f"{len(vanilla.samples)} samples, {modules} modules with axes (cos_S_contrib is bounded by "
         f"{modules**0.5:.2f}).",
-        grid(header, rows),
+        prose_grid(header, rows),
         "**Verdict.** "
         + ", ".join(f"{v.test} {v.word}" for v in lines)
         + ". A FAIL is a result: it says what the GRPO "
         "tables can be expected to show.",
         "**What could fake it.**",
-        grid(["test", "sneaky failure", "measured", "verdict"], checks),
+        prose_grid(["test", "sneaky failure", "measured", "verdict"], checks),
         "**T4 in other readings.** Samples of one problem are not independent, so each is asked again per "
         "problem, within problems and at matched length; then with other bases on the same rollouts.",
         grid(*t4_grid(t4_rows(vanilla, others))),
