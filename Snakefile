@@ -11,9 +11,12 @@ configfile: "config/config.yaml"
 include: "rules/common.smk"
 include: "rules/substrate.smk"
 include: "rules/teacher.smk"
+include: "rules/grader.smk"
 include: "rules/basis.smk"
+include: "rules/probe.smk"
 include: "rules/grpo.smk"
 include: "rules/questions.smk"
+include: "rules/report.smk"
 
 
 rule all:

@@ -111,3 +111,25 @@ def basis_seed(wildcards):
         if SMALL
         else int((wildcards.basis.rsplit("-s", 1) + [SEEDS[0]])[1])
     )
+
+
+def cell_model(wildcards):
+    """The replication that a cell belongs to."""
+    return CELLS[wildcards.cell].model
+
+
+def cell_basis(wildcards):
+    """The basis file of a cell, if its arm has one."""
+    cell = CELLS[wildcards.cell]
+    return (
+        [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
+    )
+
+
+def cell_base(wildcards):
+    """The base checkpoint that a cell waits for."""
+    return (
+        [f"{RESULTS}/models/{cell_model(wildcards)}/base/model.safetensors"]
+        if SMALL
+        else []
+    )

@@ -1,28 +1,6 @@
 # One training run per cell. Its settings are params; the pair set reaches it through its basis alone.
 
 
-def cell_model(wildcards):
-    """The replication that a cell belongs to."""
-    return CELLS[wildcards.cell].model
-
-
-def cell_basis(wildcards):
-    """The basis file of a cell, if its arm has one."""
-    cell = CELLS[wildcards.cell]
-    return (
-        [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
-    )
-
-
-def cell_base(wildcards):
-    """The base checkpoint that a cell waits for."""
-    return (
-        [f"{RESULTS}/models/{cell_model(wildcards)}/base/model.safetensors"]
-        if SMALL
-        else []
-    )
-
-
 def refresh_source(wildcards):
     """Extraction knobs and pair file of a refreshing run, with the pairs' digest; null for a frozen basis."""
     cell = CELLS[wildcards.cell]
