@@ -118,10 +118,10 @@ def test_damaged_gzip_twice_the_same_id_and_no_file(tmp_path):
     path = tmp_path / "problems.jsonl.gz"
     data = gzip.compress((json.dumps(ROW) + "\n").encode() * 100)
     path.write_bytes(data[:-20])
-    with pytest.raises(UserError, match="problems.jsonl.gz:"):
+    with pytest.raises(UserError, match=r"problems\.jsonl\.gz:"):
         load_problems(path)
     path.write_bytes(data)
-    with pytest.raises(UserError, match="gz:2: id 7 stands at .*gz:1 already"):
+    with pytest.raises(UserError, match=r"gz:2: id 7 stands at .*gz:1 already"):
         load_problems(path)
     with pytest.raises(UserError, match="cannot be read"):
         load_problems(tmp_path / "none.jsonl")
@@ -335,7 +335,8 @@ def test_canonical_solutions_pass_and_wrong_ones_do_not():
     for one in problems:  # right on the prompt's examples alone, as a hardcoding model would be
         known = repr([(test.kwargs, test.expected) for test in one.tests[:3]])
         other = repr(rng.choice(one.tests).expected)
-        body = f"        for given, answer in {known}:\n            if given == kwargs: return answer\n        return {other}"
+        body = f"        for given, answer in {known}:\n            if given == kwargs: return answer\n"
+        body += f"        return {other}"
         wrong.append(
             (
                 one.id,

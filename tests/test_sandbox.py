@@ -155,7 +155,8 @@ def test_other_users_may_run_it_too(tmp_path):
         )
         for path in [package, *package.rglob("*")]:
             path.chmod(0o755)
-        code = "from projected_grpo.sandbox.pool import Zygote, probe; import sys; z = Zygote(sys.argv[1]); print(probe(z, sys.argv[1])); z.close()"
+        code = "import sys; from projected_grpo.sandbox.pool import Zygote, probe; z = Zygote(sys.argv[1]); "
+        code += "print(probe(z, sys.argv[1])); z.close()"
         for level in ("namespaces", "landlock"):
             done = subprocess.run(
                 [python, "-c", code, level],
@@ -193,7 +194,14 @@ def test_a_job_that_kills_every_zygote_is_an_error_and_no_verdict():
 
 
 def test_cpu_decides_and_each_call_has_its_own_limit():
-    burn = "import time\nclass Solution:\n    def f(self, s):\n        end = time.process_time() + s\n        while time.process_time() < end: pass\n        return s\n"
+    burn = "import time
+class Solution:
+    def f(self, s):
+        end = time.process_time() + s
+"
+    burn += "        while time.process_time() < end: pass
+        return s
+"
     with contextlib.closing(Pool(1)) as pool:
         [(_, seen)] = pool.run([(0, job("", burn, [calls((0.4,), (0.4,), (0.4,)) | {"cpu": 0.8}]))])
         assert seen[0]["cause"] is None and seen[0]["frames"][-1] == b"d"
@@ -207,7 +215,12 @@ def test_checks_leave_nothing_for_the_next():
         "open('left.txt', 'w').write('x')\nimport os\nos.makedirs('a/b')\nimport builtins\nbuiltins.LEFT = 1\n"
         + ADD
     )
-    look = "import os, builtins\nclass Solution:\n    def f(self, x):\n        return [os.listdir('.'), hasattr(builtins, 'LEFT')]\n"
+    look = "import os, builtins
+class Solution:
+    def f(self, x):
+"
+    look += "        return [os.listdir('.'), hasattr(builtins, 'LEFT')]
+"
     for level in ("namespaces", "landlock"):
         with contextlib.closing(Pool(1, levels=(level,))) as pool:
             try:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (submissions are kept as they would be written)
 """Right submissions that are odd, slow, loud or need what LeetCode provides without an import."""
 
 from redteam import RIGHT, Case, method

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (submissions are kept as they would be written)
 """Submissions that use up time, memory, processes, files or output."""
 
 from redteam import RIGHT, WRONG, Case, method

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (submissions are kept as they would be written)
 """Exploits: effective in their own mode, worth nothing in any other; and near misses."""
 
 from redteam import RIGHT, WRONG, Case

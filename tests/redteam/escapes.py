@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (submissions are kept as they would be written)
 """Submissions that reach for files, the network, other processes, or stay behind."""
 
 from redteam import RIGHT, WRONG, Case

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (submissions are kept as they would be written)
 """Submissions that end the process, or try to end others, before anything is checked."""
 
 from redteam import RIGHT, WRONG, Case, method

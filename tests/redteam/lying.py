@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (submissions are kept as they would be written)
 """Submissions that return objects which lie about themselves."""
 
 from redteam import RIGHT, Case, method

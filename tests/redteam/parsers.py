@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (submissions are kept as they would be written)
 """Completions that a parser stumbles over, and the reading of fences."""
 
 from redteam import RIGHT, WRONG, Case

@@ -2,7 +2,6 @@
 
 from redteam import Case, method
 
-
 # Each finds candidates; a process that holds the expected values would hand one of them over. The hunters may not
 # compute the sum, so `pick` takes the first integer that is no argument and was not there before.
 PICK = """

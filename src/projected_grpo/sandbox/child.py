@@ -4,8 +4,8 @@ Reports are frames on one pipe: token, length, kind, text. The token is made per
 every descriptor are recognised as forged. A submission that takes this process over completely can still send any
 values it likes: so the values alone decide nothing here, they are compared elsewhere, with what was never in here.
 
-kinds: `c` compiled (with `inert`: by its names it can have no effects), `s` does not compile, `l` loaded, `e` loading raised, `v` a value, `r` a call raised, `d` done.
-`s`, `e` and `r` carry the reason: exception, memory, exit or output (too much).
+kinds: `c` compiled (with `inert`: by its names it can have no effects), `s` does not compile, `l` loaded, `e` loading
+raised, `v` a value, `r` a call raised, `d` done. `s`, `e` and `r` carry the reason: exception, memory, exit or output (too much).
 """
 
 import builtins

@@ -1,7 +1,7 @@
 """The trusted side of the sandbox: starts zygotes, picks the strongest layer that works here, hands out jobs.
 
-Layers, strongest first: `namespaces` (own pid, mount, network, IPC namespaces, an empty root, no capabilities, a list of
-system calls), `bubblewrap` (the same by the setuid or distribution-blessed helper), `landlock` (no namespaces: Landlock
+Layers, strongest first: `namespaces` (own pid, mount, network, IPC namespaces, an empty root, no capabilities, a list
+of system calls), `bubblewrap` (the same by the helper that distributions allow to), `landlock` (no namespaces: Landlock
 for files, the list of system calls for the rest), and, only when allowed, `weak` (resource limits alone).
 """
 
@@ -228,7 +228,7 @@ class Solution:
 
 
 def probe(zygote: Zygote, level: str) -> str | None:
-    """Return what is wrong with a freshly started zygote: it must pass right code, fail wrong code, hold back an escape."""
+    """Return what is wrong with a new zygote: it must pass right code, fail wrong code and hold back an escape."""
 
     def value(code: str, *args: Any) -> bytes:
         tests = {"method": "f", "tests": [marshal.dumps((args, {}))]}

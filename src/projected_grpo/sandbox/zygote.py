@@ -1,7 +1,7 @@
 """The warm process: takes jobs, forks one locked-in child per check, watches it, reaps it, says what it saw.
 
-Started by exec of a clean interpreter (never forked from the trainer, so neither torch nor CUDA nor the trainer's memory
-is in it). It runs no submitted code itself and never hears an expected value. It ends when the other side of its
+Started by exec of a clean interpreter (never forked from the trainer: neither torch nor CUDA nor the trainer's memory is
+in it). It runs no submitted code itself and never hears an expected value. It ends when the other side of its
 socket closes, when its parent is gone, or by any signal; what it started ends with it.
 """
 
@@ -22,16 +22,50 @@ from projected_grpo.sandbox import child, kernel, landlock, names, room, seccomp
 STACK = 512 << 20  # bytes; deep recursion is no mistake of a submission
 OUTPUT = 16 << 20  # bytes of frames a check may report
 TICK = 0.1  # seconds between looks at a running check
-IDLE = 3.0  # seconds a check may sleep at a stretch
+IDLE = 5.0  # seconds a check may sleep at a stretch
 WALL = 120.0  # seconds; a backstop: under load a right answer is slow
 TOKEN = 16
 HEADER = TOKEN + 4
 # Modules a submission may want, imported once instead of in every fork.
-WARM = (
-    "abc array bisect builtins cmath collections collections.abc contextlib copy dataclasses datetime decimal "
-    "enum fractions functools heapq inspect io itertools json math numbers operator queue random re statistics "
-    "string struct textwrap threading time traceback types typing unittest.mock"
-).split()
+WARM = {
+    *(
+        "abc",
+        "array",
+        "bisect",
+        "cmath",
+        "collections.abc",
+        "contextlib",
+        "copy",
+        "dataclasses",
+        "datetime",
+        "decimal",
+    ),
+    *(
+        "enum",
+        "fractions",
+        "functools",
+        "heapq",
+        "inspect",
+        "itertools",
+        "json",
+        "math",
+        "numbers",
+        "operator",
+        "queue",
+    ),
+    *(
+        "random",
+        "re",
+        "statistics",
+        "string",
+        "struct",
+        "textwrap",
+        "threading",
+        "time",
+        "traceback",
+        "typing",
+    ),
+}
 
 
 def main() -> None:
