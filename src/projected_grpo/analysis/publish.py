@@ -38,7 +38,7 @@ def commit() -> str:
 
     try:
         return git("rev-parse", "--short=12", "HEAD") + (
-            " with changes" if git("status", "--porcelain") else ""
+            " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
         )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -92,7 +92,7 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
         for page in pages
     ]
     others = [("aa", results / "aa.md", results / "none")]
-    others += [(name, results / page, results / folder) for name, (_, page, folder) in PAGES.items()]
+    others += [(name, results / page, results / folder) for name, (_, _, page, folder) in PAGES.items()]
     for name, path, folder in others:
         if path.exists():
             parts.append(_section(path.read_text(encoding="utf-8"), _figures(folder, name, docs)))

@@ -24,15 +24,15 @@ from projected_grpo.analysis.text import delta, interval, p_value, rate, seed_li
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 
-# Pages that other stages write; each becomes a section where it is there. (title, page, folder with figures)
+# Pages that other stages write; each becomes a section where it is there: (title, in the menu, page, figures).
 PAGES = {
-    "probe": ("Distillation probe", "probe/uat.md", "probe"),
-    "R5": ("R5. Mixed-policy probe", "R5.md", "figures/R5"),
-    "R6": ("R6. LoRA arm", "R6.md", "figures/R6"),
-    "R7": ("R7. Contrastive basis", "R7.md", "figures/R7"),
-    "self-taught": ("Self-taught evaluator", "self_taught.md", "figures/self_taught"),
-    "substrate": ("The small model", "substrate.md", "figures/substrate"),
-    "diagonal": ("Loopholes and the grader", "grader/diagonal.md", "figures/diagonal"),
+    "probe": ("Distillation probe", "Probe", "probe/uat.md", "probe"),
+    "R5": ("R5. Mixed-policy probe", "R5", "R5.md", "figures/R5"),
+    "R6": ("R6. LoRA arm", "R6", "R6.md", "figures/R6"),
+    "R7": ("R7. Contrastive basis", "R7", "R7.md", "figures/R7"),
+    "self-taught": ("Self-taught evaluator", "Critic", "self_taught.md", "figures/self_taught"),
+    "substrate": ("The small model", "Model", "substrate.md", "figures/substrate"),
+    "diagonal": ("Loopholes and the grader", "Grader", "grader/diagonal.md", "figures/diagonal"),
 }
 CAPTIONS = {
     "trajectory": "Cosine of each sample's gradient with the basis, per replay step, vanilla and projected.",
@@ -174,7 +174,7 @@ def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
 
 def _pages(results: Path) -> list[dict]:
     pages = []
-    for name, (title, page, figures) in PAGES.items():
+    for name, (title, menu, page, figures) in PAGES.items():
         path = results / page
         if path.exists():
             text = path.read_text(encoding="utf-8").split("\n", 1)
@@ -183,7 +183,7 @@ def _pages(results: Path) -> list[dict]:
             if name == "diagonal":
                 drawn += _drawn(matrix(body), "diagonal-matrix", CAPTION)
             pages.append(
-                {"name": name, "title": title, "body": prose.render(body), "figures": drawn, "path": page}
+                {"name": name, "title": title, "menu": menu, "body": prose.render(body), "figures": drawn}
             )
     return pages
 

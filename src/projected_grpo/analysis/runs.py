@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 from projected_grpo.analysis import stats
 from projected_grpo.errors import UserError
@@ -62,7 +63,7 @@ class Run:
 def read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file. Raises UserError with the path where it is truncated or no Parquet."""
     try:
-        return pd.read_parquet(path)
+        return pq.ParquetFile(path).read(use_threads=False).to_pandas()
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
