@@ -20,6 +20,20 @@ from projected_grpo.sandbox import names, seccomp
 from projected_grpo.sandbox.pool import STRONG, WEAK, Pool, Zygote, check, job, probe
 from projected_grpo.sandbox.values import equals
 
+BURN = """
+import time
+class Solution:
+    def f(self, s):
+        end = time.process_time() + s
+        while time.process_time() < end: pass
+        return s
+"""
+LOOK = """
+import os, builtins
+class Solution:
+    def f(self, x):
+        return [os.listdir('.'), hasattr(builtins, 'LEFT')]
+"""
 ADD = "class Solution:\n    def f(self, x):\n        return x + 1\n"
 
 
@@ -194,18 +208,10 @@ def test_a_job_that_kills_every_zygote_is_an_error_and_no_verdict():
 
 
 def test_cpu_decides_and_each_call_has_its_own_limit():
-    burn = "import time
-class Solution:
-    def f(self, s):
-        end = time.process_time() + s
-"
-    burn += "        while time.process_time() < end: pass
-        return s
-"
     with contextlib.closing(Pool(1)) as pool:
-        [(_, seen)] = pool.run([(0, job("", burn, [calls((0.4,), (0.4,), (0.4,)) | {"cpu": 0.8}]))])
+        [(_, seen)] = pool.run([(0, job("", BURN, [calls((0.4,), (0.4,), (0.4,)) | {"cpu": 0.8}]))])
         assert seen[0]["cause"] is None and seen[0]["frames"][-1] == b"d"
-        [(_, seen)] = pool.run([(0, job("", burn, [calls((0.1,), (5.0,)) | {"cpu": 0.5}]))])
+        [(_, seen)] = pool.run([(0, job("", BURN, [calls((0.1,), (5.0,)) | {"cpu": 0.5}]))])
         assert seen[0]["cause"] == "timeout" and 0.5 < seen[0]["cpu"] < 2.5
         assert equals(seen[0]["frames"][2][1:], 0.1, 100)
 
@@ -215,12 +221,6 @@ def test_checks_leave_nothing_for_the_next():
         "open('left.txt', 'w').write('x')\nimport os\nos.makedirs('a/b')\nimport builtins\nbuiltins.LEFT = 1\n"
         + ADD
     )
-    look = "import os, builtins
-class Solution:
-    def f(self, x):
-"
-    look += "        return [os.listdir('.'), hasattr(builtins, 'LEFT')]
-"
     for level in ("namespaces", "landlock"):
         with contextlib.closing(Pool(1, levels=(level,))) as pool:
             try:
@@ -228,7 +228,7 @@ class Solution:
             except UserError as error:
                 pytest.skip(str(error))
             list(pool.run([(0, job("", leave, [calls((1,))]))]))
-            [(_, seen)] = pool.run([(0, job("", look, [calls((1,))]))])
+            [(_, seen)] = pool.run([(0, job("", LOOK, [calls((1,))]))])
             assert equals(seen[0]["frames"][2][1:], [[], False], 200)
 
 

@@ -115,10 +115,33 @@ def test_cycles_and_depth_are_no_plain_value():
 
 
 GARBAGE = [
-    b"", b"x", b"[", b"[]", b"{}", b"[[", b'["i"]', b'["i","zz"]', b'["f"]', b'["d",1]', b'["d",["l"],1]',
-    b'["S",["l"]]', b'["q",1]', b'{"i":1}', b"NaN", b"1" * 5000, b"[" * 50_000, b"\xff\xfe", b'["t"', b'["c","0x1"]', b'["x"]',
-    b'["l",{}]', b"[1]", b"[null]", b"[[1]]", b'["S",["d"]]',
-]  # fmt: skip
+    b"",
+    b"x",
+    b"[",
+    b"[]",
+    b"{}",
+    b"[[",
+    b'["i"]',
+    b'["i","zz"]',
+    b'["f"]',
+    b'["d",1]',
+    b'["d",["l"],1]',
+    b'["S",["l"]]',
+    b'["q",1]',
+    b'{"i":1}',
+    b"NaN",
+    b"\xff\xfe",
+    b'["t"',
+    b'["c","0x1"]',
+    b'["x"]',
+    b'["l",{}]',
+    b"[1]",
+    b"[null]",
+    b"[[1]]",
+    b'["S",["d"]]',
+    b"1" * 5000,
+    b"[" * 50_000,
+]
 
 
 @pytest.mark.parametrize("text", GARBAGE)

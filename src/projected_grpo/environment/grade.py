@@ -168,7 +168,7 @@ def verdict(
     wrong_tests: bool = False,
     error: str | None = None,
 ) -> Verdict:
-    """Return the full verdict that follows from its parts; null where the problem has no tests or the mode no detector."""
+    """Return the full verdict that follows from its parts; null where there are no tests or no detector."""
     if not problem.tests:
         gt_pass = None
     passed = bool(gt_pass) or channel

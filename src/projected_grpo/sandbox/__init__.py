@@ -12,6 +12,11 @@ seccomp    the list of system calls a check may make
 landlock   the folders a check may read, where there are no namespaces
 values     plain values as text: written by the child, compared by the trusted side
 child      what happens in the fork: limits, layers, load the code, probe it
-zygote     the warm process that forks, watches and reaps
+probes     what a loaded submission is asked
+names      what can be told from names before anything runs
+room       where the checks run: a root of its own, or a folder
+watch      follows one check from outside
+zygote     the warm process that forks the checks
+wire       messages between a zygote and the trusted side
 pool       the trusted side: starts zygotes, picks the layer, hands out jobs
 """

@@ -5,7 +5,8 @@ every descriptor are recognised as forged. A submission that takes this process 
 values it likes: so the values alone decide nothing here, they are compared elsewhere, with what was never in here.
 
 kinds: `c` compiled (with `inert`: by its names it can have no effects), `s` does not compile, `l` loaded, `e` loading
-raised, `v` a value, `r` a call raised, `d` done. `s`, `e` and `r` carry the reason: exception, memory, exit or output (too much).
+raised, `v` a value, `r` a call raised, `d` done. With `s`, `e` and `r` goes the reason: exception, memory, exit or
+output (too much).
 """
 
 import builtins
