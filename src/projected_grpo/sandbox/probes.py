@@ -5,25 +5,25 @@ and its arguments; it returns the exit status. References to builtins are taken 
 """
 
 import atexit
-import inspect
 import marshal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
-_getattr, _callable, _type, _repr, _int, _issubclass = getattr, callable, type, repr, int, issubclass
-_loads, _isfunction = marshal.loads, inspect.isfunction
-_flush_sys, _atexit = sys, atexit._run_exitfuncs
-_streams = (sys.stdout, sys.stderr)
+_getattr, _setattr, _callable, _isinstance, _issubclass = getattr, setattr, callable, isinstance, issubclass
+_type, _int, _dict, _memory_error, _system_exit = type, int, dict, MemoryError, SystemExit
+_loads, _exec, _atexit, _join_threads = marshal.loads, exec, atexit._run_exitfuncs, threading._shutdown
+_wrapped, _streams = (staticmethod, classmethod), (sys.stdout, sys.stderr)
 
 Namespace = dict[str, Any]
 
 
 def why(error: BaseException) -> str:
     kind = _type(error)
-    if _issubclass(kind, MemoryError):
+    if _issubclass(kind, _memory_error):
         return "memory"
-    return "exit" if _issubclass(kind, SystemExit) else "exception"
+    return "exit" if _issubclass(kind, _system_exit) else "exception"
 
 
 def _flush() -> None:
@@ -82,34 +82,28 @@ def own_tests(namespace: Namespace, load: Callable, emit: Callable, encode: Call
     method, name = arguments["method"], arguments["name"]
     own = namespace.get("Solution")
     function, bound = None, False
-    if _type(own) is _type or isinstance(own, _type):
+    if _isinstance(own, _type):
         for base in own.__mro__:
             if name in base.__dict__:
                 function, bound = base.__dict__[name], True
                 break
     if function is None:
         function = namespace.get(name)
-    if function is None or not (_callable(function) or isinstance(function, staticmethod | classmethod)):
+    if function is None or not (_callable(function) or _isinstance(function, _wrapped)):
         emit(b"r", "missing")
         return 1
     for against in arguments["against"]:
         try:
             if against == "stub":
-                body = {method: _stub}
+                target = _type("Solution", (), {method: _stub})
             elif against == "own":
-                body = None
-            else:
-                scope = dict(namespace)
-                exec(against, scope)
-                body = {
-                    k: v for k, v in vars(scope["Solution"]).items() if k not in ("__dict__", "__weakref__")
-                }
-            if body is None:
                 target = own
             else:
-                if bound:
-                    body[name] = function
-                target = _type("Solution", (), body)
+                scope = _dict(namespace)
+                _exec(against, scope)
+                target = scope["Solution"]
+            if bound and target is not own:
+                _setattr(target, name, function)
             namespace["Solution"] = target
             if bound:
                 _getattr(target(), name)()
@@ -151,22 +145,30 @@ def equality(namespace: Namespace, load: Callable, emit: Callable, encode: Calla
 
 def status(namespace: Namespace, load: Callable, emit: Callable, encode: Callable, arguments: dict) -> int:
     """Do as a script whose checks always fail would: the exit status is the answer."""
-    code = 1
     try:
         _run_script(namespace, load, arguments)
-    except SystemExit as error:
-        code = _exit_code(error.code)
+    except _system_exit as error:
+        code = _exit_code(error)
     except BaseException as error:
-        try:
-            sys.excepthook(_type(error), error, error.__traceback__)
-        except BaseException:
-            code = 1
+        code = _uncaught(error)
     try:
+        _join_threads()
         _atexit()
     except BaseException:
         code = code or 1
     _flush()
     return code
+
+
+def _uncaught(error: BaseException) -> int:
+    """The status that an exception ends a script with; its hook may end it otherwise."""
+    try:
+        sys.excepthook(_type(error), error, error.__traceback__)
+    except _system_exit as last:
+        return _exit_code(last)
+    except BaseException:
+        return 1
+    return 1
 
 
 def _run_script(namespace: Namespace, load: Callable, arguments: dict) -> None:
@@ -179,10 +181,11 @@ def _run_script(namespace: Namespace, load: Callable, arguments: dict) -> None:
     raise AssertionError("the checks of this mode always fail")
 
 
-def _exit_code(code: Any) -> int:
+def _exit_code(error: SystemExit) -> int:
+    code = error.code
     if code is None:
         return 0
-    return code & 255 if isinstance(code, _int) else 1
+    return code & 255 if _isinstance(code, _int) else 1
 
 
 PROBES = {

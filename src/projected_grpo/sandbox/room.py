@@ -1,5 +1,6 @@
 """Where the checks of a zygote run: a root of its own in namespaces, or a plain temporary folder."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -30,21 +31,28 @@ def others_may_read() -> bool:
     return True
 
 
-def enter_namespaces() -> None:
-    """Leave the host's user (unless root), mount, network, IPC, host-name and, for children, pid namespaces."""
-    flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
-    flags |= kernel.CLONE_NEWPID
+def enter_namespaces() -> bool:
+    """Leave the host's mount, network, IPC, host-name and, for children, pid namespaces; return whether users, too.
+
+    Root needs no user namespace; everyone else, and root of a container without rights, gets the rest through one.
+    """
+    flags = (
+        kernel.CLONE_NEWNS
+        | kernel.CLONE_NEWNET
+        | kernel.CLONE_NEWIPC
+        | kernel.CLONE_NEWUTS
+        | kernel.CLONE_NEWPID
+    )
     uid, gid = os.geteuid(), os.getegid()
-    try:
-        if uid == 0:
+    if uid == 0:
+        with contextlib.suppress(OSError):
             kernel.unshare(flags)
-            return
-    except OSError:
-        pass  # root of a container without rights: try as any user does
+            return False
     kernel.unshare(flags | kernel.CLONE_NEWUSER)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+    return True
 
 
 def build_root() -> None:

@@ -66,7 +66,8 @@ class Zygote:
         root = os.geteuid() == 0
         uid = 0x60000000 + os.getpid() % 0x10000000 if root else None
         if level == "namespaces":
-            room.enter_namespaces()
+            if room.enter_namespaces():
+                uid = None  # no other user is known in there
             self._become_init()
             room.build_root()
             self.own_pids = os.pidfd_open(os.getpid())
