@@ -251,6 +251,13 @@ def test_stream_keeps_the_order_and_reads_only_a_little_ahead(monkeypatch):
             assert len(taken) <= index + 8 + 1
 
 
+def test_stream_answers_all_where_everything_is_known(monkeypatch):
+    monkeypatch.setattr("projected_grpo.environment.grade.AHEAD", 8)
+    with Grader([problem()]) as grader:
+        for items in ([(7, "gt_only", RIGHT)] * 100, [(7, "gt_only", "none")] * 100, []):
+            assert len(grader.grade(items)) == len(items)
+
+
 def test_cache_is_shared_by_processes_and_knows_the_whole_problem(tmp_path, monkeypatch):
     path = tmp_path / "verdicts.sqlite"
     with Grader([problem()], cache=path) as grader:

@@ -76,9 +76,10 @@ class Grader:
         done: dict[int, Verdict] = {}
         waiting: dict[bytes, list[int]] = {}
         asked = answered = 0
+        more = True
 
         def jobs() -> Iterator[tuple[tuple[bytes, Problem, str], dict[str, Any]] | None]:
-            nonlocal asked
+            nonlocal asked, more
             for problem_id, mode, completion in items:
                 while asked - answered >= AHEAD:
                     yield None
@@ -98,18 +99,25 @@ class Grader:
                 else:
                     waiting[key] = [index]
                     yield (key, problem, mode), self._job(problem, mode, code)
+            more = False
 
-        for (key, problem, mode), seen in self.pool.run(jobs()):
-            found = self._read(problem, mode, seen)
-            self.cache.put(key, found)
-            for index in waiting.pop(key):
-                done[index] = dict(found)
+        def in_order() -> Iterator[Verdict]:
+            nonlocal answered
             while answered in done:
-                yield done.pop(answered)
                 answered += 1
-        while answered in done:
-            yield done.pop(answered)
-            answered += 1
+                yield done.pop(answered - 1)
+
+        source = jobs()
+        while more:  # a run ends early where everything read ahead was known already
+            for (key, problem, mode), seen in self.pool.run(source):
+                found = self._read(problem, mode, seen)
+                self.cache.put(key, found)
+                for index in waiting.pop(key):
+                    done[index] = dict(found)
+                yield from in_order()
+            yield from in_order()
+        if answered != asked:
+            raise RuntimeError(f"{asked - answered} completions got no verdict")
 
     def _problem(self, problem_id: Any) -> Problem:
         try:

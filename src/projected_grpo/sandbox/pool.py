@@ -64,6 +64,9 @@ class Zygote:
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL
+                if level == "bubblewrap"
+                else None,  # it says on its own why it fails
                 env={"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
                 cwd="/",
                 start_new_session=True,  # a Ctrl-C is the trainer's to handle
