@@ -45,6 +45,7 @@ rule grpo:
         machine=MACHINE,
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
         tracker=config["tracker"],
+        events=f"{RESULTS}/tensorboard/{{cell}}",
         code=code("grpo.py"),
     script:
         "../workflow/scripts/grpo.py"

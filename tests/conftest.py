@@ -12,31 +12,8 @@ ROOT = Path(__file__).parents[1]
 TARGETS = ["results/smoke/Q10.md"]
 
 
-def snakemake(folder, *arguments, check=True):
-    environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--configfile",
-        "config/smoke.yaml",
-        "--cores",
-        "2",
-        *arguments,
-    ]
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
-    if check and done.returncode:
-        logs = "\n".join(
-            f"{path}: {path.read_text()}" for path in (folder / "results/smoke/logs").rglob("*.log")
-        )
-        raise AssertionError(done.stdout[-3000:] + done.stderr[-6000:] + logs[-3000:])
-    return done
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory):
-    """A copy of the repository with the smoke Q10 made."""
-    folder = tmp_path_factory.mktemp("dag") / "a path with spaces"
+def clone(folder):
+    """Copy the working tree's files (no results, no environment) to `folder`."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -47,5 +24,23 @@ def finished(tmp_path_factory):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def snakemake(folder, *arguments, configs=("config/smoke.yaml",), check=True):
+    """Run Snakemake in a copy, on the copy's own code; an error shows the logs of the jobs."""
+    environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "snakemake", "--configfile", *configs, "--cores", "2", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
+    if check and done.returncode:
+        logs = "\n".join(f"{path}: {path.read_text()}" for path in (folder / "results").rglob("*.log"))
+        raise AssertionError(done.stdout[-3000:] + done.stderr[-6000:] + logs[-3000:])
+    return done
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A copy of the repository with the smoke Q10 made."""
+    folder = clone(tmp_path_factory.mktemp("dag") / "a path with spaces")
     snakemake(folder, *TARGETS)
     return folder

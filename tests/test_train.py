@@ -317,3 +317,18 @@ def test_teacher_draws_are_distinct_while_the_pool_lasts():
         drawn = teacher_draw(41, step, 3, 8, 5)
         assert len(set(drawn)) == 5 and max(drawn) < 8
     assert len(teacher_draw(41, 0, 0, 2, 5)) == 5
+
+
+def test_tensorboard_events_hold_the_curves(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from projected_grpo.experiment.tracker import write_events
+
+    rows, _, _ = finish(make_run(), tmp_path / "run")
+    write_events(tmp_path / "events", rows)
+    write_events(tmp_path / "events", rows)  # again: replaced, not doubled
+    events = EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    got = [(e.step, e.value) for e in events.Scalars("hack_s")]
+    assert got == [(row["step"], pytest.approx(row["hack_s"])) for row in rows]
+    assert "cin" not in events.Tags()["scalars"]

@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
+import pandas as pd
+
 from projected_grpo.experiment.run import Machine, Sources, run_cell
+from projected_grpo.experiment.tracker import write_events
 from projected_grpo.job import job, progress
 
 with job(snakemake.log[0], snakemake.threads):
@@ -30,3 +33,5 @@ with job(snakemake.log[0], snakemake.threads):
             record={"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]},
             progress=lambda row: bar.update(),
         )
+    if params.tracker == "tensorboard":
+        write_events(Path(params.events), pd.read_parquet(snakemake.output.steps).to_dict("records"))
