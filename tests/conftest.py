@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
 TARGETS = ["results/smoke/Q10.md"]
@@ -39,8 +40,13 @@ def snakemake(folder, *arguments, configs=("config/smoke.yaml",), check=True):
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory):
-    """A copy of the repository with the smoke Q10 made."""
-    folder = clone(tmp_path_factory.mktemp("dag") / "a path with spaces")
-    snakemake(folder, *TARGETS)
+def finished(tmp_path_factory, worker_id):
+    """A copy of the repository with the smoke Q10 made, once for all workers of a test run."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent
+    folder, done = shared / "a path with spaces", shared / "smoke.done"
+    with FileLock(shared / "smoke.lock"):
+        if not done.exists():
+            snakemake(clone(folder), *TARGETS)
+            done.touch()
     return folder

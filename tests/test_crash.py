@@ -50,7 +50,7 @@ with job(str(out / "log")):
 def start(finished, out):
     environ = {
         **os.environ,
-        "PYTHONPATH": str(finished / "src"),
+        "PYTHONPATH": str(ROOT / "src"),
         "OMP_NUM_THREADS": "1",
         "TMPDIR": str(out.parent / "tmp"),
     }
