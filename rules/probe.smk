@@ -175,7 +175,7 @@ def probe_question_text(name):
 
 rule drift:
     input:
-        base=cell_base,
+        base=lambda w: cell_base(w),
         svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
         adapter=f"{RESULTS}/grpo/{{cell}}/adapter.safetensors",
         basis=lambda w: cell_basis(w)[0],

@@ -186,6 +186,7 @@ def t4_rows(vanilla: Replay, others: Mapping[str, Replay]) -> list[tuple[str, Co
     ]
     for name, replay in others.items():
         rows.append((f"{name}, every sample", t4(replay.samples)))
+        rows.append((f"{name}, at the untrained student", t4(replay.samples, "cos_S_start")))
         rows.append((f"{name}, per-problem means", t4_problem_means(replay.samples)))
     return rows
 
