@@ -8,7 +8,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from projected_grpo.errors import UserError
 from projected_grpo.model import qwen3
 from projected_grpo.model.batch import Batch, Rectangle
-from projected_grpo.model.kernels import rms_norm, rotate
+from projected_grpo.model.kernels import linear, rms_norm, rotate, token_logprobs
 from projected_grpo.model.qwen3 import Config, Qwen3
 
 # mixed lengths: several rows of one prompt, an empty completion, a prompt without rows
@@ -80,6 +80,22 @@ def test_logprobs_and_all_gradients_equal_transformers(kv, tied, case):
         torch.testing.assert_close(model.weights[name].grad, p.grad, rtol=1e-8, atol=1e-9, msg=name)
 
 
+@pytest.mark.parametrize("case", [EVEN, RAGGED], ids=["even", "ragged"])
+def test_gradients_with_a_frozen_head_equal_transformers(case):
+    reference = make_reference(tied=False)
+    model = ours(reference, grad=True)
+    model.head.requires_grad_(False)
+    expected = reference_logprobs(reference, *case)
+    weight = torch.linspace(-1, 2, len(expected), dtype=torch.float64)
+    (expected * weight).sum().backward()
+    got = model.logprobs(Batch(*case))
+    torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
+    (got * weight).sum().backward()
+    for name, p in reference.named_parameters():
+        if name != "lm_head.weight":
+            torch.testing.assert_close(model.weights[name].grad, p.grad, rtol=1e-8, atol=1e-9, msg=name)
+
+
 def test_float32_is_close_and_bfloat16_gives_float32_logprobs():
     reference = make_reference(torch.float32)
     expected = reference_logprobs(reference, *RAGGED)
@@ -92,15 +108,17 @@ def test_float32_is_close_and_bfloat16_gives_float32_logprobs():
 
 
 def test_recomputation_and_chunks_change_nothing(monkeypatch):
-    reference = make_reference()
+    reference = make_reference(tied=False)
     plain, spare = ours(reference, grad=True), ours(reference, grad=True)
+    for model in (plain, spare):
+        model.head.requires_grad_(False)
     a = plain.logprobs(Batch(*RAGGED))
-    monkeypatch.setattr(qwen3, "HEAD_ELEMENTS", 61 * 4)
+    monkeypatch.setitem(qwen3.HEAD_ELEMENTS, "cpu", 61 * 4)
     b = spare.logprobs(Batch(*RAGGED), checkpoint=True)
     torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
     a.square().sum().backward()
     b.square().sum().backward()
-    for name in plain.weights:
+    for name in plain.weights.keys() - {"lm_head.weight"}:
         torch.testing.assert_close(spare.weights[name].grad, plain.weights[name].grad, rtol=1e-9, atol=1e-11)
 
 
@@ -167,6 +185,14 @@ def test_written_out_gradients_are_autograds():
     angle = torch.randn(5, 1, 4, dtype=torch.float64)
     cos, sin = angle.cos().repeat(1, 1, 2), torch.cat((-angle.sin(), angle.sin()), -1)
     assert torch.autograd.gradcheck(lambda x: rotate(x, cos, sin), (x,))
+    head, targets = torch.randn(11, 8, dtype=torch.float64), torch.tensor([0, 3, 10, 3, 7])
+    assert torch.autograd.gradcheck(lambda x: token_logprobs(x[:, 0], head, targets, 2), (x,))
+    expected = (x[:, 0] @ head.T).log_softmax(-1).gather(1, targets[:, None])[:, 0]
+    torch.testing.assert_close(token_logprobs(x[:, 0], head, targets, 2), expected)
+    assert torch.equal(linear(x[:, 0], w[None]), F.linear(x[:, 0], w[None]))
+    tall = torch.randn(9, 8, dtype=torch.float64)
+    many = torch.randn(20, 8, dtype=torch.float64)
+    torch.testing.assert_close(linear(many, tall), F.linear(many, tall), rtol=0, atol=1e-14)
     a, b = x.chunk(2, -1)
     turned = torch.view_as_complex(torch.stack((a, b), -1)) * torch.polar(torch.ones_like(angle), angle)
     torch.testing.assert_close(rotate(x, cos, sin), torch.cat((turned.real, turned.imag), -1))

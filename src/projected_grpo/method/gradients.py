@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from projected_grpo.method.adapter import Adapter, Labels
+from projected_grpo.model.kernels import linear
 from projected_grpo.model.qwen3 import Batch, Qwen3
 
 
@@ -22,7 +22,7 @@ class _TapedLinear(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, W: Tensor, anchor: Tensor, tape: "Tape", name: str) -> Tensor:
         ctx.save_for_backward(x, W)
         ctx.tape, ctx.name = tape, name
-        return F.linear(x, W)
+        return linear(x, W)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor):

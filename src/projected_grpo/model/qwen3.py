@@ -17,7 +17,8 @@ from torch.utils.checkpoint import checkpoint as recompute
 
 from projected_grpo.errors import UserError
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.kernels import rms_norm, rotate
+from projected_grpo.model.kernels import linear as wide_linear
+from projected_grpo.model.kernels import rms_norm, rotate, token_logprobs
 
 Linear = Callable[[str, Tensor, Tensor], Tensor]
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -26,8 +27,8 @@ PARTS = (
     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
     "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
 )  # fmt: skip
-# fp32 logits held at once (256 MB); more completion tokens than fit go through the head in chunks.
-HEAD_ELEMENTS = 1 << 26
+# fp32 logits that exist at once: on the CPU what its caches hold (4 MB), on a GPU what keeps it busy (1 GB).
+HEAD_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 28}
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Config:
 
 def plain_linear(name: str, x: Tensor, W: Tensor) -> Tensor:
     """The seam's default: no adapter, nothing recorded."""
-    return F.linear(x, W)
+    return wide_linear(x, W)
 
 
 class Qwen3:
@@ -170,14 +171,10 @@ class Qwen3:
         attend = batch_attention(batch, self.dtype)
         x = self.hidden(batch.tokens, rope, attend, linear or plain_linear, checkpoint)
         x = x.index_select(0, batch.predictors)
-        size = max(1, HEAD_ELEMENTS // self.config.vocab_size)
-        if len(x) <= size:
-            return self._picked(x, batch.targets)
-        parts = zip(x.split(size), batch.targets.split(size), strict=True)
-        return torch.cat([recompute(self._picked, h, t, use_reentrant=False) for h, t in parts])
-
-    def _picked(self, x: Tensor, targets: Tensor) -> Tensor:
-        return -F.cross_entropy(self.logits(x), targets, reduction="none")
+        if self.head.requires_grad:
+            return -F.cross_entropy(self.logits(x), batch.targets, reduction="none")
+        chunk = max(1, HEAD_ELEMENTS[x.device.type] // self.config.vocab_size)
+        return token_logprobs(self.norm("model.norm", x), self.head, batch.targets, chunk)
 
 
 def _longest(batch: Batch) -> int:
