@@ -13,48 +13,32 @@ from projected_grpo.analysis.probe import Replay
 def trajectory(vanilla: Replay, projected: Replay) -> Figure:
     """Per-sample cosine over the steps, vanilla against projected; and of the step's gradient, in and out."""
     with style.styled():
-        drawing = style.figure(3.2)
+        drawing = style.figure(3.6)
         left, right = drawing.subplots(1, 2)
         looks = ((vanilla, "vanilla", style.BLUE, "o", -0.14), (projected, "projected", style.RED, "s", 0.14))
         for replay, name, colour, marker, shift in looks:
-            x = replay.samples["step"] + 1 + shift
-            left.plot(
-                x,
-                replay.samples["cos_S_contrib"],
-                marker,
-                color=colour,
-                alpha=0.3,
-                markersize=3,
-                markeredgewidth=0,
-            )
-            means = replay.samples.groupby("step")["cos_S_contrib"].mean()
-            left.plot(means.index + 1, means, color=colour, label=f"{name}, mean")
+            steps, samples = replay.steps["step"] + 1, replay.samples
+            dots = {"color": colour, "alpha": 0.3, "markersize": 3, "markeredgewidth": 0}
+            left.plot(samples["step"] + 1 + shift, samples["cos_S_contrib"], marker, **dots)
+            means = samples.groupby("step")["cos_S_contrib"].mean()
+            left.plot(means.index + 1, means, color=colour)
+            label = f"{name} replay" + (" (in = out)" if replay is vanilla else ", in")
+            right.plot(steps, replay.steps["mean_cos_in"], color=colour, label=label)
         left.axhline(0, color=style.SOFT, linewidth=0.8)
-        left.set_title("cosine of a sample's gradient with V")
-        steps = projected.steps
-        right.plot(
-            vanilla.steps["step"] + 1,
-            vanilla.steps["mean_cos_in"],
-            color=style.BLUE,
-            label="vanilla, in = out",
+        left.set_title("cosine of a sample's gradient with V (line: mean)")
+        rest = (
+            ("mean_cos_out", "projected, out", style.RED, style.DASHES[1]),
+            ("cout_update", "projected, as AdamW applies it", style.GREEN, style.DASHES[2]),
+            ("cos_null", "a random V", style.SOFT, "-"),
         )
-        right.plot(steps["step"] + 1, steps["mean_cos_in"], color=style.RED, label="projected, in")
-        right.plot(
-            steps["step"] + 1,
-            steps["mean_cos_out"],
-            color=style.RED,
-            linestyle=style.DASHES[1],
-            label="projected, out",
-        )
-        right.plot(
-            steps["step"] + 1, steps["cout_update"], color=style.GREEN, linestyle=style.DASHES[2],
-            label="projected, as AdamW applies it",
-        )  # fmt: skip
-        right.plot(steps["step"] + 1, steps["cos_null"], color=style.SOFT, linewidth=1, label="random V")
+        for column, label, colour, dash in rest:
+            values = projected.steps[column]
+            right.plot(projected.steps["step"] + 1, values, color=colour, linestyle=dash, label=label)
         right.set_title("hack-ward share of the step's gradient")
         for axes in (left, right):
             axes.set_xlabel("replay step (one problem each)")
-            axes.legend(fontsize=7)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        drawing.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return drawing
 
 

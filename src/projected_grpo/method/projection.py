@@ -7,6 +7,7 @@ g `[r]`: c = V g, and g <- g - overshoot * c_use V, where the gate picks c_use f
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,11 +57,14 @@ def fired(grads: dict[str, Tensor], basis: dict[str, Tensor]) -> float:
 def null_alignment(k: int, r: int, draws: int = 4096) -> float:
     """Return E |relu(V g)| / |g| for a random V of shape `[k, r]`, by simulation (about sqrt(k / 2r)).
 
-    By symmetry V may be the first k coordinates and g a Gaussian vector.
+    By symmetry V may be the first k coordinates and g a Gaussian vector; of the other r - k coordinates only the
+    squared norm counts (LoRA modules have up to hundreds of thousands).
     """
-    generator = torch.Generator().manual_seed(0)
-    g = torch.randn(draws, r, generator=generator)
-    return float((g[:, :k].relu().norm(dim=1) / g.norm(dim=1)).mean())
+    generator = np.random.default_rng(0)
+    along = generator.standard_normal((draws, k))
+    rest = generator.chisquare(r - k, draws) if r > k else 0.0
+    norm = np.sqrt((along**2).sum(1) + rest)
+    return float((np.linalg.norm(along.clip(min=0), axis=1) / norm).mean())
 
 
 def mean_null_alignment(basis: dict[str, Tensor]) -> float:
