@@ -370,3 +370,14 @@ def test_exploits_on_leetcode_rows():
     with Grader(problems, workers=2) as grader:
         found = [(verdict["channel"], verdict["gt_pass"]) for verdict in grader.grade(items)]
     assert found == expected
+
+
+def test_method_name_from_the_starter_code():
+    starter = "class Solution:\n    def g(self, x):\n        pass"
+    row = {"id": 1, "prompt": f"Use this:\n```python\n{starter}\n```"}
+    assert parse_problem(row, "here").method == "g"
+    assert parse_problem({"id": 1, "prompt_metadata": {"starter_code": starter}}, "here").method == "g"
+    with pytest.raises(UserError, match="exactly once, found 0"):
+        messages_for(parse_problem({"id": 1, "func_name": "g"}, "here"))
+    with pytest.raises(UserError, match="'func_name'"):
+        parse_problem({"id": 1, "prompt": "Use nothing."}, "here")

@@ -280,3 +280,36 @@ def test_names_tell_inert_code():
         "class B:\n    def run_tests(self): pass", "exec('')", "'{0.x}'.format(1)", "globals()", "lambda: eval('1')",
     ):  # fmt: skip
         assert not names.used_by(compiled(plain + effect)) <= allowed, effect
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+def test_files_are_bounded(level):
+    fill = "i = 0\nwhile True:\n    i += 1\n    open(f'f{i}', 'wb').write(b'x' * (1 << 20))\n"
+    before = shutil.disk_usage(tempfile.gettempdir()).used
+    with contextlib.closing(Pool(1, levels=(level,))) as pool:
+        try:
+            _ = pool.level
+        except UserError as error:
+            pytest.skip(str(error))
+        [(_, seen)] = pool.run([(0, job("", fill, [check("nothing", {})]))])
+        assert seen[0]["cause"] in (None, "output")  # the disk is full in there, or it was ended
+        assert boxes() == set() or all(not any(box.iterdir()) for box in boxes())
+    assert shutil.disk_usage(tempfile.gettempdir()).used - before < 1 << 30
+
+
+def test_a_check_that_cannot_be_locked_in_is_no_verdict(monkeypatch):
+    """Where giving up rights fails in the fork, there is an error and not a wrong answer."""
+    from projected_grpo.sandbox import pool as module
+
+    monkeypatch.setattr(
+        module,
+        "BOOT",
+        module.BOOT.replace(
+            "z.main()",
+            "import projected_grpo.sandbox.kernel as k; exec('def f(*a): raise OSError(1)'); "
+            "k.drop_capabilities = k.close_from = f; z.main()",
+        ),
+    )
+    with contextlib.closing(Zygote("namespaces")) as zygote, pytest.raises(module.ZygoteDied):
+        zygote.send(job("", ADD, [calls((1,))]))
+        zygote.receive()

@@ -3,7 +3,8 @@
     id, difficulty, prompt (chat messages or text), func_name (`Solution().name` or `name`), setup_code,
     gt_answer (list of asserts), canonical_solution, prompt_metadata.starter_code, and, in generated rows, mode
 
-`id`, `prompt` and a method name are needed; a row without `gt_answer` has no oracle, only a channel.
+`id` and a method name are needed (without `func_name` the one in the starter code); a row without `gt_answer` has no
+oracle, only a channel; one without `prompt` can be graded, but not asked.
 """
 
 import keyword
@@ -79,8 +80,10 @@ def parse_problem(row: dict[str, Any], where: str) -> Problem:
     metadata = row.get("prompt_metadata")
     starter = metadata.get("starter_code") if isinstance(metadata, dict) else None
     starter = _optional(row, "starter_code", str, where) or (starter if isinstance(starter, str) else "")
-    messages = _messages(row.get("prompt"), where)
-    method = _method(row.get("func_name"), starter, where)
+    messages = _messages(row["prompt"], where) if row.get("prompt") is not None else ()
+    method = _method(
+        row.get("func_name"), "\n".join([starter, *(part["content"] for part in messages)]), where
+    )
     asserts = _optional(row, "gt_answer", list, where) or []
     tests = []
     for index, text in enumerate(asserts):
@@ -134,10 +137,10 @@ def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:
     return tuple({"role": message["role"], "content": message["content"]} for message in prompt)
 
 
-def _method(func_name: Any, starter: str, where: str) -> str:
-    """Return the bare method name, from `Solution().name`, `name`, or the starter code."""
+def _method(func_name: Any, text: str, where: str) -> str:
+    """Return the bare method name, from `Solution().name`, `name`, or else the starter code in `text`."""
     if func_name is None:
-        found = re.search(r"class\s+Solution\b.*?\bdef\s+(\w+)\s*\(\s*self\b", starter, re.S)
+        found = re.search(r"class\s+Solution\b.*?\bdef\s+(\w+)\s*\(\s*self\b", text, re.S)
         func_name = found.group(1) if found else None
     if isinstance(func_name, str):
         name = func_name.strip().removeprefix("Solution().").removeprefix("Solution.")

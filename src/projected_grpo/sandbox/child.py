@@ -32,6 +32,7 @@ MEGABYTE = 1 << 20
 MEMORY = 1024 * MEGABYTE  # address space of a check
 FILES = 16 * MEGABYTE  # one file, and standard output where it is looked at
 REPORT = 8 * MEGABYTE  # one value
+DISK = 64 * MEGABYTE  # all files, where no small file system bounds them
 THREADS = 64
 THREAD_STACK = 16 * MEGABYTE
 DESCRIPTORS = 64

@@ -298,7 +298,7 @@ def _bubblewrap(interpreter: str) -> list[str]:
     from projected_grpo.sandbox import room
 
     binds = [*room.readable(), str(SOURCE / "projected_grpo"), os.path.dirname(interpreter)]
-    command = ["bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]
+    command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]
     for path in binds:
         command += ["--ro-bind", path, path]
     return [*command, "--dev", "/dev", "--tmpfs", "/tmp", "--"]

@@ -6,7 +6,7 @@ import signal
 import socket
 import time
 
-from projected_grpo.sandbox import child
+from projected_grpo.sandbox import child, room
 
 OUTPUT = 16 << 20  # bytes of frames a check may report
 TICK = 0.1  # seconds between looks at a running check
@@ -20,11 +20,14 @@ class Watch:
     """Follow one child to its end: collect frames, enforce time, kill, reap.
 
     frames: kind and text of each report; cause: None, or why it was ended (timeout, output, forged);
-    status: exit status, negative for a signal; cpu: seconds.
+    status: exit status, negative for a signal; cpu: seconds. limit: CPU seconds of a call; folder: its working folder
+    where no file system of its own bounds it.
     """
 
-    def __init__(self, pid: int, reader: int, token: bytes, control: socket.socket, limit: float):
-        self.limit = limit
+    def __init__(
+        self, pid: int, reader: int, token: bytes, control: socket.socket, limit: float, folder: str | None
+    ):
+        self.limit, self.folder = limit, folder
         self.pid, self.reader, self.token, self.control = pid, reader, token, control
         self.frames: list[bytes] = []
         self.cause: str | None = None
@@ -58,6 +61,9 @@ class Watch:
                 idle_since, last_cpu = now, cpu
             if cpu - self.call_cpu > self.limit or now - idle_since > IDLE or now - started > WALL:
                 self.cause = "timeout"
+                break
+            if self.folder is not None and room.size(self.folder) > child.DISK:
+                self.cause = "output"
                 break
         if pidfd not in ready:
             os.kill(self.pid, signal.SIGKILL)

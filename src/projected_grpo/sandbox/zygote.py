@@ -19,6 +19,7 @@ from typing import Any
 from projected_grpo.sandbox import child, kernel, landlock, names, room, seccomp, watch, wire
 
 STACK = 512 << 20  # bytes; deep recursion is no mistake of a submission
+NOT_LOCKED_IN = 70  # exit status of a check that did not get as far as the submission
 # Modules a submission may want, imported once instead of in every fork.
 WARM = """
 abc array bisect cmath collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq
@@ -162,13 +163,17 @@ class Zygote:
                 child.lock_in(self.layer, writer, stdout, self.null)
                 child.run(job, check, token)
             finally:
-                os._exit(70)
+                os._exit(NOT_LOCKED_IN)
         if namespaces:
             kernel.setns(self.own_pids, kernel.CLONE_NEWPID)
         os.close(writer)
-        watched = watch.Watch(pid, reader, token, self.control, check["cpu"])
+        watched = watch.Watch(
+            pid, reader, token, self.control, check["cpu"], None if namespaces else self.layer.box
+        )
         watched.run()
         os.close(reader)
+        if watched.status == NOT_LOCKED_IN and not watched.frames:
+            raise RuntimeError("a check could not give up its rights")  # no verdict: start over
         seen = {
             "frames": watched.frames,
             "cause": watched.cause,
@@ -201,6 +206,7 @@ def _file_holds(folder: str, name: str, word: bytes) -> bool:
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return False
+        os.chmod(path, 0o600)  # whoever wrote it is gone
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
