@@ -75,8 +75,12 @@ END
 }
 
 stop() {
-    scancel --state=RUNNING 2>/dev/null || true
-    scancel --state=PENDING 2>/dev/null || true
+    scancel --state=PENDING --user=root 2>/dev/null || true
+    scancel --signal=KILL --full --user=root 2>/dev/null || true
+    for _ in $(seq 50); do # slurmd must see its jobs off
+        if [ -z "$(timeout 2 squeue -h 2>/dev/null)" ]; then break; fi
+        sleep 0.2
+    done
     for name in slurmd.pid slurmctld.pid munge/pid; do
         if [ -f "$dir/$name" ]; then kill "$(cat "$dir/$name")" 2>/dev/null || true; fi
     done
