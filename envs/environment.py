@@ -65,6 +65,8 @@ def build(kind: str) -> None:
     lock = ROOT / "envs" / f"lock-{kind}.txt"
     why = "it is stale" if VENV.exists() else "there is none yet"
     say(f"making .venv from envs/{lock.name}, as {why}; this happens once and takes some minutes")
+    if (ROOT / "results").is_dir():
+        say("what is in results/ stays; ./snakemake -n --forceall TARGET lists what making it anew would run")
     STAMP.unlink(missing_ok=True)
     # The base Python makes it: an environment cannot clear itself.
     base = sys._base_executable
