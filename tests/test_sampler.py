@@ -5,11 +5,12 @@ import pytest
 import torch
 from scipy.stats import chisquare, kstest
 
-from projected_grpo.model import sampler
+from projected_grpo.model import decode, graphs
 from projected_grpo.model.batch import Batch
+from projected_grpo.model.decode import draw
 from projected_grpo.model.load import shapes
 from projected_grpo.model.qwen3 import Config, Qwen3
-from projected_grpo.model.sampler import draw, sample, uniforms
+from projected_grpo.model.sampler import sample, uniforms
 
 END = 6
 PROMPTS = [[5, 9, 3], [1, 2, 3, 4, 5, 7], [8], [3, 1]]
@@ -77,7 +78,7 @@ def test_split_into_calls_and_dropping_of_finished_rows_change_nothing(monkeypat
     single = [sample(model, [PROMPTS[2]], 1, u[row : row + 1], 16, END)[0].tokens for row in range(16, 24)]
     assert single == [r.tokens for r in together[16:24]]
     for share in (0.0, 1.0):  # never pack the cache anew; whenever it can be
-        monkeypatch.setattr(sampler, "REPACK", share)
+        monkeypatch.setattr(decode, "REPACK", share)
         again = sample(model, PROMPTS, 8, u, 16, END)
         assert [r.tokens for r in again] == [r.tokens for r in together]
         for a, b in zip(again, together, strict=True):
@@ -125,6 +126,21 @@ def test_uniforms_are_uniform_and_depend_on_their_coordinates_alone():
     others = [(42, 0, 3), (41, 1, 3), (41, 0, 4), (0, 41, 3), (3, 0, 41)]
     assert len({uniforms(*o, 1, 1, 1).item() for o in others} | {u[0, 0]}) == 6
     assert len(np.unique(u)) == u.size
+
+
+@pytest.mark.parametrize("prompts", [PROMPTS, [[5, 9, 3], [1, 2, 3]]], ids=["mixed", "even"])
+def test_the_recorded_step_of_a_gpu_is_the_same_sampler(prompts, monkeypatch):
+    monkeypatch.setattr(graphs, "STRETCH", 4)
+    monkeypatch.setattr(graphs, "CHECK", 3)
+    model, n = make_model(), len(prompts)
+    swapped = model.replace({model.linears[8]: 0.4 * torch.randn(8 * 2, 16, dtype=torch.float64)})
+    for step, current in enumerate((model, swapped)):  # the second merge uses the decoder of the first
+        u = uniforms(5, 0, step, n, 8, 11)
+        expected = sample(current, prompts, 8, u, 11, END)
+        drawn = graphs.sample_on_graphs(current, prompts, 8, torch.as_tensor(u), 11, END)
+        assert [tokens for tokens, _ in drawn] == [r.tokens for r in expected]
+        for (_, logprobs), r in zip(drawn, expected, strict=True):
+            np.testing.assert_allclose(logprobs, r.logprobs, rtol=0, atol=1e-10)
 
 
 def test_nothing_to_sample_and_wrong_shapes():
