@@ -56,8 +56,9 @@ def table(header: list[str], rows: list[list[str]], numeric: list[bool], label: 
 
 
 def render(text: str, level: int = 3) -> Markup:
-    """Render a page; its headings start at `level`, its HTML comments are left out."""
+    """Render a page; its headings start at `level`; HTML comments and images (shown elsewhere) are left out."""
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^!\[[^\]]*\]\([^)]*\)$", "", text, flags=re.MULTILINE)
     lines = text.splitlines()
     out: list[Markup] = []
     title = "table"
