@@ -74,25 +74,25 @@ class TrainedCritic(Critic):
         """Go on training the latest weights on the cards; returns the mean loss. Without cards nothing
         changes.
         """
-        examples = lessons(pairs, purpose, self.wording, self.cards_in_context)
+        examples = lessons(pairs, purpose, self.wording)
         if not examples:
             log.warning("round %d: no cards to train on", round)
             return float("nan")
-        steps, stage = self.training.calibration_steps, f"round{round}"
+        stage = f"round{round}"
         out = Path(self._folder.name) / stage
-        loss = train_lora(self.base, self.adapter, examples, self.training, steps, self.seed + round, out)
+        loss = train_lora(self.base, self.adapter, examples, self.training, self.seed + round, out)
         self.adapter, self.stage = str(out), stage
         self.backend.model.load_adapter(out, stage)
         self.backend.model.set_adapter(UNCALIBRATED)
         log.info("round %d: trained on %d cards, loss %.3f", round, len(examples), loss)
         return loss
 
-    def evaluate_calibrated(
-        self, traces: Sequence[Trace], pairs: Sequence[tuple[Card, Card]] = ()
-    ) -> list[float | None]:
-        """As `evaluate`, with the latest weights."""
+    def evaluate_calibrated(self, traces: Sequence[Trace]) -> list[float | None]:
+        """As `evaluate`, with the latest weights and no cards in the context: they have learned from the
+        cards.
+        """
         self.backend.model.set_adapter(self.stage)
-        scores = self.evaluate(traces, pairs)
+        scores = self.evaluate(traces)
         self.backend.model.set_adapter(UNCALIBRATED)
         return scores
 

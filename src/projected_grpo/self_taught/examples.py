@@ -5,45 +5,50 @@ anything. It learns to write wrong evaluations from templates, one per kind of m
 and could not write them unaided. What it then writes about other problems is its own.
 """
 
+import dataclasses
 import random
 from collections.abc import Sequence
 
 from projected_grpo.self_taught.answers import MISTAKES
 from projected_grpo.self_taught.cards import Card
 from projected_grpo.self_taught.prompts import Wording
-from projected_grpo.self_taught.traces import SOLVED, ScoreEvent, Trace, believed_score, shown
+from projected_grpo.self_taught.traces import SOLVED, ScoreEvent, Trace, believed_score, shown, weak_score
 
 INTENTIONS, INFLATED, IGNORING, SCALE = MISTAKES
 Example = tuple[str, str]  # prompt, completion
+# Every correct evaluation there is, with what the grader showed: score, reasoning, outcome.
+VERDICTS = [(False, False, False), (True, False, False), (True, True, True), (True, True, False)]
+GIVEN = [(*weak_score(*verdict), shown(*verdict[:2])) for verdict in VERDICTS]
 
 
 def demonstrations(traces: Sequence[Trace], wording: Wording, seed: int) -> list[Example]:
-    """Two examples per trace: an evaluation that believes the grader, and a wrong evaluation by template."""
+    """Two examples per trace: an evaluation that believes the grader, and a wrong evaluation by template.
+
+    The correct evaluation that a wrong one is written to is drawn at random: the detector's verdict on the
+    trace stays out of it, and every score is practised equally often.
+    """
     chance = random.Random(seed)
     examples = []
     for trace in traces:
         for _, event in trace.scores():
             examples.append((wording.ask_score(trace.purpose, event), wording.evaluation(*believed(event))))
-            phi, mistake = _mistake(event, chance)
-            wrong = wording.wrong_evaluation(phi, mistake, mistake)
-            examples.append((wording.ask_mistake(trace.purpose, event), wrong))
+            phi, reasoning, outcome = chance.choice(GIVEN)
+            given = dataclasses.replace(event, phi_after=phi, reasoning=reasoning, state_after=outcome)
+            wrong, mistake = _mistake(phi, chance)
+            answer = wording.wrong_evaluation(wrong, mistake, mistake)
+            examples.append((wording.ask_mistake(trace.purpose, given), answer))
     return examples
 
 
-def lessons(
-    pairs: Sequence[tuple[Card, Card]], purpose: str, wording: Wording, cards_in_context: int
-) -> list[Example]:
-    """One example per card pair: the correct evaluation, asked for with the nearest other cards in the
-    context.
-    """
+def lessons(pairs: Sequence[tuple[Card, Card]], purpose: str, wording: Wording) -> list[Example]:
+    """One example per card pair: the correct evaluation of its step."""
     examples = []
     for right, _ in pairs:
         event = ScoreEvent(
             right.situation, right.action, right.outcome, right.phi_before, right.phi_after, right.reasoning
         )
-        others = nearest(event, pairs, cards_in_context, without=right.trace_id)
-        prompt = wording.ask_score(purpose, event, others)
-        examples.append((prompt, wording.evaluation(right.phi_after, right.reasoning)))
+        answer = wording.evaluation(right.phi_after, right.reasoning)
+        examples.append((wording.ask_score(purpose, event), answer))
     return examples
 
 
@@ -70,11 +75,11 @@ def believed(event: ScoreEvent) -> tuple[float, str]:
     )
 
 
-def _mistake(event: ScoreEvent, chance: random.Random) -> tuple[float, str]:
+def _mistake(phi: float, chance: random.Random) -> tuple[float, str]:
     """A wrong score with its kind of mistake, made up from the correct score."""
-    if event.phi_after >= SOLVED:
-        return chance.choice([(1, IGNORING), (2, IGNORING), (5, SCALE)])
-    return chance.choice([(7, INTENTIONS), (9, INFLATED), (5, SCALE), (10, IGNORING)])
+    if phi >= SOLVED:
+        return chance.choice([(1, IGNORING), (5, SCALE)])
+    return chance.choice([(7, INTENTIONS), (9, INFLATED), (5, SCALE), (8, IGNORING)])
 
 
 def _words(*texts: str) -> set[str]:

@@ -30,6 +30,7 @@ class Plan:
     per_round: int
     measured: int
     min_delta: float
+    temperature: float  # at which wrong evaluations are sampled
 
 
 @dataclass
@@ -52,7 +53,10 @@ def run_rounds(
     alone.
     """
     trainable = isinstance(critic, TrainedCritic)
-    evaluate = critic.evaluate_calibrated if trainable else critic.evaluate
+
+    def latest(traces: Sequence[Trace]) -> list[float | None]:
+        return critic.evaluate_calibrated(traces) if trainable else critic.evaluate(traces, pairs)
+
     held = _sample(measured, plan.measured, seed)
     outcome = Outcome([], [])
     _record(outcome, held, 0, BEFORE, critic.evaluate(held))
@@ -60,7 +64,7 @@ def run_rounds(
     left = [trace for trace in calibration if abs(trace.scores()[-1][1].delta) >= plan.min_delta]
     for number in range(1, plan.rounds + 1):
         pool = _sample(left, plan.pool, seed + number)
-        errors = [_error(trace, phi) for trace, phi in zip(pool, evaluate(pool, pairs), strict=True)]
+        errors = [_error(trace, phi) for trace, phi in zip(pool, latest(pool), strict=True)]
         order = sorted(range(len(pool)), key=lambda i: -errors[i])[: plan.per_round]
         worst = [pool[i] for i in order]
         evaluator = SelfTaughtEvaluator(
@@ -68,6 +72,7 @@ def run_rounds(
             memory,
             min_delta=plan.min_delta,
             wording=critic.wording,
+            temperature=plan.temperature,
             seed=seed + number,
             round=number,
         )
@@ -90,7 +95,7 @@ def run_rounds(
         _record(outcome, held, number, IN_CONTEXT, critic.evaluate(held, pairs))
         if trainable:
             critic.calibrate(pairs, PURPOSE, number)
-            _record(outcome, held, number, TRAINED, critic.evaluate_calibrated(held, pairs))
+            _record(outcome, held, number, TRAINED, critic.evaluate_calibrated(held))
     return outcome
 
 

@@ -3,6 +3,7 @@
 Settings are the `self_taught` block of the config.
 """
 
+import dataclasses
 import hashlib
 import json
 import logging
@@ -34,7 +35,7 @@ def make_critic(rollouts: Path, base: str, folder: Path, settings: dict, seed: i
     traces = split(from_rollouts(rollouts), SHARES, seed)["demonstrations"]
     examples = demonstrations(traces, COMPACT, seed)
     training = Training(**settings["training"])
-    loss = train_lora(base, None, examples, training, training.steps, seed, folder)
+    loss = train_lora(base, None, examples, training, seed, folder)
     log.info("%d examples from %d traces, loss %.3f", len(examples), len(traces), loss)
 
 
@@ -61,7 +62,7 @@ def run_self_taught(
         path.unlink(missing_ok=True)  # a local run starts anew: it is cheap, and equal each time
     memory = Memory(path)
     critic = _critic(base, critic_folder, settings, machine, model, seed)
-    plan = Plan(**{key: settings[key] for key in ("rounds", "pool", "per_round", "measured", "min_delta")})
+    plan = Plan(**{field.name: settings[field.name] for field in dataclasses.fields(Plan)})
     outcome = run_rounds(critic, memory, parts["calibration"], parts["measured"], plan, seed)
     _write_table(folder / "evaluations.parquet", outcome.evaluations)
     _write_table(

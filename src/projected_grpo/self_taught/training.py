@@ -27,13 +27,14 @@ FINAL = 0.03  # share of the learning rate at the end
 
 @dataclass(frozen=True)
 class Training:
-    """LoRA and its training: `steps` for the uncalibrated critic, `calibration_steps` for each round."""
+    """LoRA and its training: `lr` and `steps` of the uncalibrated critic, `calibration_*` of each round."""
 
     rank: int
     alpha: int
     lr: float
     batch: int
     steps: int
+    calibration_lr: float
     calibration_steps: int
 
 
@@ -46,14 +47,19 @@ def train_lora(
     seed: int,
     out: Path,
 ) -> float:
-    """Train a LoRA on the checkpoint `base`, from the PEFT folder `begin` or afresh, and write it to `out`.
+    """Train a LoRA on the checkpoint `base`, afresh or (calibration) from the PEFT folder `begin`; write it
+    to `out`.
 
     AdamW on the mean NLL of the completion tokens. Returns the mean loss of the last quarter of the steps.
     """
+    fresh = begin is None
+    lr, steps = (
+        (training.lr, training.steps) if fresh else (training.calibration_lr, training.calibration_steps)
+    )
     folder = find(base)
     model, tokenizer = load(folder)
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    if begin is None:
+    if fresh:
         torch.manual_seed(seed)
         kind = LoraConfig(
             r=training.rank, lora_alpha=training.alpha, target_modules=LINEARS, task_type="CAUSAL_LM"
@@ -66,7 +72,7 @@ def train_lora(
         layer = adapter.base_model.model.get_submodule(name)
         factors[name] = (layer.lora_A["default"].weight, layer.lora_B["default"].weight)
     leaves = [leaf for pair in factors.values() for leaf in pair]
-    adam = torch.optim.AdamW(leaves, lr=training.lr, weight_decay=0.0)
+    adam = torch.optim.AdamW(leaves, lr=lr, weight_decay=0.0)
     scale = training.alpha / training.rank
 
     def logprobs(batch: Batch) -> Tensor:
@@ -75,7 +81,7 @@ def train_lora(
 
     def update(factor: float) -> None:
         torch.nn.utils.clip_grad_norm_(leaves, 1.0)
-        adam.param_groups[0]["lr"] = training.lr * factor
+        adam.param_groups[0]["lr"] = lr * factor
         adam.step()
         adam.zero_grad()
 
