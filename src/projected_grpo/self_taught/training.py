@@ -43,7 +43,6 @@ def train_lora(
     begin: str | None,
     examples: Sequence[Example],
     training: Training,
-    steps: int,
     seed: int,
     out: Path,
 ) -> float:
@@ -53,9 +52,8 @@ def train_lora(
     AdamW on the mean NLL of the completion tokens. Returns the mean loss of the last quarter of the steps.
     """
     fresh = begin is None
-    lr, steps = (
-        (training.lr, training.steps) if fresh else (training.calibration_lr, training.calibration_steps)
-    )
+    lr = training.lr if fresh else training.calibration_lr
+    steps = training.steps if fresh else training.calibration_steps
     folder = find(base)
     model, tokenizer = load(folder)
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
