@@ -1,0 +1,89 @@
+"""docs/benchmarks.md from benchmarks/results/step.json (and gpu.json where there is one)."""
+
+import json
+from pathlib import Path
+
+GPU = Path(__file__).resolve().parent / "results" / "gpu.json"
+GOALS = {
+    "ratio_trl": "at least 3 (equal), 5 (real mix)",
+    "ratio_reference_loop": "at least 5",
+    "ratio_floor": "at most 3",
+}
+NAMES = {
+    "ours": "this project", "ours_split": "this project, gradient split by source", "trl": "TRL GRPOTrainer",
+    "reference_loop": "published structure", "floor": "matrix products alone",
+}  # fmt: skip
+
+
+def table(head: list[str], rows: list[list]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return (
+        "\n".join("| " + " | ".join("" if c is None else str(c) for c in line) + " |" for line in lines)
+        + "\n"
+    )
+
+
+def render(result: dict) -> str:
+    """The page; every figure is one of `result`."""
+    m = result["machine"]
+    parts = [
+        "# What a step costs\n",
+        "Made by `make bench` (`benchmarks/step.py`) from `benchmarks/results/step.json`; edit neither by hand.\n",
+        "One GRPO step is timed in four ways that take turns on one machine, one thread each, with the same weights, "
+        "prompts, row lengths and rewards: this project's own `one_step`; TRL's `GRPOTrainer` (full weights, no "
+        "reference model, no gradient checkpointing); a loop of the published structure (generate prompt by prompt, "
+        "adapter in the forward, log-softmax over the whole sequence, two backwards); and the arithmetic floor, the "
+        "step's matrix products alone. CPU seconds, medians over the rounds; ratios are taken within a round.\n",
+        f"Machine: {m['cpu']}, {m['cores']} cores, torch {m['torch']}; load average at the start "
+        f"{m['load_average_at_start']} (a busy machine makes all engines slower and the ratios less exact).\n",
+        "`equal`: prompts of 64 tokens, rows of 64. `real_mix`: lengths and rewards of a recorded training step "
+        "(`benchmarks/real_mix.json`); groups of equal rewards and ended rows cost nothing here.\n",
+        "## Ratios\n",
+        table(
+            ["setting", "parameters", "prompts x G", "TRL / ours", "published / ours", "ours / floor"],
+            [
+                [name, s["parameters"], f"{s['prompts']} x {s['group']}", s["ratio_trl"], s["ratio_reference_loop"],
+                 s["ratio_floor"]]
+                for name, s in result["settings"].items()
+            ],
+        ),
+        f"Goals at 0.9M: TRL {GOALS['ratio_trl']}; published {GOALS['ratio_reference_loop']}; "
+        f"floor {GOALS['ratio_floor']}.\n",
+    ]  # fmt: skip
+    for name, s in result["settings"].items():
+        rows = [
+            [NAMES[e], s["cpu_seconds"][e], s["peak_mb"][e], s["tokens_per_second"][e],
+             ", ".join(f"{p} {v:.3f}" for p, v in s["phases_wall_seconds"][e].items())]
+            for e in s["cpu_seconds"]
+        ]  # fmt: skip
+        head = ["engine", "CPU s", "peak MB", "tokens / CPU s", "wall s by phase"]
+        parts += [f"## {name}\n", table(head, rows)]
+    if "growth" in result:
+        rows = [[g["group"], g["length"], g["cpu_seconds"]] for g in result["growth"]]
+        parts += ["## Growth with group size and length\n", table(["G", "tokens a row", "CPU s"], rows)]
+    if "dag" in result:
+        d = result["dag"]
+        rows = [[r["seeds"], r["jobs"], r["seconds"]] for r in d["dry_run"]]
+        parts += [
+            "## The DAG\n",
+            f"A job that does nothing costs {d['seconds_per_empty_job']} s. A dry run of everything:\n",
+            table(["seeds", "jobs", "seconds"], rows),
+        ]
+    parts += ["## One GPU\n", gpu()]
+    return "\n".join(parts)
+
+
+def gpu() -> str:
+    if not GPU.is_file():
+        return (
+            "`benchmarks/gpu.py` times a step at Qwen3-4B's shape against a floor that it measures itself. It has "
+            "not been run on a GPU: no figure is given.\n"
+        )
+    result = json.loads(GPU.read_text())
+    rows = [
+        [r["prompts"], r["seconds"]["generate"], r["seconds"]["backward"], r["seconds"]["step"], r["floor"]["step"],
+         r["ratio_floor"], r["peak_gb"]]
+        for r in result["settings"]
+    ]  # fmt: skip
+    head = ["prompts", "generate s", "backward s", "step s", "floor s", "ratio", "peak GB"]
+    return f"{result['device']}, torch {result['torch']}.\n\n" + table(head, rows)

@@ -1,0 +1,141 @@
+"""Worker: this project's own training step (`experiment.train.one_step`) on a workload.
+
+Everything runs as in training - merge, sampling, grading call, gradient split by source, projection on a basis,
+AdamW - except that row lengths and rewards are prescribed: lengths by the uniforms that are drawn from, rewards by
+a grader that looks them up.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+import yaml
+from workload import Workload, serve
+
+from projected_grpo.environment.problems import Problem
+from projected_grpo.experiment import train
+from projected_grpo.experiment.cell import Setting
+from projected_grpo.experiment.groups import Group
+from projected_grpo.experiment.policy import Policy
+from projected_grpo.method.adapter import AntiPaSTO, decompose
+from projected_grpo.method.basis import Basis
+from projected_grpo.model.load import load_weights
+from projected_grpo.model.qwen3 import Qwen3
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Words:
+    """A tokenizer whose token i is the word `wi`."""
+
+    def __init__(self, vocab: int, cut: bool):
+        self.end = self.pad = -1 if cut else vocab - 1
+
+    def encode_chat(self, messages) -> list[int]:
+        return [int(word[1:]) for word in messages[-1]["content"].split() if word[1:].isdigit()]
+
+    def decode(self, ids) -> str:
+        return " ".join(f"w{i}" for i in ids)
+
+
+class Prescribed:
+    """A grader that gives the rows of a step their prescribed rewards, in order."""
+
+    def __init__(self, rewards: list[list[float]]):
+        self.rewards = [r for group in rewards for r in group]
+
+    def grade(self, asked) -> list[dict]:
+        keys = ("fmt_ok", "can_compile", "gt_pass", "channel", "hacked", "passed", "exploited")
+        return [{"reward": r, **dict.fromkeys(keys, r > 0)} for r in self.rewards]
+
+
+def forced(load: Workload, u: np.ndarray) -> np.ndarray:
+    """Uniforms that draw the end token (the last one) exactly where a row is to end."""
+    u = u * 0.9
+    for row, n in enumerate(n for group in load.lengths for n in group):
+        if n < load.max_new:
+            u[row, n - 1] = 1 - 2.0**-53
+    return u
+
+
+def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_tokens: int) -> train.Run:
+    """A run of arm `erase` with a random orthonormal basis, k = 5, on all Linears."""
+    generator = torch.Generator().manual_seed(0)
+    V = {n: torch.linalg.qr(torch.randn(r, 5, generator=generator))[0].T for n, r in adapter.sizes.items()}
+    basis = Basis({n: v.to(model.device) for n, v in V.items()}, {n: torch.ones(5) for n in V}, {})
+    problems = [
+        Problem(
+            p,
+            ({"role": "user", "content": " ".join(f"w{t}" for t in ids) + " and should pass all tests"},),
+            "f",
+        )
+        for p, ids in enumerate(load.prompts)
+    ]
+    setting = vars(Setting(arm="erase", basis="random", mix=0.0))
+    grpo = {
+        "steps": load.repeats, "prompts": len(problems), "group": load.group, "max_new": load.max_new, "lr": 1e-3,
+        "betas": [0.5, 0.9], "weight_decay": 0.0, "clip": None, "warmup": 0.1, "beta": 0.0,
+        "micro_batch_tokens": micro_batch_tokens,
+    }  # fmt: skip
+    cut = all(n == load.max_new for group in load.lengths for n in group)
+    return train.Run(
+        seed=0, setting=setting, use={"k": 5}, grpo=grpo,
+        policy=Policy(model, Words(load.vocab, cut), adapter, adapter.zeros()),
+        problems=problems, pool={}, grader=Prescribed(load.rewards), basis=basis,
+    )  # fmt: skip
+
+
+def check(groups: list[Group], load: Workload) -> None:
+    """Every row has the prescribed number of tokens."""
+    got = [[len(row.tokens) for row in group.live] for group in groups]
+    assert got == load.lengths, "the sampler did not keep to the prescribed lengths"
+
+
+def stepper(load: Workload, run: train.Run, teacher: bool = False) -> Callable[[], dict]:
+    """The function that does the run's next step and returns its row.
+
+    `teacher`: the last row of each group counts as the teacher's, so that the gradient is split by source.
+    """
+    update = train.make_update(run)
+    draw, group = train.uniforms, train.make_groups
+
+    def groups(*arguments) -> list[Group]:
+        made = group(*arguments)
+        check(made, load)
+        if not teacher:
+            return made
+        return [Group(g.problem, g.prompt, g.live[:-1], g.live[-1:]) for g in made]
+
+    numbers = iter(range(1, load.repeats + 1))
+
+    def step() -> dict:
+        train.uniforms, train.make_groups = lambda *a: forced(load, draw(*a)), groups
+        try:
+            return train.one_step(run, update, next(numbers), list(range(len(load.prompts))))[0]
+        finally:
+            train.uniforms, train.make_groups = draw, group
+
+    return step
+
+
+def phases(row: dict) -> dict[str, float]:
+    """Wall seconds by phase of a step's row."""
+    return {key.removeprefix("seconds_"): value for key, value in row.items() if key.startswith("seconds_")}
+
+
+def main(path: str, teacher: bool) -> None:
+    torch.set_num_threads(1)
+    load = Workload.load(path)
+    model = load_weights(load.model)
+    weights = {name: model.weights[f"{name}.weight"] for name in model.linears}
+    svd = {name: decompose(W) for name, W in weights.items()}
+    adapter = AntiPaSTO(weights, {name: (U, Vh) for name, (U, _, Vh) in svd.items()})
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    step = stepper(load, make_run(load, adapter, model, config["grpo"]["micro_batch_tokens"]), teacher)
+    serve(lambda: phases(step()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], "--teacher" in sys.argv)
