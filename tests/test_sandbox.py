@@ -313,3 +313,29 @@ def test_a_check_that_cannot_be_locked_in_is_no_verdict(monkeypatch):
     with contextlib.closing(Zygote("namespaces")) as zygote, pytest.raises(module.ZygoteDied):
         zygote.send(job("", ADD, [calls((1,))]))
         zygote.receive()
+
+
+def test_elsewhere_the_weak_layer_does_without_linux(monkeypatch):
+    """As on another system: none of Linux's own calls is there."""
+    from projected_grpo.sandbox import pool as module
+
+    absent = (
+        "import os; del os.pidfd_open, os.memfd_create, os.pipe2; import projected_grpo.sandbox.kernel as k; "
+    )
+    absent += "k.LINUX = False; k.libc = None; "
+    monkeypatch.setattr(
+        module, "BOOT", module.BOOT.replace("import projected", absent + "import projected", 1)
+    )
+    monkeypatch.setattr(module.kernel, "LINUX", False)
+    with pytest.raises(UserError, match="no layer works"):
+        _ = Pool(1).level
+    printing = job(
+        "", "print('all tests passed')\n" + ADD, [check("nothing", {}, stdout=b"all tests passed")]
+    )
+    leaving = job("", ADD + "import os; os._exit(0)", [check("status", {"method": "f", "tests": []})])
+    with contextlib.closing(Pool(1, levels=(*STRONG, WEAK))) as pool:
+        assert pool.level == WEAK
+        answers = dict(pool.run([(0, job("", ADD, [calls((1,), (2,))])), (1, printing), (2, leaving)]))
+    assert answers[0][0]["frames"][2:] == [b"v2", b"v3", b"d"]
+    assert answers[1][0]["stdout"] is True
+    assert answers[2][0]["status"] == 0

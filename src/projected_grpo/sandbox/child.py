@@ -67,28 +67,36 @@ def lock_in(layer: Layer, report: int, stdout: int, null: int) -> None:
         os.dup2(layer.fence, 4)
     kernel.close_from(4 if layer.fence is None else 5)
     os.chdir(layer.box)
-    limit = resource.setrlimit
-    limit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    limit(resource.RLIMIT_FSIZE, (FILES, FILES))
-    limit(resource.RLIMIT_CORE, (0, 0))
-    limit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
-    limit(resource.RLIMIT_MEMLOCK, (0, 0))
-    limit(resource.RLIMIT_CPU, (CPU_CHECK, CPU_CHECK))
+    _limit("AS", MEMORY)
+    _limit("FSIZE", FILES)
+    _limit("CORE", 0)
+    _limit("NOFILE", DESCRIPTORS)
+    _limit("MEMLOCK", 0)
+    _limit("CPU", CPU_CHECK)
     if layer.uid is not None:
         os.setgroups([])
         os.setresgid(layer.uid, layer.uid, layer.uid)
         os.setresuid(layer.uid, layer.uid, layer.uid)
-        limit(resource.RLIMIT_NPROC, (THREADS, THREADS))
+        _limit("NPROC", THREADS)
     if layer.capabilities:
         kernel.drop_capabilities()
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    if kernel.LINUX:
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if layer.fence is not None:
         landlock.restrict(4)
         os.close(4)
     if layer.filter is not None:
         seccomp.install(layer.filter)
+
+
+def _limit(name: str, value: int) -> None:
+    try:
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+    except (ValueError, AttributeError):
+        if kernel.LINUX:
+            raise
 
 
 def run(job: dict[str, Any], check: dict[str, Any], token: bytes) -> None:

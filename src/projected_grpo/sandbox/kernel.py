@@ -3,9 +3,11 @@
 import ctypes
 import os
 import platform
+import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 machine = platform.machine()
+LINUX = sys.platform == "linux"  # elsewhere only the weak layer runs, without any of these calls
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -43,7 +45,10 @@ def prctl(option: int, value: int | ctypes.c_void_p, extra: object = 0) -> None:
 
 def close_from(first: int) -> None:
     """Close every descriptor from `first` on."""
-    syscall(SYS_CLOSE_RANGE, first, 0xFFFFFFFF, 0)
+    if LINUX:
+        syscall(SYS_CLOSE_RANGE, first, 0xFFFFFFFF, 0)
+    else:
+        os.closerange(first, 1024)
 
 
 def unshare(flags: int) -> None:

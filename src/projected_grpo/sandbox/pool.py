@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from projected_grpo.errors import UserError
-from projected_grpo.sandbox import wire
+from projected_grpo.sandbox import kernel, wire
 from projected_grpo.sandbox.values import equals
 
 STRONG = ("namespaces", "bubblewrap", "landlock")
@@ -185,7 +185,7 @@ class Pool:
 def choose_level(levels: tuple[str, ...]) -> tuple[str, Zygote]:
     """Return the first layer that passes the probes, and a zygote of it."""
     reasons = []
-    for level in levels:
+    for level in levels if kernel.LINUX else [level for level in levels if level == WEAK]:
         if level == "bubblewrap" and shutil.which("bwrap") is None:
             reasons.append("bubblewrap: not installed")
             continue

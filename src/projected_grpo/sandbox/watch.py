@@ -6,7 +6,7 @@ import signal
 import socket
 import time
 
-from projected_grpo.sandbox import child, room
+from projected_grpo.sandbox import child, kernel, room
 
 OUTPUT = 16 << 20  # bytes of frames a check may report
 TICK = 0.1  # seconds between looks at a running check
@@ -37,11 +37,13 @@ class Watch:
         self.call_cpu = 0.0
 
     def run(self) -> None:
-        pidfd = os.pidfd_open(self.pid)
+        pidfd = os.pidfd_open(self.pid) if kernel.LINUX else None
         os.set_blocking(self.reader, False)
         poll = select.poll()
-        for fd, events in ((self.reader, select.POLLIN), (pidfd, select.POLLIN), (self.control.fileno(), 0)):
-            poll.register(fd, events)
+        poll.register(self.reader, select.POLLIN)
+        poll.register(self.control.fileno(), 0)
+        if pidfd is not None:
+            poll.register(pidfd, select.POLLIN)
         started = idle_since = time.monotonic()
         last_cpu = 0.0
         while True:
@@ -52,6 +54,8 @@ class Watch:
                 raise EOFError
             if self.reader in ready and not self._read():
                 poll.unregister(self.reader)
+                if pidfd is None:
+                    break  # it ended, or will be ended: nothing more can come
             if pidfd in ready or self.cause is not None:
                 break
             if ready:
@@ -65,10 +69,13 @@ class Watch:
             if self.folder is not None and room.size(self.folder) > child.DISK:
                 self.cause = "output"
                 break
+        if pidfd is None:
+            time.sleep(TICK / 10)  # for its exit status, where it has just ended
         if pidfd not in ready:
             os.kill(self.pid, signal.SIGKILL)
         _, status, usage = os.wait4(self.pid, 0)
-        os.close(pidfd)
+        if pidfd is not None:
+            os.close(pidfd)
         if self.cause is None:
             while self._read():
                 pass

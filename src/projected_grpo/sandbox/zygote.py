@@ -13,6 +13,7 @@ import signal
 import socket
 import stat
 import sys
+import tempfile
 import types
 from typing import Any
 
@@ -64,7 +65,7 @@ class Zygote:
         self.setups: dict[str, tuple[types.CodeType, frozenset[str] | None]] = {}
         self.null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self.own_pids: int | None = None
-        root = os.geteuid() == 0
+        root = os.geteuid() == 0 and kernel.LINUX
         uid = 0x60000000 + os.getpid() % 0x10000000 if root else None
         if level == "namespaces":
             if room.enter_namespaces():
@@ -87,7 +88,7 @@ class Zygote:
             fence=fence,
             uid=uid,
             box=box,
-            capabilities=level == "namespaces" or root,
+            capabilities=kernel.LINUX and (level == "namespaces" or root),
         )
         child.prepare()
 
@@ -151,8 +152,8 @@ class Zygote:
 
     def check(self, job: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:
         token = os.urandom(watch.TOKEN)
-        reader, writer = os.pipe2(os.O_CLOEXEC)
-        stdout = os.memfd_create("stdout") if check["stdout"] else self.null
+        reader, writer = os.pipe()
+        stdout = _scratch() if check["stdout"] else self.null
         namespaces = self.level == "namespaces"
         if namespaces:
             room.mount_box()
@@ -190,6 +191,14 @@ class Zygote:
         else:
             room.empty(self.layer.box)
         return seen
+
+
+def _scratch() -> int:
+    """Return a descriptor of an empty file that has no name."""
+    if kernel.LINUX:
+        return os.memfd_create("stdout")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 def _read_all(fd: int) -> bytes:
