@@ -23,9 +23,7 @@ rule svd:
 
 def basis_knobs(wildcards):
     """Extraction knobs of a basis, as text that is stable from run to run."""
-    return json.dumps(
-        cells.extraction_knobs(config, basis_name(wildcards.basis)), sort_keys=True
-    )
+    return json.dumps(cells.extraction_knobs(config, basis_name(wildcards.basis)), sort_keys=True)
 
 
 def basis_pairs(wildcards):

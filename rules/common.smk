@@ -11,9 +11,7 @@ from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 
 try:
-    parsed = checked_questions(
-        ["config/config.yaml", *workflow.overwrite_configfiles], config
-    )
+    parsed = checked_questions(["config/config.yaml", *workflow.overwrite_configfiles], config)
     QUESTIONS = cells.load_questions(parsed, config)
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
@@ -51,9 +49,7 @@ def seed_of_model(model):
 
 def base_files(wildcards):
     """The checkpoint file that a model job waits for; none where the base is given."""
-    return (
-        [f"{RESULTS}/models/{wildcards.model}/base/model.safetensors"] if SMALL else []
-    )
+    return [f"{RESULTS}/models/{wildcards.model}/base/model.safetensors"] if SMALL else []
 
 
 def base_path(model):
@@ -64,19 +60,18 @@ def base_path(model):
 def problems_file(model):
     """The problem rows of a replication."""
     generated = f"{RESULTS}/models/{model}/problems.jsonl.gz"
-    return (
-        generated
-        if config["model"]["problems"] == "generated"
-        else config["model"]["problems"]
-    )
+    return generated if config["model"]["problems"] == "generated" else config["model"]["problems"]
+
+
+def verdicts_file(model):
+    """The verdicts that all jobs of a replication share; deleting it costs time alone."""
+    return f"{RESULTS}/cache/verdicts-{model}.sqlite"
 
 
 def pool_files(model):
     """All step files of a replication's teacher pool."""
     steps = range(config["pool"]["problems"])
-    return [
-        f"{RESULTS}/teacher_pool/{model}/step_{step:03d}.jsonl.gz" for step in steps
-    ]
+    return [f"{RESULTS}/teacher_pool/{model}/step_{step:03d}.jsonl.gz" for step in steps]
 
 
 def pair_file(name, model):
@@ -106,11 +101,7 @@ def basis_name(file):
 
 def basis_seed(wildcards):
     """The seed of a basis's controls."""
-    return (
-        seed_of_model(wildcards.model)
-        if SMALL
-        else int((wildcards.basis.rsplit("-s", 1) + [SEEDS[0]])[1])
-    )
+    return seed_of_model(wildcards.model) if SMALL else int((wildcards.basis.rsplit("-s", 1) + [SEEDS[0]])[1])
 
 
 def cell_model(wildcards):
@@ -121,15 +112,9 @@ def cell_model(wildcards):
 def cell_basis(wildcards):
     """The basis file of a cell, if its arm has one."""
     cell = CELLS[wildcards.cell]
-    return (
-        [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
-    )
+    return [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
 
 
 def cell_base(wildcards):
     """The base checkpoint that a cell waits for."""
-    return (
-        [f"{RESULTS}/models/{cell_model(wildcards)}/base/model.safetensors"]
-        if SMALL
-        else []
-    )
+    return [f"{RESULTS}/models/{cell_model(wildcards)}/base/model.safetensors"] if SMALL else []

@@ -43,6 +43,7 @@ rule grpo:
         refresh=refresh_source,
         pool=json.dumps(config["pool"], sort_keys=True),
         machine=MACHINE,
+        verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
         tracker=config["tracker"],
         events=f"{RESULTS}/tensorboard/{{cell}}",

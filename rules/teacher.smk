@@ -40,6 +40,7 @@ rule teacher_pool:
         base=base_files,
         teacher=teacher_files,
         problems=lambda w: problems_file(w.model),
+        grader=rules.grader_diagonal.output,  # no pool from a grader whose exploit matrix is not diagonal
     output:
         expand(
             f"{RESULTS}/teacher_pool/{{{{model}}}}/step_{{step:03d}}.jsonl.gz",
@@ -60,6 +61,7 @@ rule teacher_pool:
         seed=lambda w: seed_of_model(w.model),
         pool=json.dumps(config["pool"], sort_keys=True),
         machine=MACHINE,
+        verdicts=lambda w: verdicts_file(w.model),
         code=code("teacher_pool.py"),
     script:
         "../workflow/scripts/teacher_pool.py"
@@ -85,6 +87,7 @@ rule substrate_rates:
         seed=lambda w: seed_of_model(w.model),
         pool=json.dumps(config["pool"], sort_keys=True),
         machine=MACHINE,
+        verdicts=lambda w: verdicts_file(w.model),
         code=code("substrate_rates.py"),
     script:
         "../workflow/scripts/substrate_rates.py"

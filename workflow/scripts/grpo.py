@@ -26,7 +26,7 @@ with job(snakemake.log[0], snakemake.threads):
                 basis=Path(given.basis[0]) if given.basis else None,
                 pairs=Path(refresh["pairs"]) if refresh else None,
             ),
-            machine=Machine(threads=snakemake.threads, **params.machine),
+            machine=Machine(threads=snakemake.threads, verdicts=Path(params.verdicts), **params.machine),
             pool_config=json.loads(params.pool),
             folder=folder,
             checkpoint=Path(params.checkpoint),

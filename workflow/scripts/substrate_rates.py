@@ -16,7 +16,8 @@ with job(snakemake.log[0], snakemake.threads) as log:
     problems = assign_modes(load_problems(snakemake.input.problems)[: 2 * n], pool["modes"])
     base, tokenizer = load(params.base, machine["dtype"], machine["device"])
     teacher, _ = load(params.base, machine["dtype"], machine["device"], params.teacher)
-    with Grader(problems, workers=snakemake.threads, allow_weak=machine["allow_weak_sandbox"]) as grader:
+    weak = machine["allow_weak_sandbox"]
+    with Grader(problems, snakemake.threads, params.verdicts, weak) as grader:
         rates = measure(
             {"base": base, "teacher": teacher},
             tokenizer,

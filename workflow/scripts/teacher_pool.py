@@ -14,13 +14,20 @@ with job(snakemake.log[0], snakemake.threads) as log:
     pool = json.loads(params.pool)
     problems = assign_modes(load_problems(snakemake.input.problems)[: pool["problems"]], pool["modes"])
     teacher, tokenizer = load(params.base, machine["dtype"], machine["device"], params.teacher)
-    weak = machine["allow_weak_sandbox"]
     with (
-        Grader(problems, workers=snakemake.threads, allow_weak=weak) as grader,
+        Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader,
         progress(None, "teacher pool", len(problems)) as bar,
     ):
         folder = Path(snakemake.output[0]).parent
         make_pool(
-            teacher, tokenizer, problems, grader, folder, pool["samples"], pool["max_new"], params.seed, bar.update
+            teacher,
+            tokenizer,
+            problems,
+            grader,
+            folder,
+            pool["samples"],
+            pool["max_new"],
+            params.seed,
+            bar.update,
         )
     log.info("%d problems x %d samples", len(problems), pool["samples"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import os
 import sqlite3
 import sys
@@ -11,6 +12,8 @@ from typing import Any
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
 from projected_grpo.fingerprint import fingerprint
+
+log = logging.getLogger(__name__)
 
 LIMIT = 20_000  # verdicts kept in memory
 UNSURE = (
@@ -62,7 +65,7 @@ class VerdictCache:
         """Return the verdict, a fresh dict, or None."""
         text = self.memory.get(key)
         if text is None and self.database is not None:
-            row = self.database.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
+            row = self._ask("SELECT verdict FROM verdicts WHERE key = ?", (key,))
             if row is not None:
                 text = row[0]
                 self._remember(key, text)
@@ -72,7 +75,16 @@ class VerdictCache:
         text = json.dumps(verdict)
         self._remember(key, text)
         if self.database is not None and verdict["error"] not in UNSURE:
-            self.database.execute("INSERT OR IGNORE INTO verdicts VALUES (?, ?)", (key, text))
+            self._ask("INSERT OR IGNORE INTO verdicts VALUES (?, ?)", (key, text))
+
+    def _ask(self, statement: str, values: tuple) -> tuple | None:
+        """Run a statement and return its first row; a damaged or locked file is said once and not used again."""
+        try:
+            return self.database.execute(statement, values).fetchone()
+        except sqlite3.Error as error:
+            log.warning("verdict cache not used any more (%s)", error)
+            self.close()
+            return None
 
     def _remember(self, key: bytes, text: str) -> None:
         if self.size < 1:

@@ -38,6 +38,7 @@ class Machine:
     dtype: str = "float32"
     threads: int = 1
     allow_weak_sandbox: bool = False
+    verdicts: Path | None = None  # file of verdicts that all runs on one set of problems share
 
 
 def training_problems(path: Path, limit: int, modes: list[str], all_modes: list[str]) -> list[Problem]:
@@ -102,7 +103,7 @@ def run_cell(
         "problems": file_digest(sources.problems),
         "basis": file_digest(sources.basis) if sources.basis else None,
     }
-    with Grader(problems, workers=machine.threads, allow_weak=machine.allow_weak_sandbox) as grader:
+    with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
         run = Run(
             seed=seed,
             setting=setting,
