@@ -8,7 +8,12 @@ min_version("9.0")
 configfile: "config/config.yaml"
 
 
-include: "rules/common.smk"
+include: "rules/inputs/common.smk"
+include: "rules/inputs/teacher.smk"
+include: "rules/inputs/basis.smk"
+include: "rules/inputs/grpo.smk"
+include: "rules/inputs/probe.smk"
+include: "rules/inputs/self_taught.smk"
 include: "rules/substrate.smk"
 include: "rules/grader.smk"
 include: "rules/teacher.smk"

@@ -1,26 +1,12 @@
 # One training run per cell. Its settings are params; the pair set reaches it through its basis alone.
 
 
-def refresh_source(wildcards):
-    """Extraction knobs and pair file of a refreshing run, with the pairs' digest; null for a frozen basis."""
-    cell = CELLS[wildcards.cell]
-    if not cell.setting.refresh:
-        return None
-    knobs = cells.extraction_knobs(config, cell.setting.basis)
-    source = {
-        "knobs": knobs,
-        "pairs": pair_file(knobs["pairs"], cell.model),
-        "digest": pairs_digest(cell.setting.basis),
-    }
-    return json.dumps(source, sort_keys=True)
-
-
 rule grpo:
     input:
         base=cell_base,
         svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
         problems=lambda w: problems_file(cell_model(w)),
-        pool=lambda w: pool_files(cell_model(w)),
+        pool=lambda w: pool_manifest(cell_model(w)),
         basis=cell_basis,
     output:
         steps=f"{RESULTS}/grpo/{{cell}}/steps.parquet",

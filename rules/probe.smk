@@ -1,65 +1,11 @@
 # The distillation probe: replays of a teacher pool against a basis, and the page with its acceptance tests.
-from dataclasses import asdict
-
-from projected_grpo.experiment import twins
-
-PROBE = config["probe"]
-
-
-def probe_steps():
-    """How many problems of a pool have the probe's hint: the modes stand in rotation."""
-    modes = config["pool"]["modes"]
-    if PROBE["mode"] not in modes:
-        raise SystemExit(
-            f"error: config: probe.mode {PROBE['mode']!r} is no mode of the pool; allowed: {', '.join(modes)}"
-        )
-    problems = range(modes.index(PROBE["mode"]), config["pool"]["problems"], len(modes))
-    return min(len(problems), PROBE["problems"])
-
-
-def replay_of(folder):
-    """Model, basis file and arm of a replay's folder: `{arm}_seed{n}` is the probe's own basis."""
-    if "/" in folder:
-        return folder.split("/")
-    arm, seed = folder.split("_seed")
-    return (
-        cells.model_name(config, int(seed)),
-        cells.basis_file(config, PROBE["basis"], int(seed)),
-        arm,
-    )
-
-
-def replay_model(wildcards):
-    """The replication whose student and pool a replay uses."""
-    return replay_of(wildcards.replay)[0]
-
-
-def replay_knobs(wildcards):
-    """All knobs of a replay's basis: extraction space and how many axes are used."""
-    return cells.knobs(config, basis_name(replay_of(wildcards.replay)[1]))
-
-
-def replay_settings(wildcards):
-    """What decides a replay's numbers beside its files, as stable text."""
-    knobs, training = replay_knobs(wildcards), config["grpo"]
-    settings = {key: PROBE[key] for key in ("mode", "problems")}
-    settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs["adapter"]}
-    settings["use"] = {key: knobs[key] for key in cells.USE_KNOBS}
-    settings["training"] = {key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")}
-    settings["training"]["lr"] = training["lora_lr" if knobs["adapter"] == "lora" else "lr"]
-    return json.dumps(settings, sort_keys=True)
-
-
-def replay_files(folder):
-    """All step files of a replay."""
-    return [f"{RESULTS}/probe/{folder}/step_{step:03d}.jsonl.gz" for step in range(probe_steps())]
 
 
 rule replay:
     input:
         base=lambda w: ([f"{RESULTS}/models/{replay_model(w)}/base/model.safetensors"] if SMALL else []),
         svd=lambda w: f"{RESULTS}/models/{replay_model(w)}/svd.safetensors",
-        pool=lambda w: pool_files(replay_model(w)),
+        pool=lambda w: pool_manifest(replay_model(w)),
         basis=lambda w: "{}/basis/{}/{}.safetensors".format(RESULTS, *replay_of(w.replay)),
     output:
         replay_files("{replay}"),
@@ -79,15 +25,6 @@ rule replay:
         code=code("probe.py"),
     script:
         "../workflow/scripts/probe.py"
-
-
-def uat_folders():
-    """Folders of the replays on the acceptance page: the probe's own two, then the bases beside it."""
-    seed = SEEDS[0]
-    own = {"vanilla": f"vanilla_seed{seed}", "projected": f"projected_seed{seed}"}
-    model = cells.model_name(config, seed)
-    others = {name: f"{model}/{cells.basis_file(config, name, seed)}/vanilla" for name in PROBE["compare"]}
-    return own, others
 
 
 rule uat:
@@ -126,51 +63,6 @@ rule uat:
 
 
 # The R questions: tables like every other, with a verdict, replays and measurements of their own.
-
-
-def question_inputs(name):
-    """The steps and the record of every run of a question."""
-    return expand(
-        f"{RESULTS}/grpo/{{cell}}/{{file}}",
-        cell=[cell.id for cell in QUESTIONS[name].cells],
-        file=["steps.parquet", "run.json"],
-    )
-
-
-def twin_replays(name, knob):
-    """The vanilla replays of all bases of a question that stand in twin rows."""
-    folders = twins.replay_folders(QUESTIONS[name], config, knob)
-    return [
-        path for by_seed in folders.values() for folder in by_seed.values() for path in replay_files(folder)
-    ]
-
-
-def drifts(name):
-    """The drift of every frozen basis with content of a question."""
-    cells_with_basis = [cell for cell in QUESTIONS[name].cells if cell.basis and not cell.setting.refresh]
-    real = [c for c in cells_with_basis if cells.knobs(config, c.setting.basis)["control"] == "none"]
-    return [f"{RESULTS}/probe/drift/{cell.id}.json" for cell in real]
-
-
-def overlap_files(name, knob):
-    """Pair of bases -> seed -> file below the probe's folder, for the twin rows of a question."""
-    found = {}
-    for pair in twins.twins(QUESTIONS[name], config, knob):
-        title = f"{pair.reference.setting.basis} and {pair.other.setting.basis}"
-        both = zip(pair.reference.cells, pair.other.cells)
-        paths = {f"{a.model}/{a.basis}-vs-{b.basis}.json": str(a.seed) for a, b in both}
-        found[title] = {seed: path for path, seed in paths.items()}
-    return found
-
-
-def probe_question_text(name):
-    """Everything that an R question says, and the knobs of its bases, as stable text."""
-    question = QUESTIONS[name]
-    bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
-    return json.dumps(
-        [asdict(question), {basis: cells.knobs(config, basis) for basis in bases}],
-        sort_keys=True,
-    )
 
 
 rule drift:
@@ -260,7 +152,7 @@ rule r5:
     params:
         name="R5",
         question=lambda w: probe_question_text("R5"),
-        results=RESULTS,
+        results=lambda w: RESULTS,
         code=code("r5.py"),
     script:
         "../workflow/scripts/r5.py"
@@ -296,7 +188,7 @@ rule r6:
     params:
         name="R6",
         question=lambda w: probe_question_text("R6"),
-        results=RESULTS,
+        results=lambda w: RESULTS,
         code=code("r6.py"),
     script:
         "../workflow/scripts/r6.py"
@@ -337,7 +229,7 @@ rule r7:
         name="R7",
         question=lambda w: probe_question_text("R7"),
         overlaps=lambda w: overlap_files("R7", "loss"),
-        results=RESULTS,
+        results=lambda w: RESULTS,
         code=code("r7.py"),
     script:
         "../workflow/scripts/r7.py"

@@ -1,18 +1,6 @@
 # Teacher LoRA and its graded rollouts, once per replication.
 
 
-def teacher_files(wildcards):
-    """The adapter file that the pool waits for; none where the teacher is given."""
-    trained = config["model"]["teacher"] == "small"
-    return [f"{RESULTS}/models/{wildcards.model}/teacher/adapter_model.safetensors"] if trained else []
-
-
-def teacher_path(model):
-    """Folder or hub id of a replication's teacher."""
-    trained = config["model"]["teacher"] == "small"
-    return f"{RESULTS}/models/{model}/teacher" if trained else config["model"]["teacher"]
-
-
 rule teacher:
     input:
         base_files,
@@ -42,7 +30,8 @@ rule teacher_pool:
         problems=lambda w: problems_file(w.model),
         grader=rules.grader_diagonal.output,  # no pool from a grader whose exploit matrix is not diagonal
     output:
-        expand(
+        manifest=f"{RESULTS}/teacher_pool/{{model}}/pool.json",
+        steps=expand(
             f"{RESULTS}/teacher_pool/{{{{model}}}}/step_{{step:03d}}.jsonl.gz",
             step=range(config["pool"]["problems"]),
         ),
@@ -91,9 +80,6 @@ rule substrate_rates:
         code=code("substrate_rates.py"),
     script:
         "../workflow/scripts/substrate_rates.py"
-
-
-VANILLA_MIXES = ["0.125", "0"]
 
 
 rule substrate:

@@ -22,7 +22,7 @@ with job(snakemake.log[0], snakemake.threads):
                 base=params.base,
                 svd=Path(given.svd),
                 problems=Path(given.problems),
-                pool=Path(given.pool[0]).parent,
+                pool=Path(given.pool).parent,
                 basis=Path(given.basis[0]) if given.basis else None,
                 pairs=Path(refresh["pairs"]) if refresh else None,
             ),

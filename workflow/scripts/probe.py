@@ -16,7 +16,7 @@ with job(snakemake.log[0], snakemake.threads) as log:
     policy = load_policy(
         settings["adapter"], snakemake.params.base, Path(given.svd), machine["dtype"], machine["device"]
     )
-    pool = Path(given.pool[0]).parent
+    pool = Path(given.pool).parent
     problems = probe_problems(pool, policy.tokenizer, settings["mode"], settings["problems"])
     if len(problems) != len(snakemake.output):
         raise UserError(

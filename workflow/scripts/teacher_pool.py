@@ -5,7 +5,9 @@ from pathlib import Path
 
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import assign_modes, load_problems
+from projected_grpo.experiment.results import file_digest
 from projected_grpo.experiment.teacher_pool import make_pool
+from projected_grpo.files import write_json
 from projected_grpo.job import job, progress
 from projected_grpo.model.load import load
 
@@ -18,7 +20,7 @@ with job(snakemake.log[0], snakemake.threads) as log:
         Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader,
         progress(None, "teacher pool", len(problems)) as bar,
     ):
-        folder = Path(snakemake.output[0]).parent
+        folder = Path(snakemake.output.manifest).parent
         make_pool(
             teacher,
             tokenizer,
@@ -31,3 +33,6 @@ with job(snakemake.log[0], snakemake.threads) as log:
             bar.update,
         )
     log.info("%d problems x %d samples", len(problems), pool["samples"])
+    write_json(
+        snakemake.output.manifest, {Path(step).name: file_digest(step) for step in snakemake.output.steps}
+    )

@@ -68,10 +68,9 @@ def verdicts_file(model):
     return f"{RESULTS}/cache/verdicts-{model}.sqlite"
 
 
-def pool_files(model):
-    """All step files of a replication's teacher pool."""
-    steps = range(config["pool"]["problems"])
-    return [f"{RESULTS}/teacher_pool/{model}/step_{step:03d}.jsonl.gz" for step in steps]
+def pool_manifest(model):
+    """The hashes of a replication's teacher pool: one input for all its files, so that large DAGs plan fast."""
+    return f"{RESULTS}/teacher_pool/{model}/pool.json"
 
 
 def pair_file(name, model):

@@ -1,0 +1,31 @@
+# Which rollouts and settings the self-taught evaluator reads.
+
+TAUGHT = config["self_taught"]
+
+
+TRAINED_CRITIC = TAUGHT["critic"] == "trained"
+
+
+def vanilla_cell(model):
+    """The id of the run that a replication's traces come from: vanilla at the default mix and preset."""
+    cell = cells.make_cell(cells.Setting(), seed_of_model(model), config)
+    return CELLS.setdefault(cell.id, cell).id
+
+
+def vanilla_rollouts(model):
+    """The rollouts of that run."""
+    return f"{RESULTS}/grpo/{vanilla_cell(model)}/rollouts.parquet"
+
+
+def critic_base(wildcards):
+    """The checkpoint that a critic on this machine waits for; none for a server or a given checkpoint."""
+    return (
+        base_files(wildcards)
+        if TRAINED_CRITIC or (TAUGHT["critic"] == "local" and not TAUGHT["model"])
+        else []
+    )
+
+
+def critic_settings(names):
+    """These settings of the `self_taught` block as stable text."""
+    return json.dumps({name: TAUGHT[name] for name in names}, sort_keys=True)
