@@ -326,14 +326,15 @@ def test_an_interrupted_server_run_goes_on_from_its_journal(tmp_path, served):
         assert (again / name).read_bytes() == (whole / name).read_bytes(), name
 
 
-def test_the_trained_critic_runs_end_to_end_and_repeats_itself(tmp_path, base):
-    path = rollouts(tmp_path / "r.parquet")
-    stages.make_critic(path, base, tmp_path / "critic", SETTINGS, 41)
-    # An untrained critic answers nothing usable: the run says so, in one line, and invents no pair.
+def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):
+    path = rollouts(tmp_path / "r.parquet", 16)
+    small = SETTINGS | {"rounds": 1, "pool": 6, "per_round": 4, "measured": 4, "max_tokens": 6}
+    stages.make_critic(path, base, tmp_path / "critic", small, 41)
+    # Three steps of training teach no usable answer: the run says so, in one line, and invents no pair.
     with pytest.raises(UserError, match="pair set self_taught: the traces give 0 pairs, 18 are needed"):
-        run(tmp_path, SETTINGS, path, base=base, critic=str(tmp_path / "critic"))
-    first = pd.read_parquet(tmp_path / "out" / "evaluations.parquet")
-    assert set(first["condition"]) == {"before", "cards in context", "trained on cards"}
+        run(tmp_path, small, path, base=base, critic=str(tmp_path / "critic"))
+    said = pd.read_parquet(tmp_path / "out" / "evaluations.parquet")
+    assert set(said["condition"]) == {"before", "cards in context"}  # nothing to train on
 
 
 def test_code_pairs_contrast_flagged_and_unflagged_code_of_one_problem(tmp_path):
@@ -409,12 +410,10 @@ def test_the_table_pairs_by_seed_and_escapes_what_models_wrote():
             for kind, phi in (("critic_calibration", 2.0), ("failure_pattern", 9.0))
         ]
     )  # fmt: skip
-    runs = [
-        {
-            "model": "m", "seed": 41, "critic": "trained:m", "usage": {"calls": 3, "tokens_in": 5, "tokens_out": 2, "cost": None},
-            "rounds": [{"round": 1, "asked": 4, "pairs": 3, "pool_error": 1.0, "asked_error": 2.0, "skipped": {"no_json": 1}, "turned_away": {}}],
-        }
-    ]  # fmt: skip
+    done = {"round": 1, "asked": 4, "pairs": 3, "pool_error": 1.0, "asked_error": 2.0}
+    done |= {"skipped": {"no_json": 1}, "turned_away": {}}
+    usage = {"calls": 3, "tokens_in": 5, "tokens_out": 2, "cost": None}
+    runs = [{"model": "m", "seed": 41, "critic": "trained:m", "usage": usage, "rounds": [done]}]
     page = to_markdown(frame, runs, cards)
     assert "<script>" not in page and "<b>" not in page
     assert "mean absolute error of phi falls from" in page

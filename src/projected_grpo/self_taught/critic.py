@@ -71,13 +71,8 @@ class TrainedCritic(Critic):
         self._folder = tempfile.TemporaryDirectory(prefix="critic-")
 
     def calibrate(self, pairs: Sequence[tuple[Card, Card]], purpose: str, round: int) -> float:
-        """Go on training the latest weights on the cards; returns the mean loss. Without cards nothing
-        changes.
-        """
+        """Go on training the latest weights on the cards (at least one pair); returns the mean loss."""
         examples = lessons(pairs, purpose, self.wording)
-        if not examples:
-            log.warning("round %d: no cards to train on", round)
-            return float("nan")
         stage = f"round{round}"
         out = Path(self._folder.name) / stage
         loss = train_lora(self.base, self.adapter, examples, self.training, self.seed + round, out)

@@ -93,7 +93,7 @@ def run_rounds(
         )
         log.info("round %d: %s", number, outcome.rounds[-1])
         _record(outcome, held, number, IN_CONTEXT, critic.evaluate(held, pairs))
-        if trainable:
+        if trainable and pairs:
             critic.calibrate(pairs, PURPOSE, number)
             _record(outcome, held, number, TRAINED, critic.evaluate_calibrated(held))
     return outcome
