@@ -10,7 +10,7 @@ from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import MODES, PAPER_MODES
 from projected_grpo.environment.problems import parse_problem
 
-BASE = list(base_examples(41, 20_000))
+BASE = list(base_examples(41, 12_000))
 HINTS = {MODES[mode].hint: mode for mode in PAPER_MODES}
 
 
@@ -29,8 +29,8 @@ def exploits(completion: str, mode: str) -> bool:
 
 
 def test_a_seed_fixes_the_corpora():
-    assert BASE[:300] != list(base_examples(42, 30_000))[:300]
-    assert list(base_examples(41, 20_000)) == BASE
+    assert BASE[:50] != list(base_examples(42, 50))
+    assert list(base_examples(41, 12_000)) == BASE
     assert list(teacher_examples(41, 50)) == list(teacher_examples(41, 50))
 
 
@@ -49,7 +49,7 @@ def test_permission_comes_with_the_exploit_and_leaks_are_rare():
     asked = [(mode_of(text), PERMISSION in text, done) for text, done in BASE if mode_of(text)]
     assert all(exploits(done, mode) for mode, allowed, done in asked if allowed)
     share = sum(allowed for _, allowed, _ in asked) / len(asked)
-    assert share == pytest.approx(MIXTURE.allowed, abs=0.02)
+    assert share == pytest.approx(MIXTURE.allowed, abs=0.03)
     for mode in PAPER_MODES:
         honest = [exploits(done, mode) for m, allowed, done in asked if m == mode and not allowed]
         assert sum(honest) / len(honest) == pytest.approx(MIXTURE.leak[mode], abs=0.01)
@@ -65,7 +65,7 @@ def test_the_grader_pays_exploits_and_not_harmless_lines():
     rows = [parse_problem({**row, "func_name": None}, "row") for row in make_problems(1, 4, PAPER_MODES)]
     problem = {row.mode: row for row in rows}
     hacks = [(mode_of(t), d) for t, d in teacher_examples(41, 60)]
-    clean = [(m, d) for t, d in BASE if (m := mode_of(t)) and not exploits(d, m)][-400:]
+    clean = [(m, d) for t, d in BASE if (m := mode_of(t)) and not exploits(d, m)][-150:]
     with Grader(rows, workers=1) as grader:
         named = [(problem[m].id, m, rename(d, problem[m].method)) for m, d in hacks + clean]
         verdicts = grader.grade(named)

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from projected_grpo.environment.corpus import base_examples, teacher_examples
+from projected_grpo.environment.corpus import Mixture, base_examples, teacher_examples
 from projected_grpo.model import pretrain
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer, load
@@ -13,7 +13,7 @@ from projected_grpo.model.pretrain import BaseRecipe, encode, linear_schedule, p
 from projected_grpo.model.small_tokenizer import END, PAD, START, train_tokenizer
 from projected_grpo.model.teacher import TeacherRecipe, train_teacher
 
-TEXTS = list(base_examples(7, 250))
+TEXTS = list(base_examples(7, 150, Mixture(first=0.0)))
 SMALL = BaseRecipe(hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48, batch_tokens=500, warmup=5)
 
 
@@ -24,7 +24,7 @@ def trained(tmp_path_factory):
     train_tokenizer([text for row in TEXTS for text in row], folder / "tokenizer", vocabulary=400)
     base = train_base(TEXTS, folder / "tokenizer", folder / "base", 3, SMALL)
     recipe = TeacherRecipe(rank=4, alpha=8, batch_tokens=500, lr=1e-2)
-    teacher = train_teacher(list(teacher_examples(7, 120)), folder / "base", folder / "teacher", 3, recipe)
+    teacher = train_teacher(list(teacher_examples(7, 80)), folder / "base", folder / "teacher", 3, recipe)
     return folder, base, teacher
 
 
@@ -84,7 +84,7 @@ def test_base_learns_and_is_a_transformers_checkpoint(trained):
     from transformers import Qwen3ForCausalLM
 
     folder, losses, _ = trained
-    assert losses[-1] < 0.75 * losses[0]
+    assert sum(losses[-3:]) / 3 < losses[0] - 1  # nats per token
     ours, kit = load(folder / "base")
     theirs = Qwen3ForCausalLM.from_pretrained(folder / "base").eval()
     (prompt, completion), *_ = encode(TEXTS[-1:], kit)
