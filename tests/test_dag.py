@@ -73,7 +73,7 @@ def test_every_cell_has_its_four_files_and_the_table_a_row_each(finished):
 
 
 def test_a_pair_edit_reruns_its_basis_its_cells_and_their_table(finished, edit):
-    edit("config/pairs/moral.yaml", "hack: |-\n", "hack: |-\n    Well then.\n")
+    edit("config/pairs/moral.yaml", "I take the money", "I keep the money")
     jobs, cells = planned(finished)
     assert cells == {"erase-moral-m0.125-s41"}
     assert jobs == Counter(basis=1, grpo=1, question=1)
@@ -83,6 +83,7 @@ def test_a_pair_edit_reruns_its_basis_its_cells_and_their_table(finished, edit):
     "name, old, new",
     [
         ("config/pairs/moral.yaml", "\n", "\n# a remark\n"),
+        ("config/pairs/moral.yaml", "  hack: I take the money,", "  hack: >-\n    I take the money,"),
         ("config/config.yaml", "\n", "\n# a remark\n"),
         ("workflow/scripts/grpo.py", "\n", "\n# a remark\n"),
         ("src/projected_grpo/method/projection.py", '"""Take the', '"""Takes the'),

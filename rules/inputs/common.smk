@@ -10,6 +10,7 @@ from projected_grpo.experiment.config_check import checked_questions
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 
+config["seeds"] = cells.typed_seeds(config["seeds"])
 try:
     parsed = checked_questions(["config/config.yaml", *workflow.overwrite_configfiles], config)
     QUESTIONS = cells.load_questions(parsed, config)

@@ -93,11 +93,18 @@ class Question:
         return tuple({cell.id: cell for row in self.rows for cell in row.cells}.values())
 
 
+def typed_seeds(value: Any) -> Any:
+    """Return `seeds` as typed on a command line (`seeds=[41,42]`, `seeds=41,42`: texts) with its numbers as numbers."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if isinstance(value, list):
+        return [int(seed) if isinstance(seed, str) and seed.strip().isdigit() else seed for seed in value]
+    return value
+
+
 def seeds(config: dict) -> list[int]:
     """Return the seeds of a config: its list, or 41 ... 40+n for a number n."""
-    value = config["seeds"]
-    if isinstance(value, str):  # `--config seeds=41,42`
-        value = [int(part) for part in value.split(",")]
+    value = typed_seeds(config["seeds"])
     return list(range(FIRST_SEED, FIRST_SEED + value)) if isinstance(value, int) else list(value)
 
 
