@@ -41,12 +41,13 @@ def snakemake(folder, *arguments, configs=("config/smoke.yaml",), check=True):
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory, worker_id):
-    """A copy of the repository with the smoke Q10 made, once for all workers of a test run."""
+    """A copy of the repository with the smoke Q10 made: made once for a test run, a copy for each worker."""
     base = tmp_path_factory.getbasetemp()
-    shared = base if worker_id == "master" else base.parent
-    folder, done = shared / "a path with spaces", shared / "smoke.done"
-    with FileLock(shared / "smoke.lock"):
-        if not done.exists():
-            snakemake(clone(folder), *TARGETS)
-            done.touch()
-    return folder
+    shared = base / "shared" if worker_id == "master" else base.parent / "shared"
+    with FileLock(f"{shared}.lock"):
+        if not (shared / "done").exists():
+            snakemake(clone(shared / "tree"), *TARGETS)
+            (shared / "done").touch()
+    own = base / "a path with spaces"
+    shutil.copytree(shared / "tree", own)  # tests edit files in it
+    return own

@@ -70,7 +70,9 @@ def test_all_questions_of_the_paper_are_there(config):
     assert {f"Q{i}" for i in range(1, 16)} <= set(loaded)
 
 
-@pytest.mark.parametrize("given, expected", [(3, [41, 42, 43]), ([7, 9], [7, 9]), ("41,43", [41, 43]), (["41", "42"], [41, 42])])
+@pytest.mark.parametrize(
+    "given, expected", [(3, [41, 42, 43]), ([7, 9], [7, 9]), ("41,43", [41, 43]), (["41", "42"], [41, 42])]
+)
 def test_seeds(config, given, expected):
     assert seeds(config | {"seeds": given}) == expected
 
