@@ -120,11 +120,11 @@ def test_every_module_that_python_loads_is_hashed(tmp_path):
     for source in sources[:: max(1, len(sources) // 5)]:
         name = ".".join(source.relative_to(module.ROOT.parent).with_suffix("").parts)
         code = f"""import sys, {name}
-print(*[m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "projected_grpo" and m.__file__])"""
+print(*[m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "projected_grpo" and m.__file__], sep="\\n")"""
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         script = tmp_path / "script.py"
         script.write_text(f"import {name}\n")
-        assert {Path(file) for file in done.stdout.split()} <= module.closure(script)
+        assert {Path(file) for file in done.stdout.splitlines()} <= module.closure(script)
 
 
 def test_every_data_file_of_the_package_is_named_by_a_module():
