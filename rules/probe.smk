@@ -3,7 +3,7 @@
 
 rule replay:
     input:
-        base=lambda w: ([f"{RESULTS}/models/{replay_model(w)}/base/model.safetensors"] if SMALL else []),
+        base=lambda w: base_checkpoint(replay_model(w)),
         svd=lambda w: f"{RESULTS}/models/{replay_model(w)}/svd.safetensors",
         pool=lambda w: pool_manifest(replay_model(w)),
         basis=lambda w: "{}/basis/{}/{}.safetensors".format(RESULTS, *replay_of(w.replay)),

@@ -48,9 +48,14 @@ def seed_of_model(model):
     return next(seed for seed in SEEDS if cells.model_name(config, seed) == model)
 
 
+def base_checkpoint(model):
+    """The checkpoint file that jobs on a replication wait for; none where the base is given."""
+    return [f"{RESULTS}/models/{model}/base/model.safetensors"] if SMALL else []
+
+
 def base_files(wildcards):
-    """The checkpoint file that a model job waits for; none where the base is given."""
-    return [f"{RESULTS}/models/{wildcards.model}/base/model.safetensors"] if SMALL else []
+    """The checkpoint file that a model job waits for."""
+    return base_checkpoint(wildcards.model)
 
 
 def base_path(model):
@@ -117,4 +122,4 @@ def cell_basis(wildcards):
 
 def cell_base(wildcards):
     """The base checkpoint that a cell waits for."""
-    return [f"{RESULTS}/models/{cell_model(wildcards)}/base/model.safetensors"] if SMALL else []
+    return base_checkpoint(cell_model(wildcards))
