@@ -3,6 +3,7 @@ CORES ?= $(shell nproc)
 GPUS ?= 1
 PYTHON := .venv/bin/python
 MAKEFLAGS += --no-print-directory
+unexport PYTHONDONTWRITEBYTECODE  # else every job compiles all that it imports
 
 .PHONY: all env test test-slow report bench bench-grader publish lint format lock
 

@@ -217,7 +217,7 @@ def test_error_says_why():
         "memory": solve("return bytearray(1 << 40)"),
         "exit": solve("import os; os._exit(0)"),
         "crash": solve("import ctypes; ctypes.string_at(0)"),
-        "output": solve("return 'x' * (1 << 28)"),
+        "output": solve("return 'x' * (1 << 25)"),
         None: solve("return 'wrong'"),
     }
     with Grader([problem()]) as grader:

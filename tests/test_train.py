@@ -205,7 +205,7 @@ def test_measuring_changes_no_number_of_vanilla(tmp_path):
     plain, rollouts, _ = finish(make_run(), tmp_path / "a")
     measured, same, _ = finish(make_run(basis="own", measure=True), tmp_path / "b")
     assert rollouts == same
-    assert all(row["cin"] is None for row in plain) and any(row["cin"] > 0 for row in measured)
+    assert all(row["cin"] is None for row in plain) and any(row["cin"] for row in measured)
     for a, b in zip(plain, measured, strict=True):
         assert {k: v for k, v in a.items() if v is not None and k != "fired"}.items() <= b.items()
 
@@ -222,7 +222,8 @@ def test_the_first_step_is_paired_and_later_ones_are_not(setting, tmp_path):
         assert max(row["cout_update"] for row in rows) < 1e-5
         assert rows[0]["cout"] == rows[0]["cin"]
     else:
-        assert max(row["cout"] for row in rows) < 1e-5
+        assert max(row["cout"] for row in rows if row["groups_used"]) < 1e-5
+        assert all(row["cin"] is None and row["cout"] is None for row in rows if not row["groups_used"])
     assert (policy.quarantine is not None) == (setting["arm"] == "route")
     if policy.quarantine:
         assert any(bool(q.any()) for q in policy.quarantine.values())

@@ -148,14 +148,19 @@ class Update:
         names = ("cin", "cin_s", "cin_t", "cin_null", "cout", "cout_update", "fired")
         if not self.basis:
             return dict.fromkeys(names)
-        has_teacher = any(bool(g.any()) for g in gradient.teacher.values())
+
+        def alignment(vectors: Parameters) -> float | None:
+            """Null where nothing points anywhere: a step without a teacher, or without any advantage."""
+            known = any(bool(vector.any()) for vector in vectors.values())
+            return mean_alignment(vectors, self.basis) if known else None
+
         values = (
-            mean_alignment(total, self.basis),
-            mean_alignment(gradient.student, self.basis),
-            mean_alignment(gradient.teacher, self.basis) if has_teacher else None,
+            alignment(total),
+            alignment(gradient.student),
+            alignment(gradient.teacher),
             mean_null_alignment(self.basis),
-            mean_alignment(kept, self.basis),
-            mean_alignment(applied, self.basis),
+            alignment(kept),
+            alignment(applied),
             fired(total, self.basis),
         )
         return dict(zip(names, values, strict=True))
