@@ -145,6 +145,24 @@ def test_what_belongs_to_an_option_stays_there():
     assert parsed.config == ["a=1", "b=x"] and parsed.forcerun == {"grpo"}
 
 
+@pytest.mark.parametrize(
+    ("typed", "fitted"),
+    [
+        ("--cores 8 --resources gpu=9 9", "--cores 2 --resources gpu=9 9"),
+        ("-c8 9", "-c2 9"),
+        ("--core=8", "--core=2"),
+        ("-c 1 9", "-c 1 9"),
+        ("--cores all 9", "--cores all 9"),
+        ("--cores -- 9", "--cores -- 9"),
+        ("--jobs 9", "--jobs 9"),
+    ],
+)
+def test_more_cores_than_there_are_become_those_there_are(typed, fitted, capsys):
+    start = module(HERE, "start")
+    assert start.fit_cores(typed.split(), get_argument_parser(), 2) == fitted.split()
+    assert bool(capsys.readouterr().err) == (typed != fitted)
+
+
 def test_the_documented_command_from_another_folder_in_a_path_with_spaces(root, tmp_path):
     done = call(root, *COMMAND, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
