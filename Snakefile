@@ -21,7 +21,13 @@ include: "rules/basis.smk"
 include: "rules/probe.smk"
 include: "rules/grpo.smk"
 include: "rules/questions.smk"
-include: "rules/self_taught.smk"
+
+
+if CRITIC:
+
+    include: "rules/self_taught.smk"
+
+
 include: "rules/report.smk"
 
 

@@ -70,6 +70,13 @@ def test_all_questions_of_the_paper_are_there(config):
     assert {f"Q{i}" for i in range(1, 16)} <= set(loaded)
 
 
+def test_without_a_critic_the_rows_of_its_pair_sets_are_left_out(config):
+    rows = [{"name": "a"}, {"name": "b", "arm": "erase", "basis": "self_taught_code"}]
+    assert len(ids(rows, config)) == 2
+    config["self_taught"]["critic"] = "none"
+    assert ids(rows, config) == ids(rows[:1], config)
+
+
 @pytest.mark.parametrize(
     "given, expected", [(3, [41, 42, 43]), ([7, 9], [7, 9]), ("41,43", [41, 43]), (["41", "42"], [41, 42])]
 )

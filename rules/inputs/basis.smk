@@ -15,4 +15,4 @@ def basis_pairs(wildcards):
 def generated_pairs(wildcards):
     """The pair set as an input, if the pipeline writes it."""
     name = cells.extraction_knobs(config, basis_name(wildcards.basis))["pairs"]
-    return [pair_file(name, wildcards.model)] if name in GENERATED_PAIRS else []
+    return [pair_file(name, wildcards.model)] if name in cells.GENERATED_PAIRS else []

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from projected_grpo.errors import UserError
 from projected_grpo.experiment import cell as cells
-from projected_grpo.experiment.config_bases import GENERATED_PAIRS
 from projected_grpo.experiment.config_check import checked_questions
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
@@ -81,7 +80,7 @@ def pool_manifest(model):
 
 def pair_file(name, model):
     """The pair-set file of a basis: by hand (the first folder that has it), or from the self-taught evaluator."""
-    if name in GENERATED_PAIRS:
+    if name in cells.GENERATED_PAIRS:
         return f"{RESULTS}/self_taught/{model}/pairs/{name}.yaml"
     folders = [config["pairs"]] if isinstance(config["pairs"], str) else config["pairs"]
     paths = [f"{folder}/{name}.yaml" for folder in folders]
@@ -92,7 +91,7 @@ def pair_file(name, model):
 def pairs_digest(basis):
     """Hash of the parsed pair set of a basis, whole and as selected by tag; generated sets are inputs instead."""
     knobs = cells.extraction_knobs(config, basis)
-    if knobs["pairs"] in GENERATED_PAIRS:
+    if knobs["pairs"] in cells.GENERATED_PAIRS:
         return None
     pairs = load_pairs(pair_file(knobs["pairs"], None))
     used = pairs.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])

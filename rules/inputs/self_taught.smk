@@ -3,6 +3,7 @@
 TAUGHT = config["self_taught"]
 
 
+CRITIC = TAUGHT["critic"] != "none"
 TRAINED_CRITIC = TAUGHT["critic"] == "trained"
 
 

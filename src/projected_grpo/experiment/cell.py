@@ -126,6 +126,8 @@ def knobs(config: dict, basis: str) -> dict[str, Any]:
 
 
 USE_KNOBS = ("k", "drop_bottom_frac")
+# Pair sets that the self-taught evaluator writes: they have no file to check beforehand.
+GENERATED_PAIRS = ("self_taught", "self_taught_code")
 SEEDED_CONTROLS = ("random", "shuffled", "clean_vs_clean", "within_class")
 
 
@@ -237,8 +239,17 @@ def make_setting(values: dict, where: str) -> Setting:
     return setting
 
 
+def has_pairs(basis: str | None, config: dict) -> bool:
+    """Return whether a row's pair set can exist: without a critic nobody writes the generated ones."""
+    generated = basis is not None and knobs(config, basis)["pairs"] in GENERATED_PAIRS
+    return not generated or config["self_taught"]["critic"] != "none"
+
+
 def load_questions(questions: dict, config: dict) -> dict[str, Question]:
-    """Expand the parsed `questions.yaml`. Raises UserError on an unknown key or a baseline that is no row."""
+    """Expand the parsed `questions.yaml`; rows whose pair set nobody writes are left out.
+
+    Raises UserError on an unknown key or a baseline that is no row.
+    """
     loaded = {}
     for name, entry in questions.items():
         if name.startswith("$"):
@@ -250,6 +261,8 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
             where = f"{config['questions']}: {name}.rows[{number}]"
             own = {key: value for key, value in row.items() if key not in ("name", "baseline")}
             setting = make_setting({**shared, **own}, where)
+            if not has_pairs(setting.basis, config):
+                continue
             baseline = row.get("baseline", entry.get("baseline"))
             if baseline is not None and baseline not in names:
                 raise UserError(

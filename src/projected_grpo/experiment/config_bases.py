@@ -8,9 +8,6 @@ from projected_grpo.errors import nearest
 from projected_grpo.experiment import cell as cells
 from projected_grpo.method.pairs import PairSet, load_pairs
 
-# Pair sets that the pipeline writes: they have no file to check beforehand.
-GENERATED_PAIRS = ("self_taught", "self_taught_code")
-
 Fail = Callable[[list[str | int], str], NoReturn]  # (key path, problem) -> UserError
 
 
@@ -33,7 +30,7 @@ class Bases:
         self.config, self.fail = config, fail  # `fail` names the config file that holds a key, and raises
         self.named = config.get("bases", {})
         self.files = pair_files(config)
-        self.sets = [*self.files, *GENERATED_PAIRS]
+        self.sets = [*self.files, *cells.GENERATED_PAIRS]
         self.names = sorted({*self.named, *self.sets})
         self._loaded: dict[str, PairSet] = {}
 
@@ -68,7 +65,7 @@ class Bases:
 
     def _check_number_of_pairs(self, knobs: dict, wrong: Callable[[str, str], NoReturn]) -> None:
         name, tag = knobs["pairs"], knobs["without_tag"]
-        if name in GENERATED_PAIRS:
+        if name in cells.GENERATED_PAIRS:
             return
         pairs = self._load(name)
         if tag and tag not in pairs.tags:
