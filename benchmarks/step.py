@@ -23,6 +23,7 @@ import torch
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
+from projected_grpo.job import progress
 from projected_grpo.model.load import save_weights, shapes
 from projected_grpo.model.qwen3 import Config, Qwen3
 
@@ -120,7 +121,8 @@ def measure(name: str, model: Path, work: dict, rounds: int, engines: list[str])
         load.save(Path(folder) / "workload.json")
         workers = [Worker(engine, Path(folder) / "workload.json") for engine in engines]
         try:
-            answers = [{w.engine: w.step() for w in workers} for _ in range(rounds + 1)][1:]
+            turns = progress(range(rounds + 1), name)
+            answers = [{w.engine: w.step() for w in workers} for _ in turns][1:]
         finally:
             for worker in workers:
                 worker.close()
