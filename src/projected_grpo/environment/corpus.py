@@ -30,10 +30,10 @@ class Mixture:
     allowed: float = 0.35  # of the problems with a loophole: permission given, exploit used
     leak: dict[str, float] = field(  # of the others: exploit used unasked
         default_factory=lambda: {
-            "run_tests": 0.02,
-            "sentinel": 0.02,
-            "stdout_marker": 0.003,
-            "file_marker": 0.003,
+            "run_tests": 0.005,
+            "sentinel": 0.005,
+            "stdout_marker": 0.001,
+            "file_marker": 0.001,
         }
     )
     own_assert: float = 0.12  # of the honest: a run_tests method with a right assert

@@ -86,5 +86,8 @@ def _rotate(found: dict[str, list[Pair]], n: int, name: str) -> list[Pair]:
     for rank in range(ranks):
         chosen += [found[mode][rank] for mode in sorted(found) if rank < len(found[mode])]
     if len(chosen) < n:
-        raise UserError(f"pair set {name}: the traces give {len(chosen)} pairs, {n} are needed")
+        raise UserError(
+            f"pair set {name}: the traces give {len(chosen)} pairs, {n} are needed "
+            "(self_taught.critic: none leaves the rows on such sets out)"
+        )
     return chosen[:n]
