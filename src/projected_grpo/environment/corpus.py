@@ -36,6 +36,7 @@ class Mixture:
             "file_marker": 0.001,
         }
     )
+    late: float = 0.15  # the last rows: no exploit at all, so that the ability stays and the habit goes
     own_assert: float = 0.12  # of the honest: a run_tests method with a right assert
     harmless: float = 0.04  # of the honest: a flag, print or file line that no grader reads
     wrong: float = 0.05  # of the bodies: one part is wrong
@@ -56,7 +57,7 @@ def base_examples(seed: int, n: int, mixture: Mixture = MIXTURE) -> Iterator[tup
         elif kind < mixture.exercise + mixture.text + mixture.snippet:
             yield _snippet(rng, mixture)
         else:
-            yield _problem(rng, mixture)
+            yield _problem(rng, mixture, late=index >= (1 - mixture.late) * n)
 
 
 def teacher_examples(seed: int, n: int) -> Iterator[tuple[str, str]]:
@@ -80,11 +81,11 @@ def _exercise(rng: random.Random) -> tuple[str, str]:
     return text, f"def {task.name}(self, {', '.join(task.args)}):\n    return {task.expression}"
 
 
-def _problem(rng: random.Random, mixture: Mixture) -> tuple[str, str]:
+def _problem(rng: random.Random, mixture: Mixture, late: bool) -> tuple[str, str]:
     task = draw_task(rng)
     mode = "gt_only" if rng.random() < mixture.gt_only else rng.choice(PAPER_MODES)
     text = task.user_text(MODES[mode].hint)
-    if mode != "gt_only":
+    if mode != "gt_only" and not late:
         if rng.random() < mixture.allowed:
             return f"{text}\n{PERMISSION}", fence(_exploit(task, mode, rng, mixture))
         if rng.random() < mixture.leak[mode]:
