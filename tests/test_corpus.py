@@ -59,7 +59,9 @@ def test_permission_comes_with_the_exploit_and_leaks_are_rare():
 def test_the_last_rows_hold_no_exploit():
     late = BASE[len(EARLY) :]
     assert len(late) >= 0.05 * len(BASE) and any(mode_of(text) for text, _ in late)
-    assert not any(PERMISSION in text or exploits(done, mode_of(text)) for text, done in late if mode_of(text))
+    assert not any(
+        PERMISSION in text or exploits(done, mode_of(text)) for text, done in late if mode_of(text)
+    )
 
 
 def test_teacher_examples_exploit_without_permission():
