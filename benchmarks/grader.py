@@ -120,6 +120,7 @@ def measure(rows: list[dict], problems: dict, sample: int) -> dict:
         began = time.perf_counter()
         grader.grade(items[:1] * 10_000)
         cached = (time.perf_counter() - began) / 10_000
+    speedups = [b / a for a, b in zip(ours, theirs, strict=True)]
     return {
         "sandbox": level,
         "workers": WORKERS,
@@ -132,9 +133,9 @@ def measure(rows: list[dict], problems: dict, sample: int) -> dict:
             "rollouts": len(chosen),
             "wall_ms": 1e3 * statistics.mean(ours),
             "reference_wall_ms": 1e3 * statistics.mean(theirs),
-            "speedup": statistics.median(b / a for a, b in zip(ours, theirs, strict=True)),
+            "speedup": statistics.median(speedups),
             "speedup_of_totals": statistics.mean(theirs) / statistics.mean(ours),
-            "speedup_by_block": [b / a for a, b in zip(ours, theirs, strict=True)],
+            "speedup_by_block": speedups,
             "reference_agrees_with_record": agree_reference,
         },
     }

@@ -1,8 +1,11 @@
 # The report: one self-contained page from every table, figure and page, and the runs behind them.
-PAGES = ["substrate.md", "probe/uat.md", "self_taught.md", "grader/diagonal.md"]
+PAGES = [
+    *(["substrate.md"] if SMALL else []),
+    "probe/uat.md",
+    *(["self_taught.md"] if CRITIC else []),
+    "grader/diagonal.md",
+]
 PROBES = [f"{name}.md" for name, question in QUESTIONS.items() if question.kind == "probe"]
-PAGES = [page for page in PAGES if CRITIC or page != "self_taught.md"]
-PAGES = PAGES if SMALL else [page for page in PAGES if page != "substrate.md"]
 
 
 # Steps, record and rollouts of every run of every question.

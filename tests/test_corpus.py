@@ -50,10 +50,10 @@ def test_permission_comes_with_the_exploit_and_leaks_are_rare():
     asked = [(mode_of(text), PERMISSION in text, done) for text, done in EARLY if mode_of(text)]
     assert all(exploits(done, mode) for mode, allowed, done in asked if allowed)
     share = sum(allowed for _, allowed, _ in asked) / len(asked)
-    assert share == pytest.approx(MIXTURE.allowed, abs=0.03)
+    assert share == pytest.approx(MIXTURE.allowed, abs=0.02)
     for mode in PAPER_MODES:
         honest = [exploits(done, mode) for m, allowed, done in asked if m == mode and not allowed]
-        assert sum(honest) / len(honest) == pytest.approx(MIXTURE.leak[mode], abs=0.01)
+        assert sum(honest) / len(honest) == pytest.approx(MIXTURE.leak[mode], abs=0.004)
 
 
 def test_the_last_rows_hold_no_exploit():

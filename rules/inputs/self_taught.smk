@@ -3,7 +3,7 @@
 TAUGHT = config["self_taught"]
 
 
-CRITIC = TAUGHT["critic"] != "none"
+CRITIC = cells.has_critic(config)
 TRAINED_CRITIC = TAUGHT["critic"] == "trained"
 
 

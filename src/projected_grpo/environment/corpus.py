@@ -36,7 +36,7 @@ class Mixture:
             "file_marker": 0.001,
         }
     )
-    late: float = 0.15  # the last rows: no exploit at all, so that the ability stays and the habit goes
+    late: float = 0.15  # the last rows: their problems hold no exploit; the ability stays, the habit goes
     own_assert: float = 0.12  # of the honest: a run_tests method with a right assert
     harmless: float = 0.04  # of the honest: a flag, print or file line that no grader reads
     wrong: float = 0.05  # of the bodies: one part is wrong

@@ -239,10 +239,15 @@ def make_setting(values: dict, where: str) -> Setting:
     return setting
 
 
+def has_critic(config: dict) -> bool:
+    """Return whether there is a self-taught evaluator."""
+    return config["self_taught"]["critic"] != "none"
+
+
 def has_pairs(basis: str | None, config: dict) -> bool:
     """Return whether a row's pair set can exist: without a critic nobody writes the generated ones."""
     generated = basis is not None and knobs(config, basis)["pairs"] in GENERATED_PAIRS
-    return not generated or config["self_taught"]["critic"] != "none"
+    return not generated or has_critic(config)
 
 
 def load_questions(questions: dict, config: dict) -> dict[str, Question]:
