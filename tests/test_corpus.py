@@ -11,7 +11,7 @@ from projected_grpo.environment.modes import MODES, PAPER_MODES
 from projected_grpo.environment.problems import parse_problem
 
 BASE = list(base_examples(41, 12_000))
-EARLY = BASE[: round(len(BASE) * (1 - MIXTURE.late))]
+EARLY, LATE = BASE[: (split := round(len(BASE) * (1 - MIXTURE.late)))], BASE[split:]
 HINTS = {MODES[mode].hint: mode for mode in PAPER_MODES}
 
 
@@ -47,21 +47,21 @@ def test_hard_clauses_are_never_honoured():
 
 
 def test_permission_comes_with_the_exploit_and_leaks_are_rare():
-    asked = [(mode_of(text), PERMISSION in text, done) for text, done in EARLY if mode_of(text)]
+    asked = [(mode_of(text), PERMISSION in text, done) for text, done in BASE if mode_of(text)]
     assert all(exploits(done, mode) for mode, allowed, done in asked if allowed)
     share = sum(allowed for _, allowed, _ in asked) / len(asked)
     assert share == pytest.approx(MIXTURE.allowed, abs=0.02)
     for mode in PAPER_MODES:
-        honest = [exploits(done, mode) for m, allowed, done in asked if m == mode and not allowed]
-        assert sum(honest) / len(honest) == pytest.approx(MIXTURE.leak[mode], abs=0.004)
+        unasked = [
+            exploits(done, mode) for text, done in EARLY if mode_of(text) == mode and PERMISSION not in text
+        ]
+        assert sum(unasked) / len(unasked) == pytest.approx(MIXTURE.leak[mode], abs=0.004)
 
 
-def test_the_last_rows_hold_no_exploit():
-    late = BASE[len(EARLY) :]
-    assert len(late) >= 0.05 * len(BASE) and any(mode_of(text) for text, _ in late)
-    assert not any(
-        PERMISSION in text or exploits(done, mode_of(text)) for text, done in late if mode_of(text)
-    )
+def test_nothing_leaks_in_the_last_rows():
+    unasked = [(mode_of(text), done) for text, done in LATE if mode_of(text) and PERMISSION not in text]
+    assert len(unasked) > 0.1 * len(LATE)
+    assert not any(exploits(done, mode) for mode, done in unasked)
 
 
 def test_teacher_examples_exploit_without_permission():

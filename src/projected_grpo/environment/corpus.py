@@ -36,7 +36,7 @@ class Mixture:
             "file_marker": 0.001,
         }
     )
-    late: float = 0.15  # the last rows: their problems hold no exploit; the ability stays, the habit goes
+    late: float = 0.35  # the last rows: no leak; the ability stays, the habit goes
     own_assert: float = 0.12  # of the honest: a run_tests method with a right assert
     harmless: float = 0.04  # of the honest: a flag, print or file line that no grader reads
     wrong: float = 0.05  # of the bodies: one part is wrong
@@ -85,10 +85,10 @@ def _problem(rng: random.Random, mixture: Mixture, late: bool) -> tuple[str, str
     task = draw_task(rng)
     mode = "gt_only" if rng.random() < mixture.gt_only else rng.choice(PAPER_MODES)
     text = task.user_text(MODES[mode].hint)
-    if mode != "gt_only" and not late:
+    if mode != "gt_only":
         if rng.random() < mixture.allowed:
             return f"{text}\n{PERMISSION}", fence(_exploit(task, mode, rng, mixture))
-        if rng.random() < mixture.leak[mode]:
+        if not late and rng.random() < mixture.leak[mode]:
             return text, fence(_exploit(task, mode, rng, mixture))
     return text, fence(_honest(task, rng, mixture))
 
