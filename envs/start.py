@@ -14,6 +14,7 @@ import shlex
 import sys
 
 from snakemake.cli import get_argument_parser, main
+from snakemake.exceptions import CliException
 
 CONFIG_FILES = (".yaml", ".yml", ".json")
 PAIRS = ("--groups", "--group-components")  # NAME=VALUE lists whose help does not say so
@@ -68,23 +69,17 @@ def free_targets(arguments: list[str], parser) -> list[str]:
 
 
 def fit_cores(arguments: list[str], parser, cores: int) -> list[str]:
-    """Return `arguments` with a number above `cores` after `--cores` or `-c` replaced by it, and say so."""
-    fitted, option = [], None
-    for place, word in enumerate(arguments):
-        if word == "--":
-            return fitted + arguments[place:]
-        head, here = "", option
-        if word.startswith("-"):
-            here, complete = find(word, parser)
-            head, option = (word.rstrip("0123456789"), None) if complete else (word, here)
-        else:
-            option = None
-        number = word[len(head) :]
-        if here is not None and here.dest == "cores" and number.isdecimal() and int(number) > cores:
-            print(f"snakemake: --cores {number} on a machine with {cores}: using {cores}", file=sys.stderr)
-            word = f"{head}{cores}"
-        fitted.append(word)
-    return fitted
+    """Return `arguments` with one more, last `--cores` where they ask this machine for more than `cores`; say so."""
+    try:
+        typed = parser.parse_args(arguments)
+    except CliException:  # Snakemake's own start says what is wrong
+        return arguments
+    elsewhere = typed.executor or typed.profile or typed.workflow_profile  # there it is what a cluster lends
+    if elsewhere or not isinstance(typed.cores, int) or typed.cores <= cores:
+        return arguments
+    print(f"snakemake: --cores {typed.cores} on a machine with {cores}: using {cores}", file=sys.stderr)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*arguments[:end], "--cores", str(cores), *arguments[end:]]
 
 
 if __name__ == "__main__":
@@ -92,6 +87,6 @@ if __name__ == "__main__":
         # Snakemake writes it unquoted into shell commands; .venv/bin comes first on PATH.
         sys.executable = "python"
     parser = get_argument_parser()
-    arguments = fit_cores(sys.argv[1:], parser, len(os.sched_getaffinity(0)))
-    sys.argv = ["snakemake", *free_targets(arguments, parser)]
+    arguments = fit_cores(free_targets(sys.argv[1:], parser), parser, len(os.sched_getaffinity(0)))
+    sys.argv = ["snakemake", *arguments]
     main()

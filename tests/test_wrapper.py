@@ -146,21 +146,25 @@ def test_what_belongs_to_an_option_stays_there():
 
 
 @pytest.mark.parametrize(
-    ("typed", "fitted"),
+    ("typed", "cores"),
     [
-        ("--cores 8 --resources gpu=9 9", "--cores 2 --resources gpu=9 9"),
-        ("-c8 9", "-c2 9"),
-        ("--core=8", "--core=2"),
-        ("-c 1 9", "-c 1 9"),
-        ("--cores all 9", "--cores all 9"),
-        ("--cores -- 9", "--cores -- 9"),
-        ("--jobs 9", "--jobs 9"),
+        ("--cores 8 --resources gpu=9 -- x", 2),
+        ("-c8 x", 2),
+        ("--core=8", 2),
+        ("--cores 1 --cores 8 -- x", 2),
+        ("--cores 8 --cores 1 x", 1),
+        ("-c 1 -- x", 1),
+        ("--cores 8 --executor slurm -- x", 8),
+        ("--cores 8 --workflow-profile profiles/slurm -- x", 8),
+        ("--jobs 9 -- x", None),
     ],
 )
-def test_more_cores_than_there_are_become_those_there_are(typed, fitted, capsys):
-    start = module(HERE, "start")
-    assert start.fit_cores(typed.split(), get_argument_parser(), 2) == fitted.split()
-    assert bool(capsys.readouterr().err) == (typed != fitted)
+def test_more_cores_than_there_are_become_those_there_are(typed, cores, capsys):
+    start, parser = module(HERE, "start"), get_argument_parser()
+    fitted = start.fit_cores(typed.split(), parser, 2)
+    before, after = parser.parse_args(typed.split()), parser.parse_args(fitted)
+    assert after.cores == cores and after.targets == before.targets
+    assert bool(capsys.readouterr().err) == (before.cores != cores)
 
 
 def test_the_documented_command_from_another_folder_in_a_path_with_spaces(root, tmp_path):
