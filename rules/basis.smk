@@ -15,7 +15,7 @@ rule svd:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        machine=MACHINE,
+        machine=COMPUTE,
         code=code("svd.py"),
     script:
         "../workflow/scripts/svd.py"
@@ -41,7 +41,7 @@ rule basis:
         pairs=basis_pairs,
         digest=lambda w: pairs_digest(basis_name(w.basis)),
         seed=basis_seed,
-        machine=MACHINE,
+        machine=COMPUTE,
         code=code("basis.py"),
     script:
         "../workflow/scripts/basis.py"

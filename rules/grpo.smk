@@ -31,8 +31,6 @@ rule grpo:
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
-        tracker=config["tracker"],
-        events=f"{RESULTS}/tensorboard/{{cell}}",
         code=code("grpo.py"),
     script:
         "../workflow/scripts/grpo.py"

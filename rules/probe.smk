@@ -21,7 +21,7 @@ rule replay:
     params:
         base=lambda w: base_path(replay_model(w)),
         settings=replay_settings,
-        machine=MACHINE,
+        machine=COMPUTE,
         code=code("probe.py"),
     script:
         "../workflow/scripts/probe.py"
@@ -89,7 +89,7 @@ rule drift:
         pairs=lambda w: pair_file(cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)),
         digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,
-        machine=MACHINE,
+        machine=COMPUTE,
         code=code("r6_drift.py"),
     script:
         "../workflow/scripts/r6_drift.py"
@@ -118,7 +118,7 @@ rule loss_overlap:
         ),
         pairs=lambda w: pair_file(cells.knobs(config, basis_name(w.nll))["pairs"], w.model),
         digest=lambda w: pairs_digest(basis_name(w.nll)),
-        machine=MACHINE,
+        machine=COMPUTE,
         code=code("r7_overlap.py"),
     script:
         "../workflow/scripts/r7_overlap.py"

@@ -47,7 +47,7 @@ rule self_taught_rounds:
     params:
         base=lambda w: base_path(w.model),
         settings=critic_settings(sorted(TAUGHT)),
-        machine={name: MACHINE[name] for name in ("device", "dtype")},
+        machine=COMPUTE,
         seed=lambda w: seed_of_model(w.model),
         journal=f"{RESULTS}/checkpoints/self_taught/{{model}}",
         code=code("self_taught_rounds.py"),

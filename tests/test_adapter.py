@@ -5,7 +5,7 @@ import torch
 from tiny import random_theta, tiny_adapter, tiny_model, tiny_samples
 
 from projected_grpo.errors import UserError
-from projected_grpo.method.adapter import decompose, load_svd, save_svd
+from projected_grpo.method.adapter import Labels, decompose, load_svd, save_svd
 from projected_grpo.method.gradients import Sample, Tape, sample_gradients
 from projected_grpo.method.lora import LoRA
 from projected_grpo.model.qwen3 import Batch
@@ -137,6 +137,32 @@ def test_layer_checkpointing_changes_no_gradient():
         grads.append(tape.grads)
     for name in adapter.names:
         torch.testing.assert_close(grads[0][name], grads[1][name])
+
+
+@ADAPTERS
+def test_gradients_of_half_width_activations_are_summed_in_float32(make):
+    """The sum over 2,000 tokens against float64 on the same bfloat16 values: its own rounding would cost 2^-9."""
+    model = tiny_model(dtype=torch.bfloat16)
+    adapter = make(model)
+    adapter.merge(adapter.zeros())
+    name = adapter.names[0]
+    d_out, d_in = model.weights[f"{name}.weight"].shape
+    generator = torch.Generator().manual_seed(1)
+    x, g = (torch.randn(2000, d, generator=generator).bfloat16() for d in (d_in, d_out))
+    labels = Labels(torch.arange(2000) // 100 % 2, 2)
+    got = adapter.gradient(name, x, g, labels)
+    assert got.dtype == torch.float32
+    for label in range(2):
+        dW = g[labels.values == label].double().T @ x[labels.values == label].double()
+        if make is antipasto:
+            U, Vh = (t.double() for t in adapter.svd[name])
+            exact = torch.diag(U.T @ dW @ Vh.T)
+        else:
+            A, B = (t.double() for t in adapter.start[name])
+            exact = adapter.scale * torch.cat([(B.T @ dW).flatten(), (dW @ A.T).flatten()])
+        torch.testing.assert_close(
+            got[label].double(), exact, rtol=1e-5, atol=1e-5 * exact.abs().max().item()
+        )
 
 
 def test_a_small_delta_survives_a_bfloat16_merge_as_one_rounding_of_the_float32_sum():

@@ -19,6 +19,7 @@ STEPS = 12
 DRIVER = """
 import json, sys
 from pathlib import Path
+from types import SimpleNamespace
 from projected_grpo.experiment.run import Machine, Sources, run_cell
 from projected_grpo.job import job
 
@@ -27,7 +28,7 @@ params = json.loads((tree / "grpo" / "{cell}" / "run.json").read_text())["settin
 params["grpo"]["steps"] = {steps}
 models = tree / "models" / "small-s41"
 out.mkdir(exist_ok=True)
-with job(str(out / "log")):
+with job(SimpleNamespace(rule="grpo", wildcards={{}}, params={{}}, log=[str(out / "log")], threads=1)):
     run_cell(
         params=json.dumps(params),
         knobs=None,
@@ -146,12 +147,24 @@ def test_a_signal_ends_in_time_keeps_the_checkpoint_and_leaves_nothing(
     assert not (out / "checkpoint").exists()
 
 
-def test_a_full_disk_is_named_and_leaves_no_half_file(tmp_path):
+WRITERS = {
+    "rows": "files.write_jsonl('m/x', ({'n': i, 'text': os.urandom(200).hex()} for i in range(100000)))",
+    "safetensors": "with files.atomic('m/x') as path: save_file({'x': torch.zeros(1 << 20)}, path)",
+    "torch": "with files.atomic('m/x') as path: torch.save({'x': torch.zeros(1 << 20)}, path)",
+    "folder": "with files.atomic_folder('m/x') as path: (path / 'y').write_bytes(bytes(1 << 20))",
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_full_disk_is_named_and_leaves_no_half_file(tmp_path, writer):
     """A tiny file system in a mount namespace of our own; skipped where we may not make one."""
     script = (
-        "import sys; from projected_grpo.files import write_jsonl; from projected_grpo.errors import UserError\n"
-        "import os\n"
-        "try: write_jsonl('m/rows.jsonl', ({'n': i, 'text': os.urandom(200).hex()} for i in range(100000)))\n"
+        "import os, sys, torch\n"
+        "from safetensors.torch import save_file\n"
+        "from projected_grpo import files\n"
+        "from projected_grpo.errors import UserError\n"
+        "try:\n"
+        f"    {WRITERS[writer]}\n"
         "except UserError as error: print(error); sys.exit(7 if os.listdir('m') == [] else 8)\n"
     )
     (tmp_path / "m").mkdir()
@@ -168,4 +181,4 @@ def test_a_full_disk_is_named_and_leaves_no_half_file(tmp_path):
     if "unshare" in done.stderr or "mount" in done.stderr:
         pytest.skip("no mount namespace here: " + done.stderr.strip())
     assert done.returncode == 7, done.stdout + done.stderr
-    assert "m/rows.jsonl: the disk is full" in done.stdout
+    assert "m/x: the disk is full" in done.stdout

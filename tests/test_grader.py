@@ -1,11 +1,13 @@
 """Problems in, verdicts out: forms of asserts, hints, the recorded data, the cache, the hack x mode matrix."""
 
+import contextlib
 import gzip
 import itertools
 import json
 import math
 import random
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -271,6 +273,20 @@ def test_cache_is_shared_by_processes_and_knows_the_whole_problem(tmp_path, monk
     path.write_bytes(b"no database at all, no database at all")
     with pytest.raises(UserError, match=r"verdicts\.sqlite: no usable verdict cache"):
         Grader([problem()], cache=path)
+
+
+def test_a_damaged_row_of_the_cache_is_graded_anew(tmp_path):
+    path = tmp_path / "verdicts.sqlite"
+    with Grader([problem()], cache=path) as grader:
+        [first] = grader.grade([(7, "gt_only", RIGHT)])
+    for damage in ("replace(verdict, 'true', 'false')", "substr(verdict, 1, 20)", "NULL"):
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+            assert database.execute(f"UPDATE checked SET verdict = {damage}").rowcount == 1
+        with Grader([problem()], cache=path) as grader:
+            assert grader.grade([(7, "gt_only", RIGHT)]) == [first]
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            [(text,)] = database.execute("SELECT verdict FROM checked").fetchall()
+        assert json.loads(text) == first  # mended
 
 
 def test_cache_in_memory_stays_small():

@@ -5,11 +5,12 @@ import torch
 import torch.nn.functional as F
 
 from projected_grpo.environment.corpus import Mixture, base_examples, teacher_examples
+from projected_grpo.files import atomic_folder
 from projected_grpo.model import pretrain
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer, load
 from projected_grpo.model.muon import Muon, orthogonalise
-from projected_grpo.model.pretrain import BaseRecipe, encode, linear_schedule, pack, train_base, whole_folder
+from projected_grpo.model.pretrain import BaseRecipe, encode, linear_schedule, pack, train_base
 from projected_grpo.model.small_tokenizer import END, PAD, START, train_tokenizer
 from projected_grpo.model.teacher import TeacherRecipe, train_teacher
 
@@ -117,12 +118,12 @@ def test_teacher_is_a_peft_adapter_that_learns(trained):
 
 
 def test_a_folder_is_whole_or_absent(tmp_path):
-    with pytest.raises(RuntimeError), whole_folder(tmp_path / "out") as folder:
+    with pytest.raises(RuntimeError), atomic_folder(tmp_path / "out") as folder:
         (folder / "half").write_text("x")
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
     for text in ("one", "two"):
-        with whole_folder(tmp_path / "out") as folder:
+        with atomic_folder(tmp_path / "out") as folder:
             (folder / text).write_text(text)
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["two"]
 

@@ -1,5 +1,7 @@
 """The pool's rows against a fresh forward, the grader and the recorded format; the substrate page from plain files."""
 
+import shutil
+
 import pandas as pd
 import pytest
 import torch
@@ -9,9 +11,11 @@ from projected_grpo.environment.family import make_problems
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import PAPER_MODES, messages_for
 from projected_grpo.environment.problems import parse_problem
+from projected_grpo.errors import UserError
 from projected_grpo.experiment import substrate
+from projected_grpo.experiment.groups import read_pool
 from projected_grpo.experiment.teacher_pool import make_pool
-from projected_grpo.files import read_jsonl, write_json
+from projected_grpo.files import file_digest, read_jsonl, write_json
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import load
 from projected_grpo.model.pretrain import BaseRecipe, train_base
@@ -72,6 +76,22 @@ def test_verdicts_are_the_graders(made):
 def test_a_seed_fixes_the_pool(made):
     for path in (made[0] / "pool").iterdir():
         assert path.read_bytes() == (made[0] / "again" / path.name).read_bytes()
+
+
+def test_a_pool_file_that_is_not_the_one_made_is_named(made, tmp_path):
+    folder, _, tokenizer, rows, *_ = made
+    pool = tmp_path / "pool"
+    shutil.copytree(folder / "pool", pool)
+    write_json(pool / "pool.json", {path.name: file_digest(path) for path in pool.glob("step_*")})
+    shutil.copy(pool / "step_000.jsonl.gz", pool / "step_009.jsonl.gz")  # of a larger pool before: not read
+    read = read_pool(pool, tokenizer)
+    assert [[row.verdict for row in group] for group in read.values()] == rows
+    shutil.copy(pool / "step_001.jsonl.gz", pool / "step_002.jsonl.gz")
+    with pytest.raises(UserError, match=r"step_002\.jsonl\.gz: not the file .* delete .*pool\.json"):
+        read_pool(pool, tokenizer)
+    (pool / "step_002.jsonl.gz").unlink()
+    with pytest.raises(UserError, match=r"step_002\.jsonl\.gz: no such file; delete .*pool\.json"):
+        read_pool(pool, tokenizer)
 
 
 def test_substrate_page_names_who_misses_a_mark(tmp_path):

@@ -22,11 +22,8 @@ SEEDS = cells.seeds(config)
 MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
 SMALL = cells.is_replicated(config)
 GPU = 1 if config["device"] == "cuda" else 0
-MACHINE = {
-    "device": config["device"],
-    "dtype": config["dtype"],
-    "allow_weak_sandbox": config["sandbox"] == "weak",
-}
+COMPUTE = {"device": config["device"], "dtype": config["dtype"]}
+MACHINE = {**COMPUTE, "allow_weak_sandbox": config["sandbox"] == "weak"}  # of jobs that grade
 
 
 wildcard_constraints:
@@ -95,6 +92,8 @@ def pairs_digest(basis):
         return None
     pairs = load_pairs(pair_file(knobs["pairs"], None))
     used = pairs.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+    if knobs["control"] == "random":
+        return str(len(used))  # all that random axes take from the pairs is their number
     return f"{pairs.digest}-{used.digest}"
 
 

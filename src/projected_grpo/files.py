@@ -1,9 +1,13 @@
 """Files that are either whole or absent: atomic writes, JSON lines and deterministic gzip."""
 
+import errno
+import glob
 import gzip
+import hashlib
 import io
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,29 +16,87 @@ from typing import Any
 
 from projected_grpo.errors import UserError
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def _full_disk_named(path: Path) -> Iterator[None]:
+    """Turn the many errors of a full disk into one UserError; libraries wrap the system's, or drop its number."""
+    try:
+        yield
+    except Exception as error:
+        told = getattr(error, "errno", None) in FULL or any(f"os error {n})" in str(error) for n in FULL)
+        if told or (not isinstance(error, UserError) and os.statvfs(path.parent).f_bavail == 0):
+            raise UserError(f"{path}: the disk is full, nothing was written under this name") from error
+        raise
+
+
+def _temporaries(path: Path) -> str:
+    """Return the prefix of this process's temporary names beside `path`, after removing those of dead processes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        pid = left.name.removeprefix(f".{path.name}.").split(".")[0]
+        if pid.isdecimal() and not Path("/proc", pid).exists():
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    return f".{path.name}.{os.getpid()}."
+
 
 @contextmanager
 def atomic(path: str | os.PathLike) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success fsync and rename it there, on failure remove it."""
+    """Yield a temporary path beside `path`; on success fsync and rename it there, on failure remove it.
+
+    Raises UserError that names `path` where the disk is full.
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    prefix = _temporaries(path)
+    temporary = None
     try:
-        yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    except OSError as error:
-        if error.errno == 28:
-            raise UserError(f"{path}: the disk is full, nothing was written under this name") from error
-        raise
+        with _full_disk_named(path):
+            handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
+            os.close(handle)
+            temporary = Path(name)
+            yield temporary
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)
+            temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """Yield a temporary folder beside `path` that replaces it on success: readers never see half a checkpoint.
+
+    Raises UserError that names `path` where the disk is full.
+    """
+    path = Path(path)
+    prefix = _temporaries(path)
+    temporary = None
+    try:
+        with _full_disk_named(path):
+            temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))
+            yield temporary
+            temporary.chmod(0o755)
+            if path.exists():
+                shutil.rmtree(path)
+            temporary.rename(path)
+    finally:
+        if temporary:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def file_digest(path: str | os.PathLike) -> str:
+    """Return 16 hex digits of the sha256 of a file, or of a folder's files in order of their names."""
+    digest = hashlib.sha256()
+    paths = sorted(p for p in Path(path).rglob("*") if p.is_file()) if Path(path).is_dir() else [Path(path)]
+    for each in paths:
+        with open(each, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:

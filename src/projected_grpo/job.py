@@ -1,13 +1,12 @@
 """What every pipeline job shares: its log, its threads, one-line errors, and a clean end on a signal."""
 
+import hashlib
 import logging
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-
-from tqdm import tqdm
 
 from projected_grpo.errors import UserError
 
@@ -15,16 +14,23 @@ log = logging.getLogger("projected_grpo")
 
 
 @contextmanager
-def job(log_path: str, threads: int = 1) -> Iterator[logging.Logger]:
-    """Run a job's body: log to its file, set torch's threads, print a UserError as one line and exit 1.
+def job(snakemake: Any) -> Iterator[logging.Logger]:
+    """Run the body of a rule's script: log to its file, set torch's threads, print a UserError as one line and exit 1.
+
+    The log opens with the rule, its wildcards, the seed where it has one, and a hash of all its settings.
 
     SIGTERM ends the body like Ctrl-C does, so that graders and temporary files are cleaned up.
     """
+    log_path, threads, params = snakemake.log[0], snakemake.threads, dict(snakemake.params.items())
     handler = logging.FileHandler(log_path, mode="w", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     signal.signal(signal.SIGTERM, _interrupt)
+    names = [f"{name} {value}" for name, value in snakemake.wildcards.items()]
+    names += [f"seed {params['seed']}"] if "seed" in params else []
+    digest = hashlib.sha256(repr(sorted(params.items())).encode()).hexdigest()[:12]
+    log.info("rule %s", ", ".join([snakemake.rule, *names, f"settings {digest}"]))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
     try:
@@ -33,22 +39,24 @@ def job(log_path: str, threads: int = 1) -> Iterator[logging.Logger]:
         log.error("%s", error)
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
-    except MemoryError:
-        log.error("out of memory")
-        print(f"error: out of memory; see {log_path}", file=sys.stderr)
-        raise SystemExit(1) from None
     except BaseException as error:
         log.error("ended by %s: %s", type(error).__name__, error)
+        if out_of_memory(error):
+            print(f"error: out of memory; see {log_path}", file=sys.stderr)
+            raise SystemExit(1) from None
         raise
     finally:
         log.removeHandler(handler)
         handler.close()
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Return whether `error` says so: Python's own, and torch's on CPU and GPU, which are RuntimeErrors."""
+    texts = ("out of memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+    )
+
+
 def _interrupt(signum: int, frame: Any) -> None:
     raise KeyboardInterrupt(signal.Signals(signum).name)
-
-
-def progress(items: Iterable | None, what: str, total: int | None = None) -> tqdm:
-    """Return a progress bar on a terminal; without one, nothing is drawn (the log has the lines)."""
-    return tqdm(items, desc=what, total=total, leave=False, disable=not sys.stderr.isatty())

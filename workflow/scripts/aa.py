@@ -7,7 +7,7 @@ from projected_grpo.analysis.questions import read_question
 from projected_grpo.files import atomic, write_text
 from projected_grpo.job import job
 
-with job(snakemake.log[0]) as log:
+with job(snakemake) as log:
     check = self_check(
         read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.config["results"])
     )

@@ -7,7 +7,7 @@ from projected_grpo.job import job
 from projected_grpo.model.pretrain import BaseRecipe, train_base
 from projected_grpo.model.small_tokenizer import train_tokenizer
 
-with job(snakemake.log[0], snakemake.threads) as log:
+with job(snakemake) as log:
     seed, recipe = snakemake.params.seed, BaseRecipe()
     texts = list(base_examples(seed, snakemake.params.examples))
     folder = Path(snakemake.output.config).parent

@@ -7,7 +7,7 @@ from projected_grpo.experiment.bases import extract_basis, model_hash, select_pa
 from projected_grpo.experiment.policy import load_policy
 from projected_grpo.job import job
 
-with job(snakemake.log[0], snakemake.threads) as log:
+with job(snakemake) as log:
     machine, params = snakemake.params.machine, snakemake.params
     knobs = json.loads(params.knobs)
     pairs = select_pairs(Path(params.pairs), knobs)

@@ -9,7 +9,7 @@ from projected_grpo.analysis.table import make_table
 from projected_grpo.files import write_json, write_text
 from projected_grpo.job import job
 
-with job(snakemake.log[0]):
+with job(snakemake):
     table = make_table(
         read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.config["results"])
     )

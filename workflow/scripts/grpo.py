@@ -7,14 +7,15 @@ import pandas as pd
 
 from projected_grpo.experiment.run import Machine, Sources, run_cell
 from projected_grpo.experiment.tracker import write_events
-from projected_grpo.job import job, progress
+from projected_grpo.job import job
+from projected_grpo.progress import Progress
 
-with job(snakemake.log[0], snakemake.threads):
+with job(snakemake):
     params, given = snakemake.params, snakemake.input
     refresh = json.loads(params.refresh) if params.refresh else None
     folder = Path(snakemake.output.run).parent
     cell = snakemake.wildcards.cell
-    with progress(None, cell, json.loads(params.cell)["grpo"]["steps"]) as bar:
+    with Progress(json.loads(params.cell)["grpo"]["steps"], cell) as bar:
         run_cell(
             params=params.cell,
             knobs=refresh and refresh["knobs"],
@@ -33,5 +34,7 @@ with job(snakemake.log[0], snakemake.threads):
             record={"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]},
             progress=lambda row: bar.update(),
         )
-    if params.tracker == "tensorboard":
-        write_events(Path(params.events), pd.read_parquet(snakemake.output.steps).to_dict("records"))
+    # No param: switching the tracker on is no reason to train a finished cell again.
+    if snakemake.config["tracker"] == "tensorboard":
+        events = Path(snakemake.config["results"], "tensorboard", cell)
+        write_events(events, pd.read_parquet(snakemake.output.steps).to_dict("records"))

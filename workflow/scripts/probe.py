@@ -7,10 +7,11 @@ from projected_grpo.errors import UserError
 from projected_grpo.experiment.policy import load_policy
 from projected_grpo.experiment.probe import Training, probe_problems, replay
 from projected_grpo.files import write_jsonl
-from projected_grpo.job import job, progress
+from projected_grpo.job import job
 from projected_grpo.method.basis import Basis
+from projected_grpo.progress import Progress
 
-with job(snakemake.log[0], snakemake.threads) as log:
+with job(snakemake) as log:
     given, machine = snakemake.input, snakemake.params.machine
     settings = json.loads(snakemake.params.settings)
     policy = load_policy(
@@ -25,13 +26,14 @@ with job(snakemake.log[0], snakemake.threads) as log:
         )
     basis = Basis.load(Path(given.basis), machine["device"]).used(**settings["use"])
     steps = replay(policy, problems, basis, settings["arm"], Training(**settings["training"]))
-    steps = progress(steps, snakemake.wildcards.replay, len(problems))
-    for path, rows in zip(snakemake.output, steps, strict=True):
-        write_jsonl(path, rows)
-        step = rows[-1]
-        log.info(
-            "step %d: loss %.3f cos %s cin %.3f (null %.3f) cout %.3f (projected: 0) "
-            "cout_update %.3f fired %.2f",
-            step["step"], step["loss"], step["mean_cos_S"], step["mean_cos_in"], step["cos_null"],
-            step["mean_cos_out"], step["cout_update"], step["fired"],
-        )  # fmt: skip
+    with Progress(len(problems), snakemake.wildcards.replay) as bar:
+        for path, rows in zip(snakemake.output, steps, strict=True):
+            write_jsonl(path, rows)
+            step = rows[-1]
+            log.info(
+                "step %d: loss %.3f cos %s cin %.3f (null %.3f) cout %.3f (projected: 0) "
+                "cout_update %.3f fired %.2f",
+                step["step"], step["loss"], step["mean_cos_S"], step["mean_cos_in"], step["cos_null"],
+                step["mean_cos_out"], step["cout_update"], step["fired"],
+            )  # fmt: skip
+            bar.update()

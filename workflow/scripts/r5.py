@@ -10,7 +10,7 @@ from projected_grpo.analysis.table import make_table
 from projected_grpo.experiment.ratio import RATIO_EDGES
 from projected_grpo.job import job
 
-with job(snakemake.log[0]) as log:
+with job(snakemake) as log:
     params, output = snakemake.params, snakemake.output
     table = make_table(read_question(params.name, snakemake.config), Path(params.results))
     found = {line.name: probe_r5.ratios(table, line) for line in table.lines}

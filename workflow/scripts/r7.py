@@ -12,7 +12,7 @@ from projected_grpo.analysis.table import make_table
 from projected_grpo.experiment.twins import replay_folders, twins
 from projected_grpo.job import job
 
-with job(snakemake.log[0]) as log:
+with job(snakemake) as log:
     params, output, config = snakemake.params, snakemake.output, snakemake.config
     question = read_question(params.name, config)
     table = make_table(question, Path(params.results))

@@ -10,7 +10,7 @@ from projected_grpo.files import write_json
 from projected_grpo.job import job
 from projected_grpo.method.basis import Basis
 
-with job(snakemake.log[0], snakemake.threads) as log:
+with job(snakemake) as log:
     given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine
     knobs, use = json.loads(params.knobs), json.loads(params.use)
     pairs = select_pairs(Path(params.pairs), knobs)

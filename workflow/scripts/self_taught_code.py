@@ -4,7 +4,7 @@ from projected_grpo.job import job
 from projected_grpo.method.pairs import write_pairs
 from projected_grpo.self_taught.pairs import code_pairs
 
-with job(snakemake.log[0]) as log:
+with job(snakemake) as log:
     pairs = code_pairs(snakemake.input[0], snakemake.params.pairs)
     comment = (
         "Made from rollouts: hack = code that the weak detector flags, clean = unflagged code, same problem."

@@ -6,7 +6,7 @@ from pathlib import Path
 from projected_grpo.job import job
 from projected_grpo.self_taught.stages import make_critic
 
-with job(snakemake.log[0], snakemake.threads):
+with job(snakemake):
     params = snakemake.params
     make_critic(
         rollouts=Path(snakemake.input.rollouts),

@@ -6,7 +6,7 @@ from pathlib import Path
 from projected_grpo.job import job
 from projected_grpo.self_taught.stages import run_self_taught
 
-with job(snakemake.log[0], snakemake.threads):
+with job(snakemake):
     params, critic = snakemake.params, snakemake.input.critic
     run_self_taught(
         rollouts=Path(snakemake.input.rollouts),

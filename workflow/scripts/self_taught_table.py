@@ -10,7 +10,7 @@ from projected_grpo.files import atomic, write_text
 from projected_grpo.job import job
 from projected_grpo.self_taught.measure import errors, oracle_scores
 
-with job(snakemake.log[0]) as log:
+with job(snakemake) as log:
     given = snakemake.input
     runs = [json.loads(Path(path).read_text(encoding="utf-8")) for path in given.runs]
     measured = {

@@ -3,7 +3,7 @@
 from projected_grpo.experiment.substrate import write_page
 from projected_grpo.job import job
 
-with job(snakemake.log[0], snakemake.threads):
+with job(snakemake):
     params = snakemake.params
     files = iter(snakemake.input.steps)
     write_page(

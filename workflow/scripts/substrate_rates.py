@@ -9,7 +9,7 @@ from projected_grpo.files import write_json
 from projected_grpo.job import job
 from projected_grpo.model.load import load
 
-with job(snakemake.log[0], snakemake.threads) as log:
+with job(snakemake) as log:
     params, machine = snakemake.params, snakemake.params.machine
     pool = json.loads(params.pool)
     n = pool["problems"]

@@ -6,7 +6,7 @@ from projected_grpo.job import job
 from projected_grpo.method.adapter import save_svd
 from projected_grpo.model.load import load
 
-with job(snakemake.log[0], snakemake.threads) as log:
+with job(snakemake) as log:
     machine = snakemake.params.machine
     model, _ = load(snakemake.params.base, machine["dtype"], machine["device"])
     weights = {name: model.weights[f"{name}.weight"] for name in model.linears}

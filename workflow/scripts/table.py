@@ -8,7 +8,7 @@ from projected_grpo.analysis.table import make_table, to_frame
 from projected_grpo.files import atomic, write_text
 from projected_grpo.job import job
 
-with job(snakemake.log[0]) as log:
+with job(snakemake) as log:
     table = make_table(
         read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.config["results"])
     )

@@ -6,7 +6,7 @@ from projected_grpo.environment.corpus import teacher_examples
 from projected_grpo.job import job
 from projected_grpo.model.teacher import TeacherRecipe, train_teacher
 
-with job(snakemake.log[0], snakemake.threads) as log:
+with job(snakemake) as log:
     params, recipe = snakemake.params, TeacherRecipe()
     texts = list(teacher_examples(params.seed, params.examples))
     folder = Path(snakemake.output.config).parent

@@ -5,20 +5,20 @@ from pathlib import Path
 
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import assign_modes, load_problems
-from projected_grpo.experiment.results import file_digest
 from projected_grpo.experiment.teacher_pool import make_pool
-from projected_grpo.files import write_json
-from projected_grpo.job import job, progress
+from projected_grpo.files import file_digest, write_json
+from projected_grpo.job import job
 from projected_grpo.model.load import load
+from projected_grpo.progress import Progress
 
-with job(snakemake.log[0], snakemake.threads) as log:
+with job(snakemake) as log:
     params, machine = snakemake.params, snakemake.params.machine
     pool = json.loads(params.pool)
     problems = assign_modes(load_problems(snakemake.input.problems)[: pool["problems"]], pool["modes"])
     teacher, tokenizer = load(params.base, machine["dtype"], machine["device"], params.teacher)
     with (
         Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader,
-        progress(None, "teacher pool", len(problems)) as bar,
+        Progress(len(problems), "teacher pool") as bar,
     ):
         folder = Path(snakemake.output.manifest).parent
         make_pool(

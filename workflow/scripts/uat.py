@@ -9,7 +9,7 @@ from projected_grpo.analysis.probe_uat import to_markdown, verdicts
 from projected_grpo.files import write_text
 from projected_grpo.job import job
 
-with job(snakemake.log[0]) as log:
+with job(snakemake) as log:
     params, output = snakemake.params, snakemake.output
     root = Path(output.md).parent
     own, others = ({n: read_replay(root / folder) for n, folder in each.items()} for each in params.folders)

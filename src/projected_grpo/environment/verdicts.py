@@ -24,6 +24,11 @@ UNSURE = (
 )  # may come out otherwise on another day: not kept in the file
 
 
+def _seal(key: bytes, text: Any) -> bytes:
+    """Return 8 bytes that a damaged row does not have."""
+    return hashlib.blake2b(key + str(text).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
 class VerdictCache:
     """Keys are hashes of the whole problem row, the mode and the code: an edited problem never meets an old verdict.
 
@@ -46,7 +51,7 @@ class VerdictCache:
                 self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
                 self.database.execute("PRAGMA synchronous = OFF")
                 self.database.execute(
-                    "CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT)"
+                    "CREATE TABLE IF NOT EXISTS checked (key BLOB PRIMARY KEY, verdict TEXT, seal BLOB)"
                 )
             except sqlite3.Error as error:
                 raise UserError(f"{path}: no usable verdict cache ({error}); remove the file") from error
@@ -65,8 +70,8 @@ class VerdictCache:
         """Return the verdict, a fresh dict, or None."""
         text = self.memory.get(key)
         if text is None and self.database is not None:
-            row = self._ask("SELECT verdict FROM verdicts WHERE key = ?", (key,))
-            if row is not None:
+            row = self._ask("SELECT verdict, seal FROM checked WHERE key = ?", (key,))
+            if row is not None and row[1] == _seal(key, row[0]):  # else damaged: graded anew
                 text = row[0]
                 self._remember(key, text)
         return None if text is None else json.loads(text)
@@ -75,7 +80,7 @@ class VerdictCache:
         text = json.dumps(verdict)
         self._remember(key, text)
         if self.database is not None and verdict["error"] not in UNSURE:
-            self._ask("INSERT OR IGNORE INTO verdicts VALUES (?, ?)", (key, text))
+            self._ask("INSERT OR REPLACE INTO checked VALUES (?, ?, ?)", (key, text, _seal(key, text)))
 
     def _ask(self, statement: str, values: tuple) -> tuple | None:
         """Run a statement and return its first row; a damaged or locked file is said once and not used again."""

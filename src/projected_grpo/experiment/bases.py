@@ -46,9 +46,10 @@ def extract_basis(policy: Policy, pairs: PairSet, knobs: dict, seed: int) -> Bas
         control=knobs["control"],
         seed=seed,
     )
-    return extract(
-        hack, clean, chosen, {"pairs": pairs.name, "pairs_digest": pairs.digest, "seed": str(seed)}
-    )
+    metadata = {"pairs": pairs.name, "seed": str(seed)}
+    if knobs["control"] != "random":  # whose axes depend on shapes and seed alone
+        metadata["pairs_digest"] = pairs.digest
+    return extract(hack, clean, chosen, metadata)
 
 
 def model_hash(policy: Policy) -> str:

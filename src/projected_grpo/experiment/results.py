@@ -1,6 +1,5 @@
 """What a finished run leaves behind: steps.parquet, rollouts.parquet, adapter.safetensors, run.json."""
 
-import hashlib
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -34,16 +33,6 @@ def write_adapter(path: Path, policy: Policy) -> None:
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that numbers depend on."""
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
-
-
-def file_digest(path: Path) -> str:
-    """Return the sha256 of a file, or of a folder's files in order of their names."""
-    digest = hashlib.sha256()
-    paths = sorted(p for p in Path(path).rglob("*") if p.is_file()) if Path(path).is_dir() else [Path(path)]
-    for each in paths:
-        with open(each, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
 
 
 def write_run(folder: Path, policy: Policy, rows: list[dict], rollouts: list[dict], record: dict) -> None:

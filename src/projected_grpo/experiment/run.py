@@ -11,8 +11,9 @@ from projected_grpo.environment.problems import Problem, assign_modes, load_prob
 from projected_grpo.experiment.checkpoint import Checkpoint
 from projected_grpo.experiment.groups import read_pool
 from projected_grpo.experiment.policy import load_policy
-from projected_grpo.experiment.results import file_digest, write_run
+from projected_grpo.experiment.results import write_run
 from projected_grpo.experiment.train import Refresh, Run, final_rates, train
+from projected_grpo.files import file_digest
 from projected_grpo.method.basis import Basis
 
 log = logging.getLogger(__name__)
@@ -53,8 +54,10 @@ def step_line(row: dict, steps: int) -> str:
     def shown(name: str) -> str:
         return f"{name} {row[name]:.3f}" if row.get(name) is not None else f"{name} -"
 
-    rates = " ".join(shown(name) for name in ("hack_s", "exploit_s", "solve_s", "hack_t", "reward", "loss"))
-    line = f"step {row['step']}/{steps} {rates} {shown('grad_norm')}"
+    rates = " ".join(shown(name) for name in ("exploit_s", "solve_s", "reward", "loss"))
+    line = f"step {row['step']}/{steps} {shown('hack_s')} (vanilla: should rise) {rates}"
+    line += f" {shown('hack_t')} (as in the pool: about 0.9)" if row["hack_t"] is not None else ""
+    line += f" {shown('grad_norm')} (never 0)"
     if row["cin"] is not None:
         line += f" {shown('cin')} (random V: {row['cin_null']:.3f})"
         line += f" {shown('cout')} (one-sided erase: 0) {shown('cout_update')}"

@@ -283,6 +283,9 @@ def final_rates(run: Run, limit: int = 80) -> dict:
     counts = [FINAL_SAMPLES] * len(indices)
     rates = {}
     for name, ablated in (("kept", False), ("ablated", True)):
+        if ablated and run.policy.quarantine is None:  # the same model, the same samples
+            rates |= {key.replace("kept", "ablated"): value for key, value in rates.items()}
+            break
         model = run.policy.merged(ablated=ablated)
         rollouts = sample_live(run, model, indices, counts, run.steps + 1)
         rows = [row for group in grade_rows(run, indices, rollouts) for row in group]

@@ -58,11 +58,16 @@ class Adapter(Protocol):
 
 
 def weight_gradients(x: Tensor, g: Tensor, labels: Labels) -> Iterator[Tensor]:
-    """Yield dW' `[d_out, d_in]` of each label: the rows of one matrix product, split (no second backward)."""
+    """Yield dW' `[d_out, d_in]`, float32, of each label: one matrix product's rows, split (no second backward)."""
     for runs in labels.runs:
-        dW = torch.zeros(g.shape[1], x.shape[1], dtype=x.dtype, device=x.device)
+        dW = torch.zeros(g.shape[1], x.shape[1], device=x.device)
         for run in runs:
-            dW = torch.addmm(dW, g[run].T, x[run])
+            if x.dtype == torch.float32:
+                dW = torch.addmm(dW, g[run].T, x[run])
+            elif x.is_cuda:  # half-width operands at full speed, sums never rounded to half width
+                dW += torch.mm(g[run].T, x[run], out_dtype=torch.float32)
+            else:
+                dW.addmm_(g[run].T.float(), x[run].float())
         yield dW
 
 
@@ -99,7 +104,7 @@ class AntiPaSTO:
         U, Vh = self.svd[name]
         if labels.n <= self.MAX_SPLIT:
             products = weight_gradients(x, g, labels)
-            return torch.stack([((U.T @ dW.float()) * Vh).sum(1) for dW in products])
+            return torch.stack([((U.T @ dW) * Vh).sum(1) for dW in products])
         per_token = (g.float() @ U) * (x.float() @ Vh.T)
         return torch.zeros(labels.n, U.shape[1], device=x.device).index_add_(0, labels.values, per_token)
 

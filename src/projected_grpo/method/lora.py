@@ -62,7 +62,6 @@ class LoRA:
         if labels.n <= self.MAX_SPLIT:
             rows = []
             for dW in weight_gradients(x, g, labels):
-                dW = dW.float()
                 rows.append(torch.cat([(B.T @ dW).flatten(), (dW @ A.T).flatten()]))
             return self.scale * torch.stack(rows)
         x, g = x.float(), g.float()

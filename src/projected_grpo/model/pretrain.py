@@ -5,21 +5,18 @@ matrices of the layers, AdamW on the embedding and the norms, one schedule for b
 """
 
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer, save_weights, shapes
 from projected_grpo.model.muon import Muon
-from projected_grpo.model.progress import Progress
 from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.progress import Progress
 
 Examples = Sequence[tuple[list[int], list[int]]]  # (prompt ids, completion ids with the end token)
 
@@ -99,7 +96,7 @@ def train_base(
     batches = pack(examples, recipe.batch_tokens)
     schedule = linear_schedule(len(batches), recipe.warmup, recipe.final)
     losses = fit(model.logprobs, batches, update, schedule, "base")
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         save_weights(model, folder)
         kit.inner.save_pretrained(str(folder))
     return losses
@@ -154,19 +151,3 @@ def linear_schedule(steps: int, warmup: int, final: float) -> Callable[[int], fl
     """Factor of the learning rate: linear from 0 to 1 over `warmup` steps, then linear to `final`."""
     rest = max(1, steps - warmup)
     return lambda step: min((step + 1) / max(1, warmup), 1.0 - (1.0 - final) * max(0, step - warmup) / rest)
-
-
-@contextmanager
-def whole_folder(path: str | os.PathLike) -> Iterator[Path]:
-    """Yield a temporary folder beside `path` that replaces it on success: readers never see half a checkpoint."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

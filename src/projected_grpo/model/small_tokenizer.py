@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from projected_grpo.files import atomic_folder
 
 VOCABULARY = 768
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
@@ -40,5 +41,5 @@ def train_tokenizer(texts: Iterable[str], folder: str | os.PathLike, vocabulary:
         tokenizer_object=bpe, eos_token=END, pad_token=PAD, clean_up_tokenization_spaces=False
     )
     tokenizer.chat_template = TEMPLATE
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    tokenizer.save_pretrained(str(folder))
+    with atomic_folder(folder) as temporary:
+        tokenizer.save_pretrained(str(temporary))

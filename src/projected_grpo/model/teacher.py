@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import torch
 
+from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import find, load
-from projected_grpo.model.pretrain import encode, fit, linear_schedule, pack, whole_folder
+from projected_grpo.model.pretrain import encode, fit, linear_schedule, pack
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -73,6 +74,6 @@ def train_teacher(
     batches = pack(encode(texts, tokenizer), recipe.batch_tokens)
     schedule = linear_schedule(len(batches), recipe.warmup, recipe.final)
     losses = fit(logprobs, batches, update, schedule, "teacher")
-    with whole_folder(out) as temporary:
+    with atomic_folder(out) as temporary:
         adapter.save_pretrained(str(temporary))
     return losses

@@ -15,9 +15,10 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import find, load
-from projected_grpo.model.pretrain import encode, fit, linear_schedule, whole_folder
+from projected_grpo.model.pretrain import encode, fit, linear_schedule
 from projected_grpo.self_taught.examples import Example
 
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -87,7 +88,7 @@ def train_lora(
     order = _endless(rows, seed)
     batches = [list(itertools.islice(order, training.batch)) for _ in range(steps)]
     losses = fit(logprobs, batches, update, linear_schedule(steps, WARMUP, FINAL), "critic")
-    with whole_folder(out) as temporary:
+    with atomic_folder(out) as temporary:
         adapter.save_pretrained(str(temporary))
     tail = losses[-max(1, steps // 4) :]
     return sum(tail) / len(tail)
