@@ -86,7 +86,8 @@ class _ConfigCheck:
         problems = model["problems"]
         if problems != "generated" and not Path(problems).is_file():
             self.fail(
-                ["model", "problems"], f"{problems!r} is no file, allowed: generated, or a JSONL(.gz) file"
+                ["model", "problems"],
+                f"{problems!r} is no file, allowed: generated, or a JSONL(.gz) file of rows (docs/scale.md)",
             )
 
     def _folder(self, key: str, what: str, files: Sequence[tuple[str, ...]]) -> None:
