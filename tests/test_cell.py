@@ -77,6 +77,18 @@ def test_without_a_critic_the_rows_of_its_pair_sets_are_left_out(config):
     assert ids(rows, config) == ids(rows[:1], config)
 
 
+def test_a_held_out_loophole_that_no_problem_has_leaves_its_row_out(config):
+    rows = [{"name": mode, "held_out_mode": mode} for mode in ("run_tests", "sentinel")]
+    rows.append({"name": "b", "mix": 0.5, "baseline": "sentinel", "against": "run_tests"})
+    assert len(ids(rows, config)) == 3
+    config["pool"]["modes"] = ["run_tests"]
+    kept = load_questions(questions(rows), config)["Q"].rows
+    assert [(row.name, row.baseline, row.against) for row in kept] == [
+        ("run_tests", None, None),
+        ("b", None, "run_tests"),
+    ]
+
+
 def test_what_a_row_is_compared_with_is_no_part_of_its_cells(config):
     rows = [{"name": "a"}, {"name": "b", "mix": 0.5}]
     plain = load_questions(questions(rows), config)["Q"]

@@ -6,14 +6,16 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy import stats as scipy_stats
-from synthetic import real_questions, steps_frame, write_run
+from synthetic import ROOT, real_questions, steps_frame, write_run
 
 from projected_grpo.analysis.answers import answer
 from projected_grpo.analysis.headline import overview
 from projected_grpo.analysis.markdown import to_markdown
 from projected_grpo.analysis.table import PUBLISHED, TESTS, make_table, published_rows, to_frame
 from projected_grpo.errors import UserError
+from projected_grpo.experiment.cell import load_questions
 
 _, QUESTIONS = real_questions(5)
 
@@ -326,6 +328,19 @@ def test_one_seed_of_two_arms_is_no_test(tmp_path):
     text = answer(fill(tmp_path, questions["Q4"]))
     assert "Not testable (one seed" in text and "`mean-diff k=1` against `SVD k=5`" in text
     assert "Told apart" not in text and "No difference shown" not in text
+
+
+def test_q14_of_a_pool_with_one_mode_has_that_fold_alone(tmp_path):
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config["pool"]["modes"] = ["run_tests"]
+    question = load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), config)["Q14"]
+    assert {row.setting.held_out_mode for row in question.rows} == {"run_tests"} and len(question.rows) == 3
+    for cell in question.cells:
+        folder = write_run(tmp_path, cell)
+        others = ["hack_sentinel", "hack_stdout_marker", "hack_file_marker"]
+        pd.read_parquet(folder / "steps.parquet").drop(columns=others).to_parquet(folder / "steps.parquet")
+    frame = to_frame(make_table(question, tmp_path))
+    assert frame["hack_heldout"].notna().all() and frame["delta_hack_heldout"].notna().sum() == 2
 
 
 def test_q14_marks_uninformative_folds(tmp_path):

@@ -252,13 +252,18 @@ def has_pairs(basis: str | None, config: dict) -> bool:
     return not generated or has_critic(config)
 
 
+def has_held_out_mode(setting: Setting, config: dict) -> bool:
+    """Return whether the loophole that a row holds out is one of its problems' (true where it holds out none)."""
+    return setting.held_out_mode in (None, *(setting.modes or config["pool"]["modes"]))
+
+
 # Keys of a row that name another row of its question: what it is compared with, no part of its cells.
 OTHER_ROWS = ("baseline", "against")
 
 
 def load_questions(questions: dict, config: dict) -> dict[str, Question]:
-    """Expand the parsed `questions.yaml`; rows whose pair set nobody writes are left out, and no row is
-    compared with them.
+    """Expand the parsed `questions.yaml`; rows whose pair set nobody writes, or whose held-out loophole no problem
+    has, are left out, and no row is compared with them.
 
     Raises UserError on an unknown key, or a `baseline` or `against` that is no row.
     """
@@ -273,7 +278,7 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
             where = f"{config['questions']}: {name}.rows[{number}]"
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
             setting = make_setting({**shared, **own}, where)
-            if not has_pairs(setting.basis, config):
+            if not (has_pairs(setting.basis, config) and has_held_out_mode(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             for key, other in others.items():

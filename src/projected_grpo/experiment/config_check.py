@@ -199,7 +199,7 @@ class _QuestionsCheck:
             if mode not in pool:
                 wrong("modes", f"{mode!r} is not in pool.modes; {nearest(mode, pool)}")
         modes, held_out = setting["modes"] or pool, setting["held_out_mode"]
-        # A pool of one mode, as the paper's, has none to hold out: such rows stay, and say so in their table.
+        # A pool of one mode, as the paper's, has no other to hold out: rows that do are left out.
         if held_out is not None and len(modes) > 1 and held_out not in modes:
             wrong("held_out_mode", f"{held_out!r} is no mode of the row; {nearest(held_out, modes)}")
 
