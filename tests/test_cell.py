@@ -77,6 +77,27 @@ def test_without_a_critic_the_rows_of_its_pair_sets_are_left_out(config):
     assert ids(rows, config) == ids(rows[:1], config)
 
 
+def test_a_held_out_loophole_that_no_problem_has_leaves_its_row_out(config):
+    rows = [{"name": mode, "held_out_mode": mode} for mode in ("run_tests", "sentinel")]
+    rows.append({"name": "b", "mix": 0.5, "baseline": "sentinel", "against": "run_tests"})
+    assert len(ids(rows, config)) == 3
+    config["pool"]["modes"] = ["run_tests"]
+    kept = load_questions(questions(rows), config)["Q"].rows
+    assert [(row.name, row.baseline, row.against) for row in kept] == [
+        ("run_tests", None, None),
+        ("b", None, "run_tests"),
+    ]
+
+
+def test_what_a_row_is_compared_with_is_no_part_of_its_cells(config):
+    rows = [{"name": "a"}, {"name": "b", "mix": 0.5}]
+    plain = load_questions(questions(rows), config)["Q"]
+    rows[1] |= {"baseline": "a", "against": "a"}
+    compared = load_questions(questions(rows, primary="solve"), config)["Q"]
+    assert (compared.rows[1].against, compared.primary) == ("a", "solve")
+    assert [(c.id, c.params()) for c in compared.cells] == [(c.id, c.params()) for c in plain.cells]
+
+
 @pytest.mark.parametrize(
     "given, expected", [(3, [41, 42, 43]), ([7, 9], [7, 9]), ("41,43", [41, 43]), (["41", "42"], [41, 42])]
 )
@@ -118,6 +139,7 @@ def test_how_a_basis_is_used_is_no_part_of_its_file(config):
         ({"preset": "slow"}, "preset 'slow' is unknown; allowed: fast, long"),
         ({"mix": 0.3}, "no group size for mix 0.3"),
         ({"baseline": "b"}, "no row 'b' in Q"),
+        ({"against": "b"}, "Q.rows[0].against: no row 'b' in Q"),
     ],
 )
 def test_bad_rows_are_one_line_that_names_the_key(config, row, message):

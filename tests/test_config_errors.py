@@ -196,9 +196,9 @@ CONFIG = [
     ),
     (["bases", "v_hack_full", "k"], 6, "bases.v_hack_full.k: 6, allowed: 1 to 5, top_k, the axes stored"),
     (
-        ["bases", "own_mode_pairs4", "top_k"],
-        5,
-        "bases.own_mode_pairs4.top_k: 5, allowed: 1 to 4, the pairs used",
+        ["bases", "own_mode_pairs6", "top_k"],
+        7,
+        "bases.own_mode_pairs6.top_k: 7, allowed: 1 to 6, the pairs used",
     ),
     (
         ["bases", "own_mode_meandiff", "k"],
@@ -306,6 +306,12 @@ QUESTIONS = [
         "vanilla mix .5",
         "Q6.rows[3].baseline: no row 'vanilla mix .5'; .*'vanilla mix 0.5'?",
     ),
+    (
+        ["Q3", "rows", 2, "against"],
+        "onesided",
+        "Q3.rows[2].against: no row 'onesided'; allowed: vanilla, .*; did you mean 'one_sided'?",
+    ),
+    (["Q9", "primary"], "solved", "Q9.primary: 'solved'; allowed: hack, solve; did you mean 'solve'?"),
     (["Q10", "basline"], "vanilla", "Q10.basline: unknown key; .*; did you mean 'baseline'?"),
     (["Q10", "title"], DROP, "Q10.title: missing; required: title, asks, rows"),
     (["Q10", "rows"], [], "Q10.rows: [], allowed: a non-empty list of mappings"),
@@ -503,7 +509,7 @@ def test_schemas_say_what_the_code_says():
     settings = set(cells.Setting.__dataclass_fields__)
     question = questions["additionalProperties"]["properties"]
     assert set(question["settings"]["properties"]) == settings
-    assert set(question["rows"]["items"]["properties"]) == settings | {"name", "baseline"}
+    assert set(question["rows"]["items"]["properties"]) == settings | {"name", *cells.OTHER_ROWS}
     assert set(config["properties"]["bases"]["additionalProperties"]["properties"]) == {
         *config["properties"]["basis"]["properties"],
         "pairs",

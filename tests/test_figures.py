@@ -56,7 +56,7 @@ def test_svg_is_valid_deterministic_and_live_text(q2):
 
 
 def test_every_question_draws(tmp_path):
-    expected = {"Q1": {"dose"}, "Q12": {"kept"}, "Q13": {"dose"}, "Q10": set()}
+    expected = {"Q1": {"dose"}, "Q9": set(), "Q12": {"kept"}, "Q13": {"dose"}, "Q10": set()}
     for name, more in expected.items():
         assert (
             set(figures.of_question(filled(tmp_path, name), CONFIG))
@@ -71,6 +71,28 @@ def test_nothing_to_draw_draws_nothing(tmp_path):
 def test_dose_curves_differ_in_one_knob(tmp_path):
     found = dose.curves(filled(tmp_path, "Q8"), CONFIG)
     shown = {knob: [[x for x, _ in points] for _, points in groups] for knob, groups in found.items()}
-    assert shown == {"k": [[2, 5, 12]], "tau": [[0.0, 0.25, 0.5]], "pairs": [[4, 8, 16]]}
+    assert shown == {"k": [[2, 5, 12]], "tau": [[0.0, 0.25, 0.5]], "pairs": [[6, 8, 16]]}
+    [(_, pairs)] = found["pairs"]
+    assert {cell.use["k"] for _, line in pairs for cell in line.row.cells} == {5}
     mixes = dose.curves(filled(tmp_path, "Q6"), CONFIG)["mix"]
     assert [name for name, _ in mixes] == ["vanilla", "paper18", "own_mode"]
+
+
+def error_marks(drawing):
+    """Return the points of all error bars and caps that are drawn."""
+    points = []
+    for axes in drawing.axes:
+        points += [xy for bars in axes.collections for part in bars.get_segments() for xy in part]
+        points += [xy for line in axes.lines if line.get_marker() in ("|", "_") for xy in line.get_xydata()]
+    return [xy for xy in points if np.isfinite(xy).all()]
+
+
+@pytest.mark.parametrize("name, figure", [("Q12", "kept"), ("Q13", "dose")])
+def test_one_seed_draws_no_error_bars(name, figure, tmp_path):
+    drawing, caption = figures.of_question(filled(tmp_path, name), CONFIG)[figure]
+    assert error_marks(drawing) and "seeds" in caption and ("std" in caption or "interval" in caption)
+    config, questions = real_questions([41])
+    drawing, caption = figures.of_question(make_table(questions[name], tmp_path), config)[figure]
+    assert error_marks(drawing) == []
+    assert "one seed" in caption and "std" not in caption and "interval" not in caption
+    ET.fromstring(style.to_svg(drawing))

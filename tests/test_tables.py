@@ -6,13 +6,16 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy import stats as scipy_stats
-from synthetic import real_questions, steps_frame, write_run
+from synthetic import ROOT, real_questions, steps_frame, write_run
 
 from projected_grpo.analysis.answers import answer
+from projected_grpo.analysis.headline import overview
 from projected_grpo.analysis.markdown import to_markdown
 from projected_grpo.analysis.table import PUBLISHED, TESTS, make_table, published_rows, to_frame
 from projected_grpo.errors import UserError
+from projected_grpo.experiment.cell import load_questions
 
 _, QUESTIONS = real_questions(5)
 
@@ -221,6 +224,123 @@ def test_q12_compares_the_ablated_rates(tmp_path):
     )
     assert "quarantine" in answer(table)
     assert "hack_ablated" not in to_frame(fill(tmp_path, QUESTIONS["Q13"]))
+
+
+def write_levels(results, question, levels, spread=0.005):
+    """Write runs whose hack rate is that of their basis in `levels`, with noise by cell."""
+    for cell in question.cells:
+        noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, spread)
+        write_run(results, cell, hack=levels[cell.setting.basis] + noise)
+
+
+def test_an_effect_is_beyond_random_v_only_in_its_own_direction(tmp_path):
+    question = QUESTIONS["Q7"]
+    levels = {None: 0.75, "own_mode": 0.35, "random": 0.45, "clean_vs_clean": 0.65, "within_class": 0.45}
+    write_levels(tmp_path, question, levels | {"shuffled": 0.85})
+    text = answer(make_table(question, tmp_path))
+    against_random = text[text.index("Against a random V") :]
+    told = {}
+    for part in against_random.split(";"):
+        name, verdict = part.split("`")[1], part.rsplit(": ", 1)[-1].rstrip(". ")
+        told[name] = verdict
+    assert told["own_mode"] == "beyond it"  # lowers by 0.40, random V by 0.30
+    assert told["clean_vs_clean"] == "less than it"  # lowers by 0.10
+    assert told["within_class"] == "not told apart from it"
+    assert told["shuffled labels"] == "beyond it"  # raises, where random V lowers
+
+
+def test_arms_are_paired_with_the_row_they_name(tmp_path):
+    question = QUESTIONS["Q3"]
+    table = fill(tmp_path, question)
+    frame = to_frame(table).set_index("row")
+    ps = {}
+    for row, other in frame["against"].dropna().items():
+        ours, theirs = (
+            [rate_of(tmp_path, cell) for cell in frame.loc[name, "cells"]] for name in (row, other)
+        )
+        test = scipy_stats.ttest_rel(ours, theirs)
+        assert frame.loc[row, "delta_against_hack"] == pytest.approx(np.mean(ours) - np.mean(theirs))
+        assert frame.loc[row, "p_against_hack"] == pytest.approx(test.pvalue)
+        assert frame.loc[row, "delta_against_hack_hi"] == pytest.approx(test.confidence_interval().high)
+        ps[row] = test.pvalue
+    assert list(ps) == ["no_gate", "reverse", "own_mode no_gate", "own_mode reverse"]
+    smallest = min(ps, key=ps.get)
+    assert frame.loc[smallest, "p_against_hack_holm"] == pytest.approx(min(1, 4 * ps[smallest]))
+    assert "| no_gate | one_sided | hack |" in to_markdown(table)
+    assert "Arm against arm in the hack rate" in answer(table) and "`reverse` against `one_sided`" in answer(
+        table
+    )
+
+
+def test_arms_that_differ_are_told_apart_and_others_are_nulls(tmp_path):
+    question = QUESTIONS["Q4"]
+    levels = {None: 0.75, "v_hack_full": 0.60, "v_hack_full_meandiff": 0.60}
+    write_levels(tmp_path, question, levels | {"own_mode": 0.30, "own_mode_meandiff": 0.50})
+    text = answer(make_table(question, tmp_path))
+    apart, null = text.split("Told apart: ")[1].split("No difference shown: ")
+    assert apart.startswith("`own_mode mean-diff k=1` against `own_mode SVD k=5` +0.") and "Holm p" in apart
+    assert null.startswith("`mean-diff k=1` against `SVD k=5`") and "with 80% power" in null
+
+
+def test_q15_pairs_the_leak_of_update_and_gradient_space(tmp_path):
+    question = QUESTIONS["Q15"]
+    leak = {}
+    for cell in question.cells:
+        folder = write_run(tmp_path, cell)
+        if cell.setting.basis:
+            frame = pd.read_parquet(folder / "steps.parquet")
+            rng = np.random.default_rng([cell.seed, *cell.id.encode()])
+            frame["cout_update"] += rng.normal(0, 0.01, len(frame))
+            leak[cell.id] = frame["cout_update"].tail(5).mean()
+            frame.to_parquet(folder / "steps.parquet")
+    table = make_table(question, tmp_path)
+    frame = to_frame(table).set_index("row")
+    update, gradient = (
+        [leak[cell] for cell in frame.loc[f"own_mode {space} space", "cells"]]
+        for space in ("update", "gradient")
+    )
+    row = frame.loc["own_mode update space"]
+    assert row["delta_against_cout_update"] == pytest.approx(np.mean(update) - np.mean(gradient))
+    assert row["p_against_cout_update"] == pytest.approx(scipy_stats.ttest_rel(update, gradient).pvalue)
+    text = answer(table)
+    assert "Arm against arm in the share of the applied update along the hack basis" in text
+    assert "| own_mode update space | own_mode gradient space | cout_update |" in to_markdown(table)
+
+
+def test_q9_answers_on_the_solve_rate(tmp_path):
+    question = QUESTIONS["Q9"]
+    for cell in question.cells:
+        noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.005)
+        folder = write_run(tmp_path, cell, hack=0.5)
+        frame = pd.read_parquet(folder / "steps.parquet")
+        spared = cell.setting.basis in (None, "own_mode_orth4")
+        frame.assign(solve_s=(0.5 if spared else 0.3) + noise).to_parquet(folder / "steps.parquet")
+    table = make_table(question, tmp_path)
+    assert table.primary == "solve" and overview(table)["measure"] == "the solve rate"
+    text = answer(table)
+    assert "Lower the solve rate against its baseline" in text
+    assert "Told apart: `own_mode solve-orth m=4` against `own_mode (no orth)` +0." in text
+    assert "No difference shown: `18-pair solve-orth m=4` against `18-pair base (no orth)`" in text
+
+
+def test_one_seed_of_two_arms_is_no_test(tmp_path):
+    _, questions = real_questions([41])
+    text = answer(fill(tmp_path, questions["Q4"]))
+    assert "Not testable (one seed" in text and "`mean-diff k=1` against `SVD k=5`" in text
+    assert "Told apart" not in text and "No difference shown" not in text
+
+
+def test_q14_of_a_pool_with_one_mode_has_that_fold_alone(tmp_path):
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config["pool"]["modes"] = ["run_tests"]
+    question = load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), config)["Q14"]
+    assert {row.setting.held_out_mode for row in question.rows} == {"run_tests"} and len(question.rows) == 3
+    for cell in question.cells:
+        folder = write_run(tmp_path, cell)
+        others = ["hack_sentinel", "hack_stdout_marker", "hack_file_marker"]
+        pd.read_parquet(folder / "steps.parquet").drop(columns=others).to_parquet(folder / "steps.parquet")
+    frame = to_frame(make_table(question, tmp_path))
+    assert frame["hack_heldout"].notna().all() and frame["delta_hack_heldout"].notna().sum() == 2
 
 
 def test_q14_marks_uninformative_folds(tmp_path):

@@ -14,7 +14,11 @@ WHAT = {
     "hack": "the hack rate",
     "hack_ablated": "the hack rate with the quarantine ablated",
     "hack_heldout": "the hack rate on the held-out loophole",
+    "solve": "the solve rate",
+    "cout_update": "the share of the applied update along the hack basis",
 }
+# The rate that is told beside a primary measure.
+BESIDE = {"hack": "solve", "hack_ablated": "solve_ablated", "hack_heldout": "solve", "solve": "hack"}
 # The mark that was preregistered for Q2: hacking falls by 30 points, solving stays within 10.
 MARK_HACK, MARK_SOLVE = -0.30, 0.10
 # Below this rate of its own vanilla a fold of Q14 has no hacking that a basis could lower.
@@ -47,9 +51,9 @@ def _measured(pair: stats.Paired) -> str:
 def _effect(table: Table, line: Line) -> str:
     pair = line.against[table.primary]
     text = f"`{line.name}` {_measured(pair)}, Holm p {p_is(line.holm[table.primary])}"
-    solve = line.against.get("solve_ablated" if table.primary == "hack_ablated" else "solve")
-    if solve is not None:
-        text += f", solve {_measured(solve)}"
+    beside = BESIDE[table.primary]
+    if beside in line.against:
+        text += f", {beside.removesuffix('_ablated')} {_measured(line.against[beside])}"
     return text
 
 
@@ -124,9 +128,50 @@ def beyond_control(table: Table) -> list[str]:
     parts = []
     for line, p in zip(shown, adjusted, strict=True):
         if p is not None:
-            says = "beyond it" if p < stats.ALPHA else "not told apart from it"
+            # A difference of the other sign means that random V does more than the arm.
+            same = line.beyond.delta * line.against[table.primary].delta > 0
+            told = "beyond it" if same else "less than it"
+            says = told if p < stats.ALPHA else "not told apart from it"
             parts.append(f"`{line.name}` {_measured(line.beyond)}, Holm p {p_is(p)}: {says}")
     return [f"Against a random V of the same shape: {listing(parts)}."] if parts else []
+
+
+def arm_measures(table: Table) -> list[str]:
+    """Return the measures on which rows are compared with the one named in `against`."""
+    measures = [table.primary, BESIDE[table.primary]]
+    if any(line.row.setting.space == "update" for line in table.lines):
+        measures.append("cout_update")
+    return measures
+
+
+def arm_against_arm(table: Table, measure: str) -> list[str]:
+    """Whether rows differ on `measure` from the row named in `against`: told apart by Holm's p, or not."""
+    lines = [line for line in table.lines if measure in line.versus and not uninformative(table, line)]
+
+    def named(line: Line, p: str = "") -> str:
+        return f"`{line.name}` against `{line.row.against}` {_measured(line.versus[measure])}{p}"
+
+    tested = [line for line in lines if line.versus_holm[measure] is not None]
+    shown = [line for line in tested if line.versus_holm[measure] < stats.ALPHA]
+    nulls = [line for line in tested if line.versus_holm[measure] >= stats.ALPHA]
+    untested = [line for line in lines if line.versus_holm[measure] is None]
+    parts = []
+    if shown:
+        effects = [named(line, f", Holm p {p_is(line.versus_holm[measure])}") for line in shown]
+        parts.append(f"Told apart: {listing(effects)}")
+    if nulls:
+        could = _span([line.versus[measure].detectable for line in nulls], rate)
+        smallest = p_is(min(line.versus_holm[measure] for line in nulls))
+        parts.append(
+            f"No difference shown: {listing([named(line) for line in nulls])} (smallest Holm p {smallest}; "
+            f"{could} would have been shown with 80% power)"
+        )
+    if untested:
+        parts.append(
+            "Not testable (one seed, or equal differences in every seed): "
+            + listing([named(line) for line in untested])
+        )
+    return [f"Arm against arm in {WHAT[measure]}, paired by seed. {'. '.join(parts)}."] if parts else []
 
 
 def preregistered(table: Table) -> list[str]:
@@ -194,7 +239,8 @@ def answer(table: Table) -> str:
     sentences = []
     if table.question.name == "Q2":
         sentences += preregistered(table)
-    sentences += effects(table) + beyond_control(table) + kept_and_ablated(table) + folds(table)
-    if any(line.row.setting.space == "update" for line in table.lines):
-        sentences += leaks(table)
+    sentences += effects(table) + beyond_control(table) + arm_against_arm(table, table.primary)
+    sentences += kept_and_ablated(table) + folds(table)
+    if "cout_update" in arm_measures(table):
+        sentences += leaks(table) + arm_against_arm(table, "cout_update")
     return " ".join(sentences) or "Nothing to compare: no row has a baseline."

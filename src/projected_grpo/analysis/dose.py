@@ -1,5 +1,6 @@
 """Dose curves: hack and solve rate against one knob, from rows that differ in that knob alone."""
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from projected_grpo.analysis import style
@@ -19,12 +20,12 @@ def _knobs(line: Line, config: dict) -> dict:
     return values | {"curve": same, "name": own.get("pairs", setting.arm)}
 
 
-# What must agree along a curve; the number of pairs bounds the number of axes, so that one may move with it.
+# What must agree along a curve.
 FIXED = {
     "mix": ("k", "tau", "pairs"),
     "k": ("mix", "tau", "pairs"),
     "tau": ("mix", "k", "pairs"),
-    "pairs": ("mix", "tau"),
+    "pairs": ("mix", "k", "tau"),
 }
 AXIS = {"mix": "share of teacher rollouts", "k": "axes removed (k)", "tau": "singular-value cut (tau)"}
 AXIS |= {"pairs": "pairs used"}
@@ -37,7 +38,7 @@ def curves(table: Table, config: dict) -> dict[str, list[tuple[str, list[tuple[f
     for knob, fixed in FIXED.items():
         groups: dict[tuple, dict[float, Line]] = {}
         for line, values in known:
-            if values[knob] is None or (knob == "pairs" and line.row.setting.k is not None):
+            if values[knob] is None:
                 continue
             key = (values["curve"], *(values[other] for other in fixed))
             groups.setdefault((values["name"], key), {}).setdefault(values[knob], line)
@@ -48,7 +49,7 @@ def curves(table: Table, config: dict) -> dict[str, list[tuple[str, list[tuple[f
 
 
 def dose(table: Table, config: dict) -> Figure | None:
-    """Hack and solve rate against one knob at a time, with 95% intervals over seeds."""
+    """Hack and solve rate against one knob at a time, with 95% intervals over seeds where there are two."""
     found = curves(table, config)
     if not found:
         return None
@@ -75,7 +76,7 @@ def _curve(axes, group: list[tuple[float, Line]], measure: str, label: str, i: i
     if not points:
         return
     colour = style.PALETTE[i % len(style.PALETTE)]
-    errors = [0 if s.lo is None else s.mean - s.lo for _, s in points]
+    errors = [np.nan if s.lo is None else s.mean - s.lo for _, s in points]  # NaN draws nothing
     axes.errorbar(
         [x for x, _ in points],
         [s.mean for _, s in points],

@@ -16,6 +16,7 @@ RATE = {
     "hack": "hack rate",
     "hack_ablated": "hack rate, quarantine ablated",
     "hack_heldout": "hack rate on the held-out loophole",
+    "solve": "solve rate",
 }
 MANY = 5  # more arms than this are drawn in small panels, one each
 
@@ -167,9 +168,12 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1), max(high, 0.1))
         if compact:
-            axes.set_xlabel("difference in hack rate")
+            axes.set_xlabel(
+                "difference in solve rate" if table.primary == "solve" else "difference in hack rate"
+            )
             return drawing
-        axes.set_xlabel(f"difference in {RATE[table.primary]} from the baseline (left: less hacking)")
+        less = "solving" if table.primary == "solve" else "hacking"
+        axes.set_xlabel(f"difference in {RATE[table.primary]} from the baseline (left: less {less})")
         drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=3)
         return drawing
 
@@ -189,7 +193,7 @@ def kept_and_ablated(table: Table) -> Figure | None:
                     [y + offset for y, _ in rows],
                     [s.mean for _, s in rows],
                     0.36,
-                    xerr=[s.std or 0 for _, s in rows],
+                    xerr=[np.nan if s.std is None else s.std for _, s in rows],  # NaN draws nothing
                     color=colour,
                     hatch=hatch,
                     edgecolor=style.INK,
@@ -212,7 +216,9 @@ def of_question(table: Table, config: dict) -> dict[str, tuple[Figure, str]]:
     seeds = (
         "one seed" if ns == [1] else f"n = {'-'.join(map(str, sorted({ns[0], ns[-1]})))} seeds" if ns else ""
     )
-    interval = "" if ns == [1] else " with 95% t-intervals"
+    interval, mean, std = " with 95% t-intervals", "mean over seeds", "; bars: one std over seeds"
+    if ns == [1]:
+        interval, mean, std = "", "one seed", ""
     drawn = {
         "summary": (
             forest(table, compact=True),
@@ -226,12 +232,12 @@ def of_question(table: Table, config: dict) -> dict[str, tuple[Figure, str]]:
         ),
         "kept": (
             kept_and_ablated(table),
-            "Rates after the last step with the quarantine kept and ablated; bars: one std over seeds.",
+            f"Rates after the last step with the quarantine kept and ablated ({seeds}){std}.",
         ),
-        "dose": (dose(table, config), f"Rates against one knob at a time, mean over seeds{interval}."),
+        "dose": (dose(table, config), f"Rates against one knob at a time, {mean}{interval}."),
         "trajectories": (
             trajectories(table),
-            f"Hack and solve rate per training step, mean over seeds{interval.replace('with', 'and')}.",
+            f"Hack and solve rate per training step, {mean}{interval.replace('with', 'and')}.",
         ),
     }
     return {name: (drawing, caption) for name, (drawing, caption) in drawn.items() if drawing is not None}

@@ -1,7 +1,7 @@
 """The report's first screen: three sentences and an overview, computed from the tables."""
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.answers import is_shown, uninformative
+from projected_grpo.analysis.answers import WHAT, is_shown, uninformative
 from projected_grpo.analysis.table import Line, Table
 from projected_grpo.analysis.text import delta, interval, p_is, rate
 
@@ -24,7 +24,7 @@ def _seen(table: Table, line: Line) -> str:
 
 
 def short(table: Table) -> str:
-    """Return one sentence: how many arms lower hacking, the strongest one, the intervals of the others."""
+    """Return one sentence: how many arms lower the primary measure, the strongest one, the intervals of the others."""
     tested = _tested(table)
     if not tested:
         return "Not tested yet: fewer than two complete seeds."
@@ -32,8 +32,7 @@ def short(table: Table) -> str:
     lower.sort(key=lambda line: line.against[table.primary].delta)
     higher = [line for line in tested if is_shown(table, line) and line.against[table.primary].delta > 0]
     rest = [line for line in tested if not is_shown(table, line)]
-    where = {"hack_ablated": " with the quarantine ablated", "hack_heldout": " on the held-out loophole"}
-    what = "the hack rate" + where.get(table.primary, "")
+    what = WHAT[table.primary]
     if lower:
         text = f"{len(lower)} of {len(tested)} arms lower {what}; the strongest, {_seen(table, lower[0])}"
     else:
@@ -56,6 +55,7 @@ def overview(table: Table) -> dict:
     return {
         "name": table.question.name,
         "title": table.question.title,
+        "measure": "" if table.primary == "hack" else WHAT[table.primary],
         "tested": len(tested),
         "lower": sum(line.against[table.primary].delta < 0 for line in shown),
         "higher": sum(line.against[table.primary].delta > 0 for line in shown),

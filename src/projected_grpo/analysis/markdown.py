@@ -1,6 +1,7 @@
 """A table as `QN.md`: ours, what was left out, the published row beside ours, sources and the answer."""
 
-from projected_grpo.analysis.answers import answer, left_out, uninformative
+from projected_grpo.analysis import stats
+from projected_grpo.analysis.answers import answer, arm_measures, left_out, uninformative
 from projected_grpo.analysis.table import Line, Table, published_delta
 from projected_grpo.analysis.text import NONE, delta, interval, p_value, rate, seed_list
 
@@ -26,17 +27,14 @@ def grid(header: list[str], rows: list[list[str]]) -> str:
 
 
 def difference_cells(line: Line, measure: str) -> list[str]:
-    """Return delta, interval, p, Holm's p and detectable difference of one measure as text."""
+    """Return delta, interval, p, Holm's p and detectable difference from the baseline as text."""
     pair = line.against.get(measure)
-    if pair is None:
-        return [NONE] * 5
-    return [
-        delta(pair.delta),
-        interval(pair.lo, pair.hi),
-        p_value(pair.p),
-        p_value(line.holm[measure]),
-        rate(pair.detectable),
-    ]
+    return [NONE] * 5 if pair is None else _pair_cells(pair, line.holm[measure])
+
+
+def _pair_cells(pair: stats.Paired, holm: float | None) -> list[str]:
+    tests = [p_value(pair.p), p_value(holm), rate(pair.detectable)]
+    return [delta(pair.delta), interval(pair.lo, pair.hi), *tests]
 
 
 def main_grid(table: Table) -> tuple[list[str], list[list[str]]]:
@@ -91,6 +89,25 @@ def extra_grids(table: Table) -> list[tuple[str, list[str], list[list[str]]]]:
             "After the last step, with the quarantine kept and ablated (the baseline's own ablated rate)."
         )
         grids.append((caption, header, rows))
+    if table.primary == "solve":
+        header = ["row", "solve", "Δ solve", *tests]
+        rows = [[line.name, _spread(line, "solve"), *difference_cells(line, "solve")] for line in table.lines]
+        grids.append(("On the solve rate, which this question is about.", header, rows))
+    rows = [
+        [
+            line.name,
+            line.row.against,
+            measure,
+            *_pair_cells(line.versus[measure], line.versus_holm[measure]),
+            str(line.versus[measure].n),
+        ]
+        for measure in arm_measures(table)
+        for line in table.lines
+        if measure in line.versus
+    ]
+    if rows:
+        caption = "Arm against arm, paired by seed (Holm's p over the rows of one measure here)."
+        grids.append((caption, ["row", "against", "measure", "Δ", *tests, "n"], rows))
     modes = sorted({m for line in table.lines for m in line.summary if m.startswith("hack_")} - _NOT_MODES)
     if len(modes) > 1:
         header = ["row", *(mode.removeprefix("hack_") for mode in modes)]

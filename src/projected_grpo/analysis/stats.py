@@ -103,6 +103,12 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
+def proportion_interval(hits: int, n: int) -> tuple[float, float]:
+    """Exact (Clopper-Pearson) 95% interval of a share, for `hits` of n >= 1 independent trials."""
+    low, high = stats.binomtest(hits, n).proportion_ci(1 - ALPHA, method="exact")
+    return float(low), float(high)
+
+
 def power(delta: float, std: float, n: int, alpha: float = ALPHA) -> float:
     """Power of the two-sided paired t-test for a true difference `delta` >= 0, exact (noncentral t)."""
     df, shift, bound = n - 1, delta * math.sqrt(n) / std, critical(n, alpha)

@@ -45,9 +45,9 @@ TESTS = [
 ABLATED = ["hack_ablated", "solve_ablated"]
 HELD_OUT = ["hack_heldout", "delta_hack_heldout"]
 BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
-# Compared with the baseline, each a Holm family of its own within the question.
-COMPARED = ("hack", "solve", "exploit", *FINAL, "hack_heldout")
-TEXT = ("question", "row", "arm", "basis", "gate", "seeds", "baseline", "control", "cells")
+# Compared with the baseline, and with the row named in `against`: each a Holm family of its own within the question.
+COMPARED = ("hack", "solve", "exploit", *FINAL, "hack_heldout", "cout_update")
+TEXT = ("question", "row", "arm", "basis", "gate", "seeds", "baseline", "against", "control", "cells")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class Line:
     summary: dict[str, stats.Summary]
     against: dict[str, stats.Paired]  # paired with the baseline
     holm: dict[str, float | None]
+    versus: dict[str, stats.Paired]  # paired with the row named in `against`
+    versus_holm: dict[str, float | None]
     beyond: stats.Paired | None  # primary measure, paired with the random-V row of the same baseline
     published: dict
     seeds: tuple[int, ...]
@@ -105,6 +107,34 @@ def _control(question: Question, row: Row) -> Row | None:
     return next((r for r in same if r.setting.arm == row.setting.arm), None)
 
 
+Values = dict[str, dict[str, dict[int, float]]]  # row -> measure -> seed -> the run's number
+
+
+def _paired(values: Values, others: dict[str, str]) -> tuple[dict[str, dict], dict[str, dict]]:
+    """Pair rows by seed with the row that `others` names: (differences, Holm's p) by row and measure."""
+    pairs: dict[str, dict[str, stats.Paired]] = {name: {} for name in values}
+    holm: dict[str, dict[str, float | None]] = {name: {} for name in values}
+    for measure in COMPARED:
+        for name, other in others.items():
+            pair = stats.paired(values[name].get(measure, {}), values[other].get(measure, {}))
+            if pair is not None:
+                pairs[name][measure] = pair
+        family = [name for name in others if measure in pairs[name]]
+        adjusted = stats.holm([pairs[name][measure].p for name in family])
+        for name, p in zip(family, adjusted, strict=True):
+            holm[name][measure] = p
+    return pairs, holm
+
+
+def _primary(question: Question) -> str:
+    """Return the measure that a question's answer is about."""
+    if question.primary:
+        return question.primary
+    if any(row.setting.held_out_mode for row in question.rows):
+        return "hack_heldout"
+    return "hack_ablated" if any(row.setting.arm == "route" for row in question.rows) else "hack"
+
+
 def make_table(question: Question, results: Path, loaded: Loaded | None = None) -> Table:
     """Compute a question's table from its run folders; missing and incomplete runs are left out and named.
 
@@ -113,33 +143,16 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
     runs, left_out = loaded or load_runs(results, question.cells)
     runs = {cell.id: runs[cell.id] for cell in question.cells if cell.id in runs}
     left_out = {cell.id: left_out[cell.id] for cell in question.cells if cell.id in left_out}
-    values: dict[str, dict[str, dict[int, float]]] = {}
+    values: Values = {}
     for row in question.rows:
         values[row.name] = {}
         for cell in row.cells:
             if cell.id in runs:
                 for measure, value in runs[cell.id].measures.items():
                     values[row.name].setdefault(measure, {})[cell.seed] = value
-    primary = "hack"
-    if any(row.setting.held_out_mode for row in question.rows):
-        primary = "hack_heldout"
-    elif any(row.setting.arm == "route" for row in question.rows):
-        primary = "hack_ablated"
-
-    against: dict[str, dict[str, stats.Paired]] = {row.name: {} for row in question.rows}
-    holm: dict[str, dict[str, float | None]] = {row.name: {} for row in question.rows}
-    for measure in COMPARED:
-        family = []
-        for row in question.rows:
-            if row.baseline is None:
-                continue
-            pair = stats.paired(values[row.name].get(measure, {}), values[row.baseline].get(measure, {}))
-            if pair is not None:
-                against[row.name][measure] = pair
-                family.append(row.name)
-        adjusted = stats.holm([against[name][measure].p for name in family])
-        for name, p in zip(family, adjusted, strict=True):
-            holm[name][measure] = p
+    primary = _primary(question)
+    against, holm = _paired(values, {row.name: row.baseline for row in question.rows if row.baseline})
+    versus, versus_holm = _paired(values, {row.name: row.against for row in question.rows if row.against})
 
     paper = published_rows().query("question == @question.name").set_index("row").to_dict("index")
     lines = []
@@ -158,6 +171,8 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
                 },
                 against=against[row.name],
                 holm=holm[row.name],
+                versus=versus[row.name],
+                versus_holm=versus_holm[row.name],
                 beyond=beyond,
                 published=paper.get(row.name, {}),
                 seeds=tuple(cell.seed for cell in done),
@@ -165,6 +180,16 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
             )
         )
     return Table(question, tuple(lines), primary, left_out, runs)
+
+
+def _difference(name: str, pair: stats.Paired, holm: float | None) -> dict[str, float | None]:
+    """Return the columns of one paired difference."""
+    deltas = {"": pair.delta, "_std": pair.std, "_lo": pair.lo, "_hi": pair.hi}
+    return {f"delta_{name}{end}": value for end, value in deltas.items()} | {
+        f"p_{name}": pair.p,
+        f"p_{name}_holm": holm,
+        f"detectable_{name}": pair.detectable,
+    }
 
 
 def _record(table: Table, line: Line) -> dict:
@@ -188,13 +213,11 @@ def _record(table: Table, line: Line) -> dict:
         record[measure] = summary.mean
         record[f"{measure}_std"] = summary.std
     for measure, pair in line.against.items():
-        record[f"delta_{measure}"] = pair.delta
-        record[f"delta_{measure}_std"] = pair.std
-        record[f"delta_{measure}_lo"] = pair.lo
-        record[f"delta_{measure}_hi"] = pair.hi
-        record[f"p_{measure}"] = pair.p
-        record[f"p_{measure}_holm"] = line.holm[measure]
-        record[f"detectable_{measure}"] = pair.detectable
+        record |= _difference(measure, pair, line.holm[measure])
+    if line.row.against:
+        record["against"] = line.row.against
+    for measure, pair in line.versus.items():
+        record |= _difference(f"against_{measure}", pair, line.versus_holm[measure])
     control = _control(table.question, line.row)
     if control is not None and line.beyond is not None:
         record |= {

@@ -69,12 +69,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a question's table: its cells in the order of the seeds."""
+    """A row of a question's table: its cells in the order of the seeds, and the rows it is compared with."""
 
     name: str
     setting: Setting
     baseline: str | None
     cells: tuple[Cell, ...]
+    against: str | None = None  # a second row that it is paired with, where the question is arm against arm
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Question:
     asks: str
     rows: tuple[Row, ...]
     kind: str = "table"
+    primary: str | None = None  # measure that the answer is about; null: what the rows call for
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -250,10 +252,20 @@ def has_pairs(basis: str | None, config: dict) -> bool:
     return not generated or has_critic(config)
 
 
-def load_questions(questions: dict, config: dict) -> dict[str, Question]:
-    """Expand the parsed `questions.yaml`; rows whose pair set nobody writes are left out.
+def has_held_out_mode(setting: Setting, config: dict) -> bool:
+    """Return whether the loophole that a row holds out is one of its problems' (true where it holds out none)."""
+    return setting.held_out_mode in (None, *(setting.modes or config["pool"]["modes"]))
 
-    Raises UserError on an unknown key or a baseline that is no row.
+
+# Keys of a row that name another row of its question: what it is compared with, no part of its cells.
+OTHER_ROWS = ("baseline", "against")
+
+
+def load_questions(questions: dict, config: dict) -> dict[str, Question]:
+    """Expand the parsed `questions.yaml`; rows whose pair set nobody writes, or whose held-out loophole no problem
+    has, are left out, and no row is compared with them.
+
+    Raises UserError on an unknown key, or a `baseline` or `against` that is no row.
     """
     loaded = {}
     for name, entry in questions.items():
@@ -264,21 +276,26 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
         rows = []
         for number, row in enumerate(entry["rows"]):
             where = f"{config['questions']}: {name}.rows[{number}]"
-            own = {key: value for key, value in row.items() if key not in ("name", "baseline")}
+            own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
             setting = make_setting({**shared, **own}, where)
-            if not has_pairs(setting.basis, config):
+            if not (has_pairs(setting.basis, config) and has_held_out_mode(setting, config)):
                 continue
-            baseline = row.get("baseline", entry.get("baseline"))
-            if baseline is not None and baseline not in names:
-                raise UserError(
-                    f"{where}.baseline: no row {baseline!r} in {name}; {nearest(baseline, names)}"
-                )
+            others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
+            for key, other in others.items():
+                if other is not None and other not in names:
+                    raise UserError(f"{where}.{key}: no row {other!r} in {name}; {nearest(other, names)}")
             try:
                 cells = tuple(make_cell(setting, seed, config) for seed in seeds(config))
             except UserError as error:
                 raise UserError(f"{where}: {error}") from error
-            rows.append(Row(row["name"], setting, None if baseline == row["name"] else baseline, cells))
-        loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), entry.get("kind", "table"))
+            rows.append(Row(row["name"], setting, cells=cells, **others))
+        kept = {row.name for row in rows}
+        for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out
+            others = {key: getattr(row, key) for key in OTHER_ROWS}
+            none = {key: None for key, other in others.items() if other == row.name or other not in kept}
+            rows[i] = replace(row, **none)
+        kind, primary = entry.get("kind", "table"), entry.get("primary")
+        loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)
     return loaded
 
 

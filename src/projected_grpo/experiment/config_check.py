@@ -136,21 +136,22 @@ class _QuestionsCheck:
         rows, shared = question["rows"], question.get("settings", {})
         names = [row["name"] for row in rows]
         if "baseline" in question:
-            self._baseline([name, "baseline"], question["baseline"], names)
+            self._other_row([name, "baseline"], question["baseline"], names)
         for number, row in enumerate(rows):
             where = [name, "rows", number]
             if row["name"] in names[:number]:
                 first = names.index(row["name"])
                 self.fail([*where, "name"], f"{row['name']!r} is rows[{first}]'s name, allowed: each once")
-            if "baseline" in row:
-                self._baseline([*where, "baseline"], row["baseline"], names)
+            for key in cells.OTHER_ROWS:
+                if key in row:
+                    self._other_row([*where, key], row[key], names)
             own = {key: [*where, key] for key in row}
             inherited = {key: [name, "settings", key] for key in shared}
             self._row({**shared, **row}, where, inherited | own)
 
-    def _baseline(self, keys: list[str | int], baseline: str, names: list[str]) -> None:
-        if baseline not in names:
-            self.fail(keys, f"no row {baseline!r}; {nearest(baseline, names)}")
+    def _other_row(self, keys: list[str | int], other: str, names: list[str]) -> None:
+        if other not in names:
+            self.fail(keys, f"no row {other!r}; {nearest(other, names)}")
 
     def _row(self, row: dict, where: list[str | int], places: dict[str, list[str | int]]) -> None:
         """Check a row's settings against each other and the config; `places`: where each of them stands."""
@@ -199,7 +200,7 @@ class _QuestionsCheck:
             if mode not in pool:
                 wrong("modes", f"{mode!r} is not in pool.modes; {nearest(mode, pool)}")
         modes, held_out = setting["modes"] or pool, setting["held_out_mode"]
-        # A pool of one mode, as the paper's, has none to hold out: such rows stay, and say so in their table.
+        # A pool of one mode, as the paper's, has no other to hold out: rows that do are left out.
         if held_out is not None and len(modes) > 1 and held_out not in modes:
             wrong("held_out_mode", f"{held_out!r} is no mode of the row; {nearest(held_out, modes)}")
 
