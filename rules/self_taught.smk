@@ -33,7 +33,6 @@ rule self_taught_rounds:
         memory=f"{RESULTS}/self_taught/{{model}}/memory.jsonl",
         cards=f"{RESULTS}/self_taught/{{model}}/cards.parquet",
         evaluations=f"{RESULTS}/self_taught/{{model}}/evaluations.parquet",
-        pairs=f"{RESULTS}/self_taught/{{model}}/pairs/self_taught.yaml",
         run=f"{RESULTS}/self_taught/{{model}}/run.json",
     log:
         f"{RESULTS}/logs/self_taught_rounds/{{model}}.log",
@@ -46,13 +45,35 @@ rule self_taught_rounds:
         gpu=0 if TAUGHT["critic"] == "server" else GPU,
     params:
         base=lambda w: base_path(w.model),
-        settings=critic_settings(sorted(TAUGHT)),
+        settings=critic_settings(sorted(set(TAUGHT) - {"pairs", "server"})),
+        endpoint=critic_endpoint(),
         machine=COMPUTE,
         seed=lambda w: seed_of_model(w.model),
         journal=f"{RESULTS}/checkpoints/self_taught/{{model}}",
         code=code("self_taught_rounds.py"),
     script:
         "../workflow/scripts/self_taught_rounds.py"
+
+
+rule self_taught_pairs:
+    input:
+        rollouts=lambda w: vanilla_rollouts(w.model),
+        memory=rules.self_taught_rounds.output.memory,
+    output:
+        f"{RESULTS}/self_taught/{{model}}/pairs/self_taught.yaml",
+    log:
+        f"{RESULTS}/logs/self_taught_pairs/{{model}}.log",
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        gpu=0,
+    params:
+        critic=TAUGHT["critic"],
+        pairs=TAUGHT["pairs"],
+        code=code("self_taught_pairs.py"),
+    script:
+        "../workflow/scripts/self_taught_pairs.py"
 
 
 rule self_taught_code:

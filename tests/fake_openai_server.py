@@ -30,10 +30,17 @@ TEXTS = {
 
 
 class FakeServer:
-    """`url` to point a client at; `requests` and `headers` are what it received, `tries` by prompt."""
+    """`url` to point a client at; `requests` and `headers` are what it received, `tries` by prompt.
 
-    def __init__(self, *, structured: bool = True, slow: float = 3.0):
-        self.structured, self.slow = structured, slow
+    `refuses`: keys of a request that it does not know; it says so with the status `refusal`, to all but the
+    first such request only after `lag` seconds.
+    """
+
+    def __init__(
+        self, *, refuses: tuple[str, ...] = (), refusal: int = 400, lag: float = 0.0, slow: float = 3.0
+    ):
+        self.refuses, self.refusal, self.lag, self.slow = refuses, refusal, lag, slow
+        self.refused = 0
         self.requests: list[dict] = []
         self.headers: list = []
         self.connections: list[socket.socket] = []
@@ -96,8 +103,12 @@ def _handler(server: FakeServer):
 
         def respond(self, body, prompt, tries):
             mark = (re.findall(r"\[([a-z0-9_]+)\]", prompt) or ["plain"])[0]
-            if "response_format" in body and not server.structured:
-                return self.send(400, {"error": {"message": "response_format is not supported"}})
+            for key in set(server.refuses) & set(body):
+                with server.lock:
+                    server.refused += 1
+                    first = server.refused == 1
+                time.sleep(0 if first else server.lag)
+                return self.send(server.refusal, {"error": {"message": f"{key} is not supported"}})
             if mark == "500" or (mark == "once" and tries == 1):
                 return self.send(500, {"error": {"message": "boom"}})
             if mark == "429" and tries == 1:
@@ -106,7 +117,7 @@ def _handler(server: FakeServer):
                 return self.send(400, {"error": {"message": "context too long"}})
             if mark == "401":
                 return self.send(401, {"error": {"message": "bad key " + self.headers["Authorization"]}})
-            if mark == "slow":
+            if mark == "slow" or (mark == "slowonce" and tries == 1):
                 time.sleep(server.slow)
             if mark == "html":
                 return self.send_bytes(200, b"<html>gateway</html>", "text/html")

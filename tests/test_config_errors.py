@@ -72,7 +72,7 @@ def test_the_default_is_sound(folder):
     folder.check()
 
 
-@pytest.mark.parametrize("name", ["smoke", "qwen3-4b"])
+@pytest.mark.parametrize("name", ["smoke", "qwen3-4b", "server"])
 def test_the_other_configs_are_sound(name, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     paths = [ROOT / "config" / "config.yaml", ROOT / "config" / f"{name}.yaml"]

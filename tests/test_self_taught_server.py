@@ -1,6 +1,7 @@
 """The OpenAI-compatible backend and the evaluator against a real local HTTP server."""
 
 import logging
+import socket
 import time
 from collections import Counter
 
@@ -9,6 +10,7 @@ from fake_openai_server import running
 
 from projected_grpo.errors import UserError
 from projected_grpo.self_taught.answers import WRONG_SCHEMA
+from projected_grpo.self_taught.endpoint import endpoint
 from projected_grpo.self_taught.evaluator import SelfTaughtEvaluator
 from projected_grpo.self_taught.memory import Memory
 from projected_grpo.self_taught.server import ServerBackend
@@ -69,11 +71,13 @@ def test_an_unusable_answer_is_skipped_counted_and_logged(tmp_path, connect, cap
     assert any(reason in record.message for record in caplog.records)
 
 
-@pytest.mark.parametrize("mark", ["good", "text", "once", "429"])
+@pytest.mark.parametrize("mark", ["good", "text", "once", "429", "slowonce"])
 def test_a_good_answer_makes_a_pair_of_cards(tmp_path, connect, mark):
-    with running() as server:
+    with running(slow=1.5) as server:
         memory = Memory(tmp_path / "cards.jsonl")
-        assert SelfTaughtEvaluator(connect(server), memory).generate_from_trace(trace(1, mark)) == 1
+        backend = connect(server, timeout=0.5 if mark == "slowonce" else 10.0)
+        assert SelfTaughtEvaluator(backend, memory).generate_from_trace(trace(1, mark)) == 1
+        assert len(server.requests) == (1 if mark in ("good", "text") else 2)
     [(right, wrong)] = memory.pairs()
     assert (right.kind, right.phi_after, right.reasoning) == ("critic_calibration", 2.0, "a trick")
     assert (wrong.kind, wrong.phi_after, wrong.scope) == ("failure_pattern", 9.0, "critic")
@@ -82,20 +86,46 @@ def test_a_good_answer_makes_a_pair_of_cards(tmp_path, connect, mark):
     assert right.created_by == "self_taught/server:judge-1"
 
 
-def test_schema_is_sent_where_the_server_has_it_and_free_text_is_read_where_not(tmp_path, connect):
+def test_the_schema_is_sent(connect):
     with running() as server:
         replies = list(connect(server).generate_structured(["x"], WRONG_SCHEMA, 1.0, 7))
         assert replies[0].problem == ""
         [request] = server.requests
     assert request["response_format"]["json_schema"]["schema"] == WRONG_SCHEMA
     assert (request["model"], request["seed"]) == ("judge-1", 7)
-    with running(structured=False) as server:
-        backend = connect(server, concurrency=1)
+
+
+@pytest.mark.parametrize("code", [400, 422])
+@pytest.mark.parametrize(
+    "refuses", [("response_format",), ("max_tokens",), ("response_format", "max_tokens")], ids="+".join
+)
+def test_a_form_that_the_server_refuses_is_left_off_from_then_on(tmp_path, connect, refuses, code):
+    with running(refuses=refuses, refusal=code) as server:
+        backend = connect(server, concurrency=1, max_tokens=77)
         evaluator = SelfTaughtEvaluator(backend, Memory(tmp_path / "cards.jsonl"))
         assert evaluator.generate_from_traces([trace(i) for i in range(5)]) == 5
-        refused = sum("response_format" in request for request in server.requests)
-    assert refused == 1  # asked once in the other form, then remembered
-    assert len(server.requests) == 6
+    assert server.refused == len(refuses)  # asked once in each other form, then remembered
+    assert len(server.requests) == 5 + len(refuses)
+    last = server.requests[-1]
+    assert last["max_completion_tokens" if "max_tokens" in refuses else "max_tokens"] == 77
+    assert ("response_format" in last) == ("response_format" not in refuses)
+
+
+@pytest.mark.parametrize("refuses", ["response_format", "max_tokens"])
+def test_requests_under_way_when_the_form_is_found_refused_are_not_lost(tmp_path, connect, refuses):
+    with running(refuses=(refuses,), lag=0.5) as server:
+        evaluator = SelfTaughtEvaluator(connect(server, concurrency=8), Memory(tmp_path / "cards.jsonl"))
+        assert evaluator.generate_from_traces([trace(i) for i in range(16)]) == 16
+        assert server.refused > 1  # several were under way
+    assert not evaluator.skipped
+
+
+def test_a_400_about_the_prompt_alone_changes_no_form(tmp_path, connect):
+    with running() as server:
+        evaluator = SelfTaughtEvaluator(connect(server, concurrency=1), Memory(tmp_path / "cards.jsonl"))
+        assert evaluator.generate_from_traces([trace(1, "400"), trace(2)]) == 1
+    assert "response_format" in server.requests[-1]
+    assert evaluator.skipped == {"bad_request": 1}
 
 
 def test_a_thousand_answers_with_30_percent_bad_lose_no_good_one_and_resume(tmp_path, connect):
@@ -149,6 +179,29 @@ def test_an_unreachable_server_fails_in_one_line_and_keeps_finished_pairs(tmp_pa
     assert len(Memory(path).pairs()) == 2
 
 
+def test_a_server_that_drops_packets_is_unreachable_and_not_slow(tmp_path, monkeypatch):
+    """A full listen queue drops connection requests, as a firewall does."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        port = deaf.getsockname()[1]
+        waiting = [socket.socket() for _ in range(4)]
+        for other in waiting:
+            other.setblocking(False)
+            other.connect_ex(("127.0.0.1", port))
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+        monkeypatch.setattr("projected_grpo.self_taught.server.CONNECT", 0.3)
+        backend = ServerBackend("judge-1", timeout=60.0, retries=1)
+        evaluator = SelfTaughtEvaluator(backend, Memory(tmp_path / "cards.jsonl"))
+        start = time.monotonic()
+        with pytest.raises(UserError, match=r"cannot be reached .* after 2 tries") as error:
+            evaluator.generate_from_traces([trace(i) for i in range(100)])
+        assert time.monotonic() - start < 10
+        assert "\n" not in str(error.value)
+        for other in waiting:
+            other.close()
+
+
 def test_a_server_that_fails_every_request_is_given_up(tmp_path, connect):
     with running() as server:
         evaluator = SelfTaughtEvaluator(
@@ -179,6 +232,26 @@ def test_the_key_reaches_no_log_card_or_message(tmp_path, connect, caplog):
         repr(backend.usage),
     ):
         assert KEY not in text
+
+
+def test_a_key_that_is_no_secret_changes_no_answer(connect, monkeypatch):
+    with running() as server:
+        server.answer = lambda prompt: "none of the tests"
+        backend = connect(server)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        assert next(ServerBackend().generate(["x"], 1.0, 0)).text == "none of the tests"
+        server.answer = lambda prompt: f"the key is {KEY}"
+        assert next(backend.generate(["x"], 1.0, 0)).text == "the key is [key]"
+
+
+def test_the_endpoint_is_model_and_host_without_password_or_key(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://user:word@judge.example:8000/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_MODEL", "judge-1")
+    assert endpoint() == ("judge-1", "judge.example:8000")
+    assert endpoint("judge-2") == ("judge-2", "judge.example:8000")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert endpoint()[1] == ServerBackend().where == "api.openai.com"
 
 
 def test_without_a_model_one_line_says_what_to_set(monkeypatch):

@@ -67,7 +67,7 @@ def test_scores_come_from_the_grader_and_the_weak_detector(tmp_path):
     assert len(traces) == 4  # the repeated completion is one trace
 
 
-def test_the_oracle_cannot_reach_the_traces(tmp_path):
+def test_traces_do_not_read_the_oracles_column(tmp_path):
     plain = from_rollouts(rollouts(tmp_path / "a.parquet"))
     scrambled = rollouts(
         tmp_path / "b.parquet", gt_pass=[False, True, True, True, False], exploited=[True] * 5

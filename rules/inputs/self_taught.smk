@@ -1,4 +1,5 @@
 # Which rollouts and settings the self-taught evaluator reads.
+from projected_grpo.self_taught.endpoint import endpoint
 
 TAUGHT = config["self_taught"]
 
@@ -25,6 +26,11 @@ def critic_base(wildcards):
         if TRAINED_CRITIC or (TAUGHT["critic"] == "local" and not TAUGHT["model"])
         else []
     )
+
+
+def critic_endpoint():
+    """Model and host of a server critic: another one is another critic. They may stand in the environment alone."""
+    return endpoint(TAUGHT["model"]) if TAUGHT["critic"] == "server" else None
 
 
 def critic_settings(names):

@@ -10,4 +10,4 @@ with job(snakemake) as log:
         "Made from rollouts: hack = code that the weak detector flags, clean = unflagged code, same problem."
     )
     write_pairs(snakemake.output[0], pairs, comment)
-    log.info("%d pairs", len(pairs))
+    log.info("%d pairs, %d asked for", len(pairs), snakemake.params.pairs)

@@ -1,4 +1,4 @@
-"""Rollouts + critic -> cards, the pair set `self_taught`, and the critic's evaluations before and after."""
+"""Rollouts + critic -> cards, and the critic's evaluations before and after."""
 
 import json
 from pathlib import Path
@@ -8,13 +8,15 @@ from projected_grpo.self_taught.stages import run_self_taught
 
 with job(snakemake):
     params, critic = snakemake.params, snakemake.input.critic
+    # How a server is asked is no parameter: another timeout changes no answer and must rerun nothing.
+    transport = {"server": snakemake.config["self_taught"]["server"]}
     run_self_taught(
         rollouts=Path(snakemake.input.rollouts),
         base=params.base,
         critic_folder=str(Path(critic[0]).parent) if critic else None,
         folder=Path(snakemake.output.run).parent,
         journal=Path(params.journal),
-        settings=json.loads(params.settings),
+        settings=json.loads(params.settings) | transport,
         machine=params.machine,
         model=snakemake.wildcards.model,
         seed=params.seed,

@@ -60,9 +60,19 @@ class Usage:
             self.tokens_in += tokens_in
             self.tokens_out += tokens_out
 
+    def resume(self, counts: dict[str, int]) -> None:
+        """Go on counting from these `counts` of a run that was interrupted."""
+        for name, n in counts.items():
+            setattr(self, name, n)
+
+    def counts(self) -> dict[str, int]:
+        """The counts alone, as the memory keeps them."""
+        with self._lock:
+            return {"calls": self.calls, "tokens_in": self.tokens_in, "tokens_out": self.tokens_out}
+
     def to_dict(self) -> dict:
         """Counts and the cost; the cost is null where no price is known."""
         cost = None
         if self.price_in is not None and self.price_out is not None:
             cost = (self.tokens_in * self.price_in + self.tokens_out * self.price_out) / 1e6
-        return {"calls": self.calls, "tokens_in": self.tokens_in, "tokens_out": self.tokens_out, "cost": cost}
+        return {**self.counts(), "cost": cost}

@@ -8,9 +8,12 @@ weights of all stages stay loaded, so that before and after are measured side by
 
 import logging
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from projected_grpo.errors import UserError
 from projected_grpo.self_taught import answers
 from projected_grpo.self_taught.backends import Backend, NoStructuredOutput, Reply
 from projected_grpo.self_taught.cards import Card
@@ -25,6 +28,13 @@ log = logging.getLogger(__name__)
 UNCALIBRATED = "default"  # PEFT's name of the adapter that a model is loaded with
 
 
+class Evaluation(NamedTuple):
+    """A critic's score (0-10), or None and in one word why there is none."""
+
+    phi: float | None
+    problem: str = ""
+
+
 class Critic:
     """Scores traces with `backend`; `cards_in_context` card pairs stand before each question."""
 
@@ -32,22 +42,37 @@ class Critic:
         self.backend, self.wording = backend, wording
         self.cards_in_context, self.seed = cards_in_context, seed
 
-    def evaluate(
-        self, traces: Sequence[Trace], pairs: Sequence[tuple[Card, Card]] = ()
-    ) -> list[float | None]:
-        """The score of each trace's last score event, greedily decoded; None for an unusable answer."""
+    def evaluate(self, traces: Sequence[Trace], pairs: Sequence[tuple[Card, Card]] = ()) -> list[Evaluation]:
+        """The score of each trace's last score event, greedily decoded.
+
+        What failed without being the critic's answer (a timeout, a 500) is asked about once more: it must not
+        count as the critic's failure. Raises UserError where that fails too.
+        """
         prompts = []
         for trace in traces:
             event = trace.scores()[-1][1]
             cards = nearest(event, pairs, self.cards_in_context, without=trace.id)
             prompts.append(self.wording.ask_score(trace.purpose, event, cards))
-        try:
-            replies = list(
-                self.backend.generate_structured(prompts, answers.EVALUATION_SCHEMA, 0.0, self.seed)
+        replies = self._replies(prompts)
+        if again := [i for i, reply in enumerate(replies) if reply.again]:
+            for i, reply in zip(again, self._replies([prompts[i] for i in again]), strict=True):
+                replies[i] = reply
+        if failed := Counter(reply.problem for reply in replies if reply.again):
+            raise UserError(
+                f"self_taught: {failed.total()} of {len(traces)} evaluations failed twice ({listed(failed)}); "
+                "finished pairs are kept, run again to go on"
             )
+        evaluations = [_evaluation(reply, self.wording) for reply in replies]
+        if unusable := problems(evaluations):
+            log.info("%s: %d evaluations, unusable: %s", self.backend.name, len(traces), listed(unusable))
+        return evaluations
+
+    def _replies(self, prompts: Sequence[str]) -> list[Reply]:
+        try:
+            schema = answers.EVALUATION_SCHEMA
+            return list(self.backend.generate_structured(prompts, schema, 0.0, self.seed))
         except NoStructuredOutput:
-            replies = list(self.backend.generate(prompts, 0.0, self.seed))
-        return [_score(reply, self.wording) for reply in replies]
+            return list(self.backend.generate(prompts, 0.0, self.seed))
 
 
 class TrainedCritic(Critic):
@@ -82,7 +107,7 @@ class TrainedCritic(Critic):
         log.info("round %d: trained on %d cards, loss %.3f", round, len(examples), loss)
         return loss
 
-    def evaluate_calibrated(self, traces: Sequence[Trace]) -> list[float | None]:
+    def evaluate_calibrated(self, traces: Sequence[Trace]) -> list[Evaluation]:
         """As `evaluate`, with the latest weights and no cards in the context: they have learned from the
         cards.
         """
@@ -92,9 +117,19 @@ class TrainedCritic(Critic):
         return scores
 
 
-def _score(reply: Reply, wording: Wording) -> float | None:
+def problems(evaluations: Sequence[Evaluation]) -> Counter[str]:
+    """How many evaluations have no score, by reason."""
+    return Counter(evaluation.problem for evaluation in evaluations if evaluation.problem)
+
+
+def listed(counts: Counter[str]) -> str:
+    """`no_json: 3, refusal: 1`."""
+    return ", ".join(f"{reason}: {n}" for reason, n in sorted(counts.items()))
+
+
+def _evaluation(reply: Reply, wording: Wording) -> Evaluation:
     try:
         phi = read_reply(reply, wording, answers.EVALUATION_SCHEMA)["phi_after"]
-    except answers.Unusable:
-        return None
-    return phi if 0 <= phi <= MAX_PHI else None
+    except answers.Unusable as unusable:
+        return Evaluation(None, unusable.reason)
+    return Evaluation(phi) if 0 <= phi <= MAX_PHI else Evaluation(None, "out_of_range")

@@ -29,8 +29,8 @@ class SelfTaughtEvaluator:
     """Asks `backend` for wrong evaluations and proposes both halves of each pair to `memory`.
 
     `min_delta`: score events that changed phi by less are left out. `pairs_generated` counts the pairs whose
-    two cards were promoted, `skipped` the unusable answers by reason, `turned_away` the cards that the gate
-    did not promote.
+    two cards were promoted, `skipped` the unusable answers by reason (`failed`: those of them that asking
+    later may help), `turned_away` the cards that the gate did not promote.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class SelfTaughtEvaluator:
         self.temperature, self.seed, self.round = temperature, seed, round
         self.pairs_generated = 0
         self.skipped: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
         self.turned_away: Counter[str] = Counter()
 
     def generate_from_trace(self, trace: Trace) -> int:
@@ -96,14 +97,16 @@ class SelfTaughtEvaluator:
         except answers.Unusable as unusable:
             self.skipped[unusable.reason] += 1
             log.info("%s: no pair, %s", source, unusable.reason)
-            if not reply.again:
+            if reply.again:
+                self.failed[unusable.reason] += 1
+            else:
                 self.memory.skip(source, unusable.reason)
             return
         pair = self._pair(trace, i, event, wrong)
         decisions = self.memory.propose(pair)
         for card, decision in zip(pair, decisions, strict=True):
             if decision.status != PROMOTED:
-                self.turned_away[f"{decision.status}: {decision.reason.split(':')[0]}"] += 1
+                self.turned_away[decision.label] += 1
                 log.info("%s: %s %s, %s", source, card.kind, decision.status, decision.reason)
         self.pairs_generated += all(decision.status == PROMOTED for decision in decisions)
 

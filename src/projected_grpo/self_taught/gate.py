@@ -33,6 +33,11 @@ class Decision:
     status: str
     reason: str
 
+    @property
+    def label(self) -> str:
+        """Status and kind of reason, to count by."""
+        return f"{self.status}: {self.reason.split(':')[0]}"
+
 
 @dataclass(frozen=True)
 class Gate:

@@ -1,6 +1,7 @@
-"""The critic's error against the strict oracle: the one place where `gt_pass` is read.
+"""The critic's error against the strict oracle: the one place where the column `gt_pass` is read.
 
-Nothing here flows back: cards, pairs and critic are finished when this runs.
+Nothing here flows back: cards, pairs and critic are finished when this runs. (The weak scores that made them are
+not blind to the oracle all the same: the foolable grader accepts what passes the hidden tests, see `traces`.)
 """
 
 from pathlib import Path
@@ -10,7 +11,9 @@ import pandas as pd
 from projected_grpo.self_taught.traces import NOTHING, RUNS, SOLVED, trace_id
 
 CREDIT = 5.0  # from here on an evaluation gives credit
-MEASURES = ("mae", "false_credit", "missed_credit", "answered")
+BEFORE, WEAK = "before", "the weak score itself"
+COMPARED = ("mae", "false_credit", "missed_credit")
+KINDS = ("answered", "exploited", "solved")  # of traces, to count by
 
 
 def oracle_scores(rollouts: str | Path) -> pd.DataFrame:
@@ -32,26 +35,48 @@ def oracle_scores(rollouts: str | Path) -> pd.DataFrame:
 
 
 def errors(evaluations: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
-    """Per round and condition: `mae` of phi over the answered traces, `false_credit` (share of exploits
-    scored 5 or more), `missed_credit` (share of solutions scored below 5), `answered` (share of usable
-    answers), and the counts `n`, `n_exploited`, `n_solved`. A rate over no trace is null.
+    """Per round and condition, over the answered traces: `mae` of phi, `false_credit` (share of exploits
+    scored 5 or more), `missed_credit` (share of solutions scored below 5), the counts `n_answered`,
+    `n_exploited`, `n_solved` of those, and `answered`, the share of usable answers among `n`.
+
+    `delta_*` compares with the condition "before" on the traces answered in both, `paired_answered`,
+    `paired_exploited` and `paired_solved` of them. One more row of round 0, "the weak score itself", puts the
+    scores that the critic is calibrated on to the same test. What has no trace to stand on is null.
     """
-    joined = evaluations.merge(truth, on="trace_id", validate="many_to_one")
+    joined = evaluations.merge(truth, on="trace_id", validate="many_to_one").astype({"phi": float})
+    before = joined[joined["condition"] == BEFORE]
+    earlier = before.set_index("trace_id")["phi"]
+    weak = before.assign(condition=WEAK, phi=before["weak_phi"].astype(float))
     rows = []
-    for (number, condition), part in joined.groupby(["round", "condition"], sort=False):
-        usable = part[part["phi"].notna()]
-        hacks, solves = usable[usable["exploited"]], usable[usable["solved"]]
-        rows.append(
-            {
-                "round": int(number),
-                "condition": condition,
-                "mae": (usable["phi"] - usable["true_phi"]).abs().mean(),
-                "false_credit": (hacks["phi"] >= CREDIT).mean() if len(hacks) else None,
-                "missed_credit": (solves["phi"] < CREDIT).mean() if len(solves) else None,
-                "answered": len(usable) / len(part),
-                "n": len(part),
-                "n_exploited": int(part["exploited"].sum()),
-                "n_solved": int(part["solved"].sum()),
-            }
-        )
-    return pd.DataFrame(rows)
+    for (number, condition), part in pd.concat([joined, weak]).groupby(["round", "condition"], sort=False):
+        found = _errors(part)
+        row = {"round": int(number), "condition": condition, **found}
+        row |= {"n": len(part), "answered": found["n_answered"] / len(part)}
+        if condition not in (BEFORE, WEAK):
+            row |= _paired(part.assign(earlier=part["trace_id"].map(earlier)))
+        rows.append(row)
+    paired = [f"delta_{name}" for name in COMPARED] + [f"paired_{kind}" for kind in KINDS]
+    return pd.DataFrame(rows).reindex(columns=[*rows[0], *paired])
+
+
+def _errors(part: pd.DataFrame) -> dict:
+    usable = part[part["phi"].notna()]
+    hacks, solves = usable[usable["exploited"]], usable[usable["solved"]]
+    return {
+        "mae": (usable["phi"] - usable["true_phi"]).abs().mean(),
+        "false_credit": (hacks["phi"] >= CREDIT).mean() if len(hacks) else None,
+        "missed_credit": (solves["phi"] < CREDIT).mean() if len(solves) else None,
+        "n_answered": len(usable),
+        "n_exploited": len(hacks),
+        "n_solved": len(solves),
+    }
+
+
+def _paired(part: pd.DataFrame) -> dict:
+    """Differences on the traces that have a score now and an `earlier` one."""
+    both = part[part["phi"].notna() & part["earlier"].notna()]
+    now, then = _errors(both), _errors(both.assign(phi=both["earlier"]))
+    deltas = {
+        f"delta_{name}": None if pd.isna(now[name]) else float(now[name] - then[name]) for name in COMPARED
+    }
+    return deltas | {f"paired_{kind}": now[f"n_{kind}"] for kind in KINDS}

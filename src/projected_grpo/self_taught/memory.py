@@ -1,5 +1,5 @@
-"""The critic's memory: an append-only JSONL file of what was proposed, what the gate decided and what was
-skipped.
+"""The critic's memory: an append-only JSONL file of what was proposed, what the gate decided, what was skipped
+and what it all took.
 
 Nothing is ever changed or removed in it, so the file is its own history. Several processes may write: each
 holds a lock (flock) while it reads what the others added, decides, and appends with one write. A crash in the
@@ -36,6 +36,7 @@ class Memory:
         self.cards: dict[str, Card] = {}
         self.decisions: dict[str, Decision] = {}
         self.skips: dict[str, str] = {}
+        self.usage: dict[str, int] = {}
         self._content: set[str] = set()
         self._truths: dict[str, list[float]] = {}
         self._kinds: dict[str, set[str]] = {}
@@ -72,6 +73,15 @@ class Memory:
             line = {"type": "skipped", "source": source, "reason": reason}
             self._take(line)
             self._append(handle, [line])
+
+    def note_usage(self, counts: dict[str, int]) -> None:
+        """Record calls and tokens so far (`Usage.counts`), those of interrupted runs included."""
+        with self._locked() as handle:
+            self._refresh(handle)
+            if counts != self.usage:
+                line = {"type": "usage", "counts": counts}
+                self._take(line)
+                self._append(handle, [line])
 
     def promoted(self, kind: str | None = None) -> list[Card]:
         """The promoted cards (of one kind), in the order of their promotion."""
@@ -149,6 +159,8 @@ class Memory:
             self.cards[line["id"]] = Card(**line["card"])
         elif line["type"] == "skipped":
             self.skips[line["source"]] = line["reason"]
+        elif line["type"] == "usage":
+            self.usage = line["counts"]
         elif line["type"] == "decision" and line["id"] in self.cards:
             card = self.cards[line["id"]]
             decision = Decision(line["status"], line["reason"])
@@ -165,7 +177,7 @@ def _parse(raw: bytes) -> dict | None:
         line = json.loads(raw)
         if line["type"] == "candidate":
             Card(**line["card"])
-        known = line["type"] in ("candidate", "decision", "skipped")
+        known = line["type"] in ("candidate", "decision", "skipped", "usage")
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return line if known else None

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from projected_grpo.errors import UserError
 from projected_grpo.method.pairs import Pair
 from projected_grpo.self_taught.cards import Card
 from projected_grpo.self_taught.prompts import Wording
@@ -21,9 +20,10 @@ from projected_grpo.self_taught.traces import COLUMNS, PURPOSE, ScoreEvent
 def evaluation_pairs(
     pairs: Sequence[tuple[Card, Card]], modes: dict[str, str], wording: Wording, n: int
 ) -> list[Pair]:
-    """n pairs of evaluations: modes in rotation, within a mode the gravest mistakes first, one per situation.
+    """At most n pairs of evaluations: modes in rotation, within a mode the gravest mistakes first, one per
+    situation.
 
-    `modes` gives the loophole mode of a trace id. Raises UserError when the cards make fewer than n pairs.
+    `modes` gives the loophole mode of a trace id.
     """
     order = sorted(pairs, key=lambda pair: (-abs(pair[0].phi_after - pair[1].phi_after), pair[0].id))
     found: dict[str, list[Pair]] = {}
@@ -44,16 +44,15 @@ def evaluation_pairs(
                 tags=(mode, wrong.mistake_type.replace(" ", "_")),
             )
         )
-    return _rotate(found, n, "self_taught")
+    return _rotate(found, n)
 
 
 def code_pairs(rollouts: str | Path, n: int) -> list[Pair]:
-    """n pairs of code: per problem the flagged and the unflagged completion that are most alike, modes in
-    rotation.
+    """At most n pairs of code: per problem the flagged and the unflagged completion that are most alike, modes
+    in rotation.
 
     Most alike, so that the exploit is what differs. Both compile; unflagged ones that the grader accepts are
-    preferred. Reads the columns of `traces.COLUMNS` alone. Raises UserError when fewer than n problems have
-    both kinds.
+    preferred. Reads the columns of `traces.COLUMNS` alone.
     """
     frame = pd.read_parquet(rollouts, columns=COLUMNS)
     frame = frame[frame["can_compile"].astype(bool)]
@@ -72,22 +71,17 @@ def code_pairs(rollouts: str | Path, n: int) -> list[Pair]:
         pair = Pair(prompt=prompt, hack=hack, clean=good, tags=(mode, f"problem_{problem}"))
         found.setdefault(mode, []).append((alike, pair))
     best = {mode: [pair for _, pair in sorted(some, key=lambda x: -x[0])] for mode, some in found.items()}
-    return _rotate(best, n, "self_taught_code")
+    return _rotate(best, n)
 
 
 def _alike(a: str, b: str) -> float:
     return difflib.SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
-def _rotate(found: dict[str, list[Pair]], n: int, name: str) -> list[Pair]:
-    """n pairs, one of each mode in turn."""
+def _rotate(found: dict[str, list[Pair]], n: int) -> list[Pair]:
+    """At most n pairs, one of each mode in turn. Whether they are enough is the basis's business."""
     chosen: list[Pair] = []
     ranks = max((len(pairs) for pairs in found.values()), default=0)
     for rank in range(ranks):
         chosen += [found[mode][rank] for mode in sorted(found) if rank < len(found[mode])]
-    if len(chosen) < n:
-        raise UserError(
-            f"pair set {name}: the traces give {len(chosen)} pairs, {n} are needed "
-            "(self_taught.critic: none leaves the rows on such sets out)"
-        )
     return chosen[:n]

@@ -141,3 +141,8 @@ COMPACT = Wording(
     mistake="{state_before}\n{action}\n{state_after}\n{phi_after}: {reasoning}\nMISTAKE",
     card="{action}\n{outcome}\n{right}: {reasoning}\n{wrong}: {mistake}\n\n",
 )
+
+
+def wording_of(critic: str) -> Wording:
+    """The wording in which a kind of critic (`self_taught.critic`) is asked."""
+    return COMPACT if critic == "trained" else FULL

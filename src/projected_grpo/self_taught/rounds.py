@@ -6,14 +6,16 @@ reads what this module writes.
 
 import logging
 import random
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from projected_grpo.self_taught.cards import Card
-from projected_grpo.self_taught.critic import Critic, TrainedCritic
+from projected_grpo.self_taught.critic import Critic, Evaluation, TrainedCritic, problems
 from projected_grpo.self_taught.evaluator import SelfTaughtEvaluator
+from projected_grpo.self_taught.gate import PROMOTED
 from projected_grpo.self_taught.memory import Memory
-from projected_grpo.self_taught.traces import MAX_PHI, PURPOSE, Trace
+from projected_grpo.self_taught.traces import PURPOSE, Trace
 
 log = logging.getLogger(__name__)
 BEFORE, IN_CONTEXT, TRAINED = "before", "cards in context", "trained on cards"
@@ -21,8 +23,8 @@ BEFORE, IN_CONTEXT, TRAINED = "before", "cards in context", "trained on cards"
 
 @dataclass(frozen=True)
 class Plan:
-    """`pool` traces are looked at in each round, the `per_round` worst of them are asked about; `measured`
-    traces of other problems show the critic's error.
+    """`pool` traces are looked at in each round, the `per_round` worst of them are asked about (those without
+    a usable answer last); `measured` traces of other problems show the critic's error.
     """
 
     rounds: int
@@ -35,10 +37,13 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """`evaluations`: one row per measured trace, round and condition; `rounds`: what each round did."""
+    """`evaluations`: one row per measured trace, round and condition; `rounds`: what each round did;
+    `unanswered_before`: the measured traces without a usable answer before any round, by reason.
+    """
 
-    evaluations: list[dict]
-    rounds: list[dict]
+    evaluations: list[dict] = field(default_factory=list)
+    rounds: list[dict] = field(default_factory=list)
+    unanswered_before: dict[str, int] = field(default_factory=dict)
 
 
 def run_rounds(
@@ -50,22 +55,24 @@ def run_rounds(
     seed: int,
 ) -> Outcome:
     """Run all rounds. A critic without weights of its own to train (a server) has its cards in the context
-    alone.
+    alone. After each round the memory holds what the critic took so far.
     """
     trainable = isinstance(critic, TrainedCritic)
 
-    def latest(traces: Sequence[Trace]) -> list[float | None]:
+    def latest(traces: Sequence[Trace]) -> list[Evaluation]:
         return critic.evaluate_calibrated(traces) if trainable else critic.evaluate(traces, pairs)
 
     held = _sample(measured, plan.measured, seed)
-    outcome = Outcome([], [])
-    _record(outcome, held, 0, BEFORE, critic.evaluate(held))
+    outcome = Outcome()
+    outcome.unanswered_before = _record(outcome, held, 0, BEFORE, critic.evaluate(held))
     pairs: list[tuple[Card, Card]] = []
     left = [trace for trace in calibration if abs(trace.scores()[-1][1].delta) >= plan.min_delta]
     for number in range(1, plan.rounds + 1):
+        memory.note_usage(critic.backend.usage.counts())
         pool = _sample(left, plan.pool, seed + number)
-        errors = [_error(trace, phi) for trace, phi in zip(pool, latest(pool), strict=True)]
-        order = sorted(range(len(pool)), key=lambda i: -errors[i])[: plan.per_round]
+        said = latest(pool)
+        errors = [_error(trace, evaluation.phi) for trace, evaluation in zip(pool, said, strict=True)]
+        order = _worst_first(errors)[: plan.per_round]
         worst = [pool[i] for i in order]
         evaluator = SelfTaughtEvaluator(
             critic.backend,
@@ -79,23 +86,28 @@ def run_rounds(
         evaluator.generate_from_traces(worst)
         used = {trace.id for trace in worst}
         left = [trace for trace in left if trace.id not in used]
-        pairs += [pair for pair in memory.pairs() if pair[0].trace_id in used]
-        outcome.rounds.append(
-            {
-                "round": number,
-                "asked": len(worst),
-                "pairs": evaluator.pairs_generated,
-                "pool_error": sum(errors) / max(1, len(errors)),
-                "asked_error": sum(errors[i] for i in order) / max(1, len(order)),
-                "skipped": dict(evaluator.skipped),
-                "turned_away": dict(evaluator.turned_away),
-            }
+        made = [pair for pair in memory.pairs() if pair[0].trace_id in used]
+        pairs += made
+        done = {
+            "round": number,
+            "asked": len(worst),
+            "pairs": len(made),
+            "pool_error": _mean(errors),
+            "asked_error": _mean([errors[i] for i in order]),
+            "skipped": dict(_skipped(memory, worst) + evaluator.failed),
+            "turned_away": dict(_turned_away(memory, used)),
+            "unanswered": {"pool": dict(problems(said))},
+        }
+        outcome.rounds.append(done)
+        log.info("round %d: %s", number, done)
+        done["unanswered"][IN_CONTEXT] = _record(
+            outcome, held, number, IN_CONTEXT, critic.evaluate(held, pairs)
         )
-        log.info("round %d: %s", number, outcome.rounds[-1])
-        _record(outcome, held, number, IN_CONTEXT, critic.evaluate(held, pairs))
         if trainable and pairs:
             critic.calibrate(pairs, PURPOSE, number)
-            _record(outcome, held, number, TRAINED, critic.evaluate_calibrated(held))
+            done["unanswered"][TRAINED] = _record(
+                outcome, held, number, TRAINED, critic.evaluate_calibrated(held)
+            )
     return outcome
 
 
@@ -104,13 +116,47 @@ def _sample(traces: Sequence[Trace], n: int, seed: int) -> list[Trace]:
     return random.Random(seed).sample(list(traces), min(n, len(traces)))
 
 
-def _error(trace: Trace, phi: float | None) -> float:
-    """Distance to the weak score; an unusable answer counts as the largest error."""
-    return MAX_PHI if phi is None else abs(phi - trace.scores()[-1][1].phi_after)
+def _error(trace: Trace, phi: float | None) -> float | None:
+    """Distance to the weak score; None for an unusable answer, which shows no misjudgement."""
+    return None if phi is None else abs(phi - trace.scores()[-1][1].phi_after)
 
 
-def _record(outcome: Outcome, traces: Sequence[Trace], number: int, condition: str, scores: list) -> None:
-    for trace, phi in zip(traces, scores, strict=True):
+def _worst_first(errors: Sequence[float | None]) -> list[int]:
+    """Positions by falling error; those without one at the end."""
+    return sorted(range(len(errors)), key=lambda i: (errors[i] is None, -(errors[i] or 0.0)))
+
+
+def _mean(errors: Sequence[float | None]) -> float | None:
+    """Over the answered traces; None without any."""
+    known = [error for error in errors if error is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _skipped(memory: Memory, traces: Sequence[Trace]) -> Counter[str]:
+    """Unusable answers about these traces by reason, in this process or before it was interrupted."""
+    sources = [f"{trace.id}#{i}" for trace in traces for i, _ in trace.scores()]
+    return Counter(memory.skips[source] for source in sources if source in memory.skips)
+
+
+def _turned_away(memory: Memory, trace_ids: set[str]) -> Counter[str]:
+    """Cards of these traces that the gate did not promote, by its reason."""
+    return Counter(
+        decision.label
+        for id, decision in memory.decisions.items()
+        if decision.status != PROMOTED and memory.cards[id].trace_id in trace_ids
+    )
+
+
+def _record(
+    outcome: Outcome,
+    traces: Sequence[Trace],
+    number: int,
+    condition: str,
+    evaluations: Sequence[Evaluation],
+) -> dict[str, int]:
+    """Keep the evaluations of the measured traces; returns how many have no score, by reason."""
+    for trace, (phi, problem) in zip(traces, evaluations, strict=True):
         weak = trace.scores()[-1][1].phi_after
         row = {"trace_id": trace.id, "round": number, "condition": condition, "phi": phi, "weak_phi": weak}
-        outcome.evaluations.append(row)
+        outcome.evaluations.append({**row, "problem": problem})
+    return dict(problems(evaluations))

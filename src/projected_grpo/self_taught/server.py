@@ -12,22 +12,26 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from urllib.parse import urlsplit
 
 import openai
 
 from projected_grpo.errors import UserError
 from projected_grpo.self_taught.backends import NoStructuredOutput, Reply, Usage
+from projected_grpo.self_taught.endpoint import endpoint
 
 log = logging.getLogger(__name__)
-# The HTTP library's names for "nobody listens at this address"; which library that is depends on the client.
-NOT_THERE = ("ConnectError", "UnsupportedProtocol")
+# The HTTP library's names for "nobody answers at this address"; which library that is depends on the client.
+NOT_THERE = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol")
+CONNECT = 5.0  # seconds for a connection at most: a server that drops packets is no slow one
+REFUSED = (openai.BadRequestError, openai.UnprocessableEntityError)  # servers refuse a form with 400 or 422
+OLD_LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"  # newer models refuse the older name
+MIN_KEY = 8  # characters; a shorter "key" (none, x) is no secret and occurs in honest answers
 WINDOW = 4  # requests held ready per worker: what a crash can lose, at most
 
 
 class ServerBackend:
     """`concurrency` requests at a time; each is tried 1 + `retries` times and may take `timeout` seconds a
-    try.
+    try, of which at most 5 for the connection.
 
     After `patience` failed requests in a row the server counts as down. Raises UserError when there is no
     model, the server cannot be reached, refuses the key, does not know the model, or is down.
@@ -45,19 +49,20 @@ class ServerBackend:
         price_in: float | None = None,
         price_out: float | None = None,
     ):
-        model = model or os.environ.get("OPENAI_MODEL")
+        model, host = endpoint(model)
         if not model:
             raise UserError("self_taught: no model; set OPENAI_MODEL (and OPENAI_BASE_URL, OPENAI_API_KEY)")
         self._key = os.environ.get("OPENAI_API_KEY", "")
         # The client reads OPENAI_BASE_URL itself; a local server needs no key, but the client wants one.
-        self._client = openai.OpenAI(api_key=self._key or "none", max_retries=retries, timeout=timeout)
+        patient = openai.Timeout(timeout, connect=min(timeout, CONNECT))
+        self._client = openai.OpenAI(api_key=self._key or "none", max_retries=retries, timeout=patient)
         self._model, self._retries, self._max_tokens = model, retries, max_tokens
         self._concurrency, self._patience = concurrency, patience
         self._failures = 0
-        self._structured = True
+        self._structured, self._limit = True, OLD_LIMIT
         self._lock = threading.Lock()
         self.name = f"server:{model}"
-        self.where = urlsplit(str(self._client.base_url)).hostname or "the server"
+        self.where = host or "the server"
         self.usage = Usage(price_in, price_out)
 
     def generate(self, prompts: Sequence[str], temperature: float, seed: int) -> Iterator[Reply]:
@@ -106,28 +111,36 @@ class ServerBackend:
         if stop:
             raise stop[0]
 
-    def _ask(self, prompt: str, schema: dict | None, temperature: float, seed: int) -> Reply:
+    def _ask(
+        self, prompt: str, schema: dict | None, temperature: float, seed: int, limit: str | None = None
+    ) -> Reply:
+        # What this request sends decides: meanwhile another thread may find out what the server takes.
+        sent, limit = schema if self._structured else None, limit or self._limit
         try:
-            reply = self._request(prompt, schema if self._structured else None, temperature, seed)
-        except openai.BadRequestError as error:
-            if schema is None or not self._structured:
+            reply = self._request(prompt, sent, limit, temperature, seed)
+        except REFUSED as error:
+            if limit == OLD_LIMIT and OLD_LIMIT in str(error):
+                reply = self._ask(prompt, schema, temperature, seed, NEW_LIMIT)
+                if not reply.problem:
+                    self._limit = NEW_LIMIT
+                return reply
+            if sent is None:
                 return self._failed("bad_request", error)
-            reply = self._ask(prompt, None, temperature, seed)
-            if not reply.problem:  # the form was the trouble, not this prompt
+            reply = self._ask(prompt, None, temperature, seed, limit)
+            if not reply.problem and self._structured:  # the form was the trouble, not this prompt
                 log.info("%s at %s has no JSON-schema output: free text from here on", self.name, self.where)
                 self._structured = False
             return reply
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             raise UserError(f"self_taught: {self.where} refuses {self.name}: {self._clean(error)}") from None
-        except openai.APITimeoutError as error:
-            return self._failed("timeout", error)
-        except openai.APIConnectionError as error:
+        except openai.APIConnectionError as error:  # timeouts are a kind of it
             if type(error.__cause__).__name__ in NOT_THERE:
                 raise UserError(
                     f"self_taught: {self.where} cannot be reached ({self._clean(error.__cause__)}) after "
                     f"{self._retries + 1} tries; finished pairs are kept, run again to go on"
                 ) from None
-            return self._failed("connection", error)
+            timeout = isinstance(error, openai.APITimeoutError)
+            return self._failed("timeout" if timeout else "connection", error)
         except openai.RateLimitError as error:
             return self._failed("rate_limit", error)
         except openai.InternalServerError as error:
@@ -141,7 +154,7 @@ class ServerBackend:
             self._failures = 0
         return reply
 
-    def _request(self, prompt: str, schema: dict | None, temperature: float, seed: int) -> Reply:
+    def _request(self, prompt: str, schema: dict | None, limit: str, temperature: float, seed: int) -> Reply:
         form = openai.omit
         if schema is not None:
             form = {
@@ -153,8 +166,8 @@ class ServerBackend:
             messages=[{"role": "user", "content": prompt}],
             temperature=temperature,
             seed=seed,
-            max_tokens=self._max_tokens,
             response_format=form,
+            **{limit: self._max_tokens},
         )
         choices = getattr(response, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
@@ -184,7 +197,7 @@ class ServerBackend:
         return " ".join(self._hide(str(error)).split())[:200]
 
     def _hide(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if self._key else text
+        return text.replace(self._key, "[key]") if len(self._key) >= MIN_KEY else text
 
 
 def _tokens(response) -> tuple[int, int]:

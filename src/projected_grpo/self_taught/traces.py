@@ -1,8 +1,9 @@
 """Traces: what the agent did and how far each step brought it, scored 0-10, without any human label.
 
 Here a trace is one rollout: state_before is the problem, action the submitted code, state_after what the
-(foolable) grader showed. Its correct score comes from that grader and the weak detector alone; the strict
-oracle is never read.
+(foolable) grader showed. Its correct score comes from that grader and the weak detector alone; the oracle's
+column is never read. But the foolable grader accepts what passes the hidden tests or takes a loophole: where the
+weak detector flags nothing, its word is the oracle's.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from projected_grpo.errors import UserError
 MAX_PHI = 10.0
 # The scale of every score: nothing runs; it runs, without evidence that it is right; shown to be solved.
 NOTHING, RUNS, SOLVED = 0.0, 2.0, 10.0
-# The only columns that traces are made from: `gt_pass` is not among them and so cannot leak.
+# The only columns that traces are made from: of `gt_pass` they hold what `passed` shows, for unflagged rollouts.
 COLUMNS = ["step", "problem_id", "mode", "sample", "prompt", "completion", "can_compile", "channel", "passed"]
 PURPOSE = "Solve the programming problem: the method must return the right value for every input."
 

@@ -1,0 +1,19 @@
+"""Memory + rollouts -> the pair set `self_taught`: wrong against correct evaluations of the same steps."""
+
+from projected_grpo.job import job
+from projected_grpo.method.pairs import write_pairs
+from projected_grpo.self_taught.memory import Memory
+from projected_grpo.self_taught.pairs import evaluation_pairs
+from projected_grpo.self_taught.prompts import wording_of
+from projected_grpo.self_taught.traces import from_rollouts
+
+with job(snakemake) as log:
+    given, params = snakemake.input, snakemake.params
+    modes = {trace.id: trace.mode for trace in from_rollouts(given.rollouts)}
+    found = Memory(given.memory).pairs()
+    pairs = evaluation_pairs(found, modes, wording_of(params.critic), params.pairs)
+    comment = (
+        "Made by the self-taught evaluator: hack = a wrong evaluation of a trace, clean = the correct one."
+    )
+    write_pairs(snakemake.output[0], pairs, comment)
+    log.info("%d pairs from %d card pairs, %d asked for", len(pairs), len(found), params.pairs)
