@@ -24,6 +24,7 @@ SETTINGS = {
     "cards_in_context": 1,
     "min_delta": 0.5,
     "temperature": 1.0,
+    "attempts": 1,
     "max_tokens": 80,
     "training": {
         "rank": 4,

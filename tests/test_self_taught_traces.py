@@ -136,6 +136,26 @@ def test_only_events_that_moved_the_score_are_asked_about(tmp_path):
     assert [right.event for right, _ in evaluator.memory.pairs()] == [4, 5, 6]
 
 
+def test_an_unusable_answer_is_asked_for_again_with_another_seed(tmp_path):
+    class Late(Canned):
+        """Gives its answer to a prompt at the third seed that it is asked with."""
+
+        def generate(self, prompts, temperature, seed):
+            seeds.append(seed)
+            for prompt in prompts:
+                yield Reply(WRONG if len(seeds) == 3 and "a1" in prompt else "no")
+
+    steps = tuple(ScoreEvent("s", f"a{d}", "s", 0, d, "r") for d in (1, 2))
+    for attempts, made in ((2, 0), (4, 1)):
+        seeds = []
+        memory = Memory(tmp_path / f"cards{attempts}.jsonl")
+        evaluator = SelfTaughtEvaluator(Late(), memory, attempts=attempts, seed=7)
+        assert evaluator.generate_from_trace(Trace("t", "p", steps)) == made
+        assert len(seeds) == len(set(seeds)) == attempts and seeds[0] == 7
+        assert sum(evaluator.skipped.values()) == len(memory.skips) == 2 - made
+        assert evaluator.generate_from_trace(Trace("t", "p", steps)) == 0 and len(seeds) == attempts
+
+
 def test_free_text_is_used_where_structured_output_is_missing(tmp_path):
     evaluator = SelfTaughtEvaluator(Canned("Here: " + WRONG, structured=False), Memory(tmp_path / "c.jsonl"))
     assert evaluator.generate_from_trace(Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 2, "r"),))) == 1

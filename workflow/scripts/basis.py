@@ -6,14 +6,19 @@ from pathlib import Path
 from projected_grpo.experiment.bases import extract_basis, model_hash, select_pairs
 from projected_grpo.experiment.policy import load_policy
 from projected_grpo.job import job
+from projected_grpo.method.pairs import load_pairs
 
 with job(snakemake) as log:
     machine, params = snakemake.params.machine, snakemake.params
     knobs = json.loads(params.knobs)
+    if snakemake.input.pairs:  # written by the pipeline: as many as it found
+        knobs["n_pairs"] = min(knobs["n_pairs"], len(load_pairs(params.pairs)))
     pairs = select_pairs(Path(params.pairs), knobs)
     svd = Path(snakemake.input.svd[0])
     policy = load_policy(knobs["adapter"], params.base, svd, machine["dtype"], machine["device"])
     basis = extract_basis(policy, pairs, knobs, params.seed)
-    basis.metadata.update(knobs=params.knobs, model_hash=model_hash(policy), code=params.code)
+    basis.metadata.update(
+        knobs=json.dumps(knobs, sort_keys=True), model_hash=model_hash(policy), code=params.code
+    )
     basis.save(Path(snakemake.output[0]))
-    log.info("%s: %d pairs, %d modules, knobs %s", pairs.name, len(pairs), len(basis.V), params.knobs)
+    log.info("%s: %d pairs, %d modules, knobs %s", pairs.name, len(pairs), len(basis.V), knobs)

@@ -21,6 +21,7 @@ from projected_grpo.self_taught.traces import ScoreEvent, Trace
 
 log = logging.getLogger(__name__)
 BATCH = 1024  # events asked about before the next traces are read
+SEEDS = 1_000_003  # between the seeds of two attempts, apart from those of rounds and replications
 
 Step = tuple[Trace, int, ScoreEvent]
 
@@ -30,7 +31,8 @@ class SelfTaughtEvaluator:
 
     `min_delta`: score events that changed phi by less are left out. `pairs_generated` counts the pairs whose
     two cards were promoted, `skipped` the unusable answers by reason (`failed`: those of them that asking
-    later may help), `turned_away` the cards that the gate did not promote.
+    later may help), `turned_away` the cards that the gate did not promote. `attempts`: how often a step is
+    asked about, with another seed, while its answer is unusable.
     """
 
     def __init__(
@@ -42,11 +44,12 @@ class SelfTaughtEvaluator:
         wording: Wording = FULL,
         temperature: float = 1.0,
         seed: int = 0,
+        attempts: int = 1,
         round: int = 0,
     ):
         self.backend, self.memory = backend, memory
         self.min_delta, self.wording = min_delta, wording
-        self.temperature, self.seed, self.round = temperature, seed, round
+        self.temperature, self.seed, self.attempts, self.round = temperature, seed, attempts, round
         self.pairs_generated = 0
         self.skipped: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
@@ -66,10 +69,15 @@ class SelfTaughtEvaluator:
         before = self.pairs_generated
         steps = self._open_steps(traces)
         while batch := list(islice(steps, BATCH)):
-            prompts = [self.wording.ask_mistake(trace.purpose, event) for trace, _, event in batch]
-            # The replies come first: an error behind the last one must still be raised.
-            for reply, step in zip(self._replies(prompts), batch, strict=True):
-                self._store(step, reply)
+            for attempt in range(self.attempts):
+                prompts = [self.wording.ask_mistake(trace.purpose, event) for trace, _, event in batch]
+                replies = self._replies(prompts, self.seed + SEEDS * attempt)
+                last = attempt == self.attempts - 1
+                # The replies come first: an error behind the last one must still be raised.
+                answered = zip(replies, batch, strict=True)
+                batch = [step for reply, step in answered if not self._store(step, reply, last)]
+                if not batch:
+                    break
         return self.pairs_generated - before
 
     def _open_steps(self, traces: Iterable[Trace]) -> Iterator[Step]:
@@ -82,26 +90,29 @@ class SelfTaughtEvaluator:
                 if moved and not self.memory.settled(f"{trace.id}#{i}"):
                     yield trace, i, event
 
-    def _replies(self, prompts: Sequence[str]) -> Iterator[Reply]:
+    def _replies(self, prompts: Sequence[str], seed: int) -> Iterator[Reply]:
         try:
             schema = answers.WRONG_SCHEMA
-            yield from self.backend.generate_structured(prompts, schema, self.temperature, self.seed)
+            yield from self.backend.generate_structured(prompts, schema, self.temperature, seed)
         except NoStructuredOutput:
-            yield from self.backend.generate(prompts, self.temperature, self.seed)
+            yield from self.backend.generate(prompts, self.temperature, seed)
 
-    def _store(self, step: Step, reply: Reply) -> None:
+    def _store(self, step: Step, reply: Reply, last: bool) -> bool:
+        """Keep what an answer gives; returns False where the step is to be asked about once more."""
         trace, i, event = step
         source = f"{trace.id}#{i}"
         try:
             wrong = read_reply(reply, self.wording, answers.WRONG_SCHEMA)
         except answers.Unusable as unusable:
+            if not (last or reply.again):
+                return False
             self.skipped[unusable.reason] += 1
             log.info("%s: no pair, %s", source, unusable.reason)
             if reply.again:
                 self.failed[unusable.reason] += 1
             else:
                 self.memory.skip(source, unusable.reason)
-            return
+            return True
         pair = self._pair(trace, i, event, wrong)
         decisions = self.memory.propose(pair)
         for card, decision in zip(pair, decisions, strict=True):
@@ -109,6 +120,7 @@ class SelfTaughtEvaluator:
                 self.turned_away[decision.label] += 1
                 log.info("%s: %s %s, %s", source, card.kind, decision.status, decision.reason)
         self.pairs_generated += all(decision.status == PROMOTED for decision in decisions)
+        return True
 
     def _pair(self, trace: Trace, i: int, event: ScoreEvent, wrong: dict) -> list[Card]:
         shared = {

@@ -33,6 +33,7 @@ class Plan:
     measured: int
     min_delta: float
     temperature: float  # at which wrong evaluations are sampled
+    attempts: int  # at a wrong evaluation, while the answer is unusable
 
 
 @dataclass
@@ -81,6 +82,7 @@ def run_rounds(
             wording=critic.wording,
             temperature=plan.temperature,
             seed=seed + number,
+            attempts=plan.attempts,
             round=number,
         )
         evaluator.generate_from_traces(worst)
