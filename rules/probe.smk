@@ -5,7 +5,8 @@ rule replay:
     input:
         base=lambda w: base_checkpoint(replay_model(w)),
         svd=lambda w: f"{RESULTS}/models/{replay_model(w)}/svd.safetensors",
-        pool=lambda w: pool_manifest(replay_model(w)),
+        pool=lambda w: replay_pool(w)[0],  # stands for its folder
+        rest_of_pool=lambda w: replay_pool(w)[1:],
         basis=lambda w: "{}/basis/{}/{}.safetensors".format(RESULTS, *replay_of(w.replay)),
     output:
         replay_files("{replay}"),
