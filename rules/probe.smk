@@ -56,6 +56,7 @@ rule uat:
         gpu=0,
     params:
         folders=uat_folders(),
+        steps=probe_steps(),
         basis=PROBE["basis"],
         controls=[name for name in PROBE["compare"] if cells.knobs(config, name)["control"] != "none"],
         code=code("uat.py"),
@@ -189,6 +190,7 @@ rule r6:
     params:
         name="R6",
         question=lambda w: probe_question_text("R6"),
+        steps=probe_steps(),
         results=lambda w: RESULTS,
         code=code("r6.py"),
     script:
@@ -229,6 +231,7 @@ rule r7:
     params:
         name="R7",
         question=lambda w: probe_question_text("R7"),
+        steps=probe_steps(),
         overlaps=lambda w: overlap_files("R7", "loss"),
         results=lambda w: RESULTS,
         code=code("r7.py"),
