@@ -25,7 +25,7 @@ with job(snakemake.log[0]) as log:
         "drift": (
             over_steps(probe_r6.drift_series(table)),
             "How the basis ages: hack-ward share of the gradient along a frozen V; in refreshing runs, the overlap of "
-            "each new V with that of the refresh before (a frozen V's own overlap with a fresh one: last step only).",
+            "each new V with the one that it replaces (a frozen V's own overlap with a fresh one: last step only).",
         ),
     }
     sections = probe_r6.sections(table, pairs, sights, drifts)

@@ -148,8 +148,8 @@ def sections(
         "**Drift of the basis.** cin: hack-ward share of the gradient (null: a random V of the same shape); one_sided "
         "makes cout 0 by algebra. Overlap with fresh: of the frozen V with one extracted on the run's last weights "
         "(1: unchanged); a run keeps no weights of steps between, so there is this one point and no curve of it. "
-        "Overlap per refresh, also in the figure: in a refreshing run, of each new V with the V of the refresh "
-        "before; it says how far V moves from one refresh to the next, not how far it has moved from the frozen V.",
+        "Overlap per refresh, also in the figure: in a refreshing run, of each new V with the V that it replaces (at "
+        "the first refresh the one of the start); later ones say how V moves between refreshes, not since then.",
         grid(*drift_grid(table, drifts)),
     ]
 
