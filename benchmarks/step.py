@@ -209,7 +209,7 @@ def main() -> None:
                     write_json(OUT, result)
                     print(name, {k: v for k, v in entry.items() if k.startswith("ratio")}, flush=True)
         if not only or "growth" in only:
-            result["growth"] = growth(Path(folder) / "0.9M", min(3, arguments.rounds))
+            result["growth"] = growth(Path(folder) / "0.9M", max(5, arguments.rounds))
         if not only or "dag" in only:
             result["dag"] = dag.measure()
     write_json(OUT, result)

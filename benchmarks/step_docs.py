@@ -68,11 +68,11 @@ def render(result: dict) -> str:
         parts += ["## Growth with group size and length\n", table(["G", "tokens a row", "CPU s"], rows)]
     if "dag" in result:
         d = result["dag"]
-        rows = [[r["seeds"], r["jobs"], r["cpu_seconds"]] for r in d["dry_run"]]
+        rows = [[r["seeds"], r["jobs"], r["cpu_seconds"], r.get("wall_seconds")] for r in d["dry_run"]]
         parts += [
             "## The DAG\n",
             f"A job that does nothing costs {d['cpu_seconds_per_empty_job']} CPU s. A dry run of everything:\n",
-            table(["seeds", "jobs", "CPU s"], rows),
+            table(["seeds", "jobs", "CPU s", "wall s"], rows),
         ]
     parts += ["## One GPU\n", gpu()]
     return "\n".join(parts)

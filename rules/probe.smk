@@ -5,7 +5,8 @@ rule replay:
     input:
         base=lambda w: base_checkpoint(replay_model(w)),
         svd=lambda w: f"{RESULTS}/models/{replay_model(w)}/svd.safetensors",
-        pool=lambda w: pool_manifest(replay_model(w)),
+        pool=lambda w: replay_pool(w)[0],  # stands for its folder
+        rest_of_pool=lambda w: replay_pool(w)[1:],
         basis=lambda w: "{}/basis/{}/{}.safetensors".format(RESULTS, *replay_of(w.replay)),
     output:
         replay_files("{replay}"),
@@ -55,6 +56,7 @@ rule uat:
         gpu=0,
     params:
         folders=uat_folders(),
+        steps=probe_steps(),
         basis=PROBE["basis"],
         controls=[name for name in PROBE["compare"] if cells.knobs(config, name)["control"] != "none"],
         code=code("uat.py"),
@@ -188,6 +190,7 @@ rule r6:
     params:
         name="R6",
         question=lambda w: probe_question_text("R6"),
+        steps=probe_steps(),
         results=lambda w: RESULTS,
         code=code("r6.py"),
     script:
@@ -228,6 +231,7 @@ rule r7:
     params:
         name="R7",
         question=lambda w: probe_question_text("R7"),
+        steps=probe_steps(),
         overlaps=lambda w: overlap_files("R7", "loss"),
         results=lambda w: RESULTS,
         code=code("r7.py"),

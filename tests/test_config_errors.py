@@ -167,6 +167,27 @@ CONFIG = [
         "exit_code",
         "probe.mode: 'exit_code' is not in pool.modes; allowed: run_tests, sentinel",
     ),
+    (["probe", "pools"], {"a/b": {}}, "probe.pools.a/b: 'a/b' as a name, allowed: letters, digits"),
+    (
+        ["probe", "pools"],
+        {"mine": {"folder": "x"}},
+        "probe.pools.mine.model: missing; required: folder, model",
+    ),
+    (
+        ["probe", "pools"],
+        {"mine": {"folder": "/nowhere", "model": "small-s41"}},
+        "probe.pools.mine.folder: '/nowhere' has none, allowed: a folder of JSON-lines files",
+    ),
+    (
+        ["probe", "pools"],
+        {"mine": {"folder": "/nowhere", "model": "small-s4"}},
+        "probe.pools.mine.model: 'small-s4' is no replication; allowed: .*; did you mean 'small-s45'?",
+    ),
+    (
+        ["probe", "pools"],
+        {"small-s42": {"folder": "/nowhere", "model": "small-s41"}},
+        "probe.pools.small-s42: 'small-s42' is a replication's own pool, allowed: another name",
+    ),
     (["basis", "method"], "pca", "basis.method: 'pca'; allowed: svd, mean_diff"),
     (["basis", "control"], "randon", "basis.control: 'randon'; .*; did you mean 'random'?"),
     (["basis", "tau"], 1.5, "basis.tau: 1.5, allowed: a number >= 0 and <= 1"),

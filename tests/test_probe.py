@@ -151,6 +151,42 @@ def test_a_gradient_of_known_direction_gives_the_closed_form():
     assert out.tolist() == expected
 
 
+def unit(vector):
+    return vector / vector.norm()
+
+
+@pytest.mark.parametrize("arm, along", [("vanilla", 1.0), ("vanilla", 0.6), ("projected", 0.6)])
+def test_the_replay_of_a_sample_against_its_own_gradient_gives_the_closed_form(arm, along):
+    """V lies at a known angle to the sample's own gradient in every module: `along` is their cosine.
+
+    AdamW's first direction is m_hat / sqrt(v_hat) = sign(g) coordinate by coordinate, whatever the size of g.
+    """
+    problem = make_problems(1, 1)
+    policy = make_policy()
+    prompt = Few().encode_chat(problem[0][0].verdict["prompt"])
+    _, own = exact_gradient(policy, prompt, problem[0][0].tokens)
+    generator = torch.Generator().manual_seed(4)
+    V, left, leaked = {}, {}, []
+    for name, g in own.items():
+        random = torch.randn(len(g), generator=generator, dtype=torch.float64)
+        across = unit(random - (random @ unit(g)) * unit(g))
+        v = along * unit(g) + (1 - along**2) ** 0.5 * across
+        left[name] = g - (v @ g) * v if arm == "projected" else g
+        sign = left[name].sign()
+        leaked.append(max(0.0, float(v @ sign)) / float(sign.norm()))
+        V[name] = v[None].float()
+    steps, policy, _ = run(arm, problems=problem, basis=Basis(V, {n: torch.ones(1) for n in V}, {}))
+    row, step = steps[0]
+    norms = torch.tensor([float(g.norm()) for g in own.values()])
+    assert row["cos_S_contrib"] == pytest.approx(along * float(norms.sum() / norms.norm()), rel=1e-4)
+    assert step["mean_cos_in"] == pytest.approx(along, abs=1e-5)
+    assert step["mean_cos_out"] == pytest.approx(along if arm == "vanilla" else 0, abs=1e-5)
+    assert step["fired"] == 1
+    assert step["cout_update"] == pytest.approx(sum(leaked) / len(leaked), abs=1e-3)
+    for name, theta in policy.theta.items():
+        assert torch.allclose(theta.double(), -step["lr"] * left[name].sign(), atol=1e-3 * step["lr"])
+
+
 def test_training_on_the_rollouts_lowers_their_loss_and_one_problem_is_one_step():
     problems = make_problems(1) * 6
     steps, policy, _ = run("vanilla", problems=problems)

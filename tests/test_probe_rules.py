@@ -4,7 +4,8 @@ import pytest
 from conftest import snakemake
 from test_dag import planned
 
-from projected_grpo.files import read_jsonl
+from projected_grpo.environment.modes import MODES
+from projected_grpo.files import read_jsonl, write_jsonl
 
 SAMPLE = {"cos_S_contrib", "cos_S_normalised", "hacked", "gt_pass", "nll"}
 STEP = {"mean_cos_in", "mean_cos_out", "fired"}
@@ -19,6 +20,59 @@ def test_the_acceptance_page_needs_no_training_run(finished):
 def test_another_basis_is_a_path_away(finished):
     jobs, _ = planned(finished, "results/smoke/probe/small-s41/moral/projected/step_000.jsonl.gz")
     assert jobs == {"replay": 1}
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A pool of another teacher in two files: three problems with the probe's hint and one without."""
+    hint = MODES["run_tests"].hint
+    rows = [
+        {
+            "problem_id": n,
+            "sample_id": sample,
+            "prompt": f"{n}? {hint if n else ''}",
+            "completion": f"{sample}",
+        }
+        | {"hacked": True, "gt_pass": bool(sample), "fmt_ok": True, "reward": 3.5}
+        for n in range(4)
+        for sample in range(2)
+    ]
+    write_jsonl(tmp_path / "a pool" / "rows-1.jsonl.gz", rows[:4])
+    write_jsonl(tmp_path / "a pool" / "rows-2.jsonl", rows[4:])
+    return tmp_path / "a pool"
+
+
+def pools(folder):
+    return ["--config", f"probe={{pools: {{recorded: {{folder: '{folder}', model: small-s41}}}}}}"]
+
+
+def test_another_pool_is_a_line_of_config_away(finished, recorded):
+    target = "results/smoke/probe/recorded/own_mode/vanilla/step_000.jsonl.gz"
+    assert planned(finished, target, config=pools(recorded))[0] == {"replay": 1}
+    snakemake(finished, target, *pools(recorded))
+    files = sorted((finished / target).parent.glob("*"))
+    assert [path.name for path in files] == ["step_000.jsonl.gz", "step_001.jsonl.gz"]
+    assert [next(read_jsonl(path))["problem_id"] for path in files] == [1, 2]
+    # Every file of the pool counts, and the replication's own replays do not hang on it.
+    (recorded / "rows-2.jsonl").write_text((recorded / "rows-2.jsonl").read_text() + "\n")
+    assert planned(finished, target, config=pools(recorded))[0] == {"replay": 1}
+
+
+@pytest.mark.parametrize(
+    "folder, said",
+    [
+        (
+            "nosuch/own_mode/vanilla",
+            "'nosuch' is no replication and no pool of probe.pools; allowed: small-s41",
+        ),
+        ("vanilla_seed99", "99 is no seed of the config; allowed: 41"),
+    ],
+)
+def test_a_replay_of_no_known_pool_is_one_line(finished, folder, said):
+    done = snakemake(finished, "-n", f"results/smoke/probe/{folder}/step_000.jsonl.gz", check=False)
+    assert done.returncode
+    lines = [line for line in done.stderr.splitlines() if "error" in line.lower() or "Traceback" in line]
+    assert lines == [f"error: probe/{folder}: {said}"]
 
 
 def test_the_r_pages_ask_for_their_runs_replays_and_measurements(finished):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from projected_grpo.analysis import probe, probe_uat, style
+from projected_grpo.analysis import probe, probe_sneaky, probe_uat, style
 from projected_grpo.analysis.probe_figures import distributions, trajectory
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
@@ -40,7 +40,7 @@ def write(folder, changes=None, **how):
     for number, (samples, step) in enumerate(rows(**how)):
         changes and changes(number, samples, step)
         write_jsonl(folder / f"step_{number:03d}.jsonl.gz", [*samples, step])
-    return probe.read_replay(folder)
+    return probe.read_replay(folder, number + 1)
 
 
 def vanilla_changes(number, samples, step):
@@ -154,6 +154,45 @@ def test_matching_takes_the_effect_of_length_away(tmp_path):
     assert not probe.t4_matched(frame).passed
 
 
+def tracked(tmp_path, replays, changes=None, **how):
+    vanilla = write(
+        tmp_path / "tracked", lambda *row: [changes and changes(*row), vanilla_changes(*row)], **how
+    )
+    *_, check = probe_sneaky.sneaky(vanilla, replays[1])
+    assert check.failure == "a basis that tracks completion length"
+    return vanilla.samples, check, page((vanilla, replays[1]))
+
+
+def test_a_basis_without_tie_to_length_is_not_said_to_track_it(tmp_path, replays):
+    frame, check, _ = tracked(tmp_path, replays, gap=0.0)
+    assert probe.length_correlation(frame).r_p > 0.05 and not probe.t4_matched(frame).passed
+    assert check.fine is True
+
+
+def test_content_that_holds_at_matched_length_is_not_length(tmp_path, replays):
+    frame, check, _ = tracked(tmp_path, replays, gap=0.2, length=0.004)
+    assert probe.length_correlation(frame).r_p < 0.01 and probe.t4_matched(frame).passed
+    assert check.fine is True
+
+
+def test_a_basis_tied_to_length_without_content_is_suspicious(tmp_path, replays):
+    frame, check, text = tracked(tmp_path, replays, gap=0.0, length=0.02)
+    assert not probe.t4(frame).passed and not probe.t4_matched(frame).passed
+    assert check.fine is False
+    assert "T4 does not hold at matched length | SUSPICIOUS" in text
+
+
+def test_without_matched_samples_length_cannot_be_told(tmp_path, replays):
+    def longer(number, samples, step):
+        for sample in samples:
+            sample["tokens"] += 100 * (not sample["gt_pass"])
+
+    frame, check, text = tracked(tmp_path, replays, longer, gap=0.2)
+    assert probe.t4(frame).passed and probe.t4_matched(frame).t is None
+    assert check.fine is None
+    assert "T4 has no t at matched length | cannot be told" in text
+
+
 def test_marks(tmp_path, replays):
     def third_hacks(number, samples, step):
         for i, sample in enumerate(samples):
@@ -175,7 +214,7 @@ def test_marks(tmp_path, replays):
     copied = write(tmp_path / "d", copies)
     assert not probe_uat.t3(copied).passed
     assert not probe_uat.t3(write(tmp_path / "e", rarely_fires)).passed
-    assert any(check.fine is False for check in probe_uat.sneaky(replays[0], copied))
+    assert any(check.fine is False for check in probe_sneaky.sneaky(replays[0], copied))
 
 
 def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, replays):
@@ -183,14 +222,16 @@ def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, replays):
         for sample in samples:
             sample |= {"nll_teacher": 2.0, "grad_norm": 1.0}
 
-    bad = {c.failure for c in probe_uat.sneaky(write(tmp_path / "bad", spoil), replays[1]) if c.fine is False}
+    bad = {
+        c.failure for c in probe_sneaky.sneaky(write(tmp_path / "bad", spoil), replays[1]) if c.fine is False
+    }
     assert bad >= {"base weights leak through an unmerged teacher", "mask off by one"}
 
     def unknown(number, samples, step):
         for sample in samples:
             sample["nll_teacher"] = None
 
-    checks = probe_uat.sneaky(write(tmp_path / "unknown", unknown), replays[1])
+    checks = probe_sneaky.sneaky(write(tmp_path / "unknown", unknown), replays[1])
     assert checks[0].fine is None
 
 
@@ -203,18 +244,43 @@ def test_other_bases_stand_beside_and_controls_are_named(tmp_path, replays):
 
 
 def test_missing_and_damaged_inputs_are_errors(tmp_path):
-    with pytest.raises(UserError, match="no step_NNN"):
-        probe.read_replay(tmp_path / "none")
-    write(tmp_path / "r", n_steps=2)
+    with pytest.raises(UserError, match=r"step_000\.jsonl\.gz: no such file"):
+        probe.read_replay(tmp_path / "none", 1)
+    write(tmp_path / "r", n_steps=3)
     (tmp_path / "r" / "step_001.jsonl.gz").write_bytes(b"\x1f\x8b\x08garbage")
     with pytest.raises(UserError, match="step_001"):
-        probe.read_replay(tmp_path / "r")
+        probe.read_replay(tmp_path / "r", 3)
+    (tmp_path / "r" / "step_001.jsonl.gz").unlink()
+    with pytest.raises(UserError, match=r"step_001\.jsonl\.gz: no such file"):
+        probe.read_replay(tmp_path / "r", 3)
+    (tmp_path / "r" / "step_002.jsonl.gz").rename(tmp_path / "r" / "step_001.jsonl.gz")
+    with pytest.raises(UserError, match="a row of step 2, expected step 1"):
+        probe.read_replay(tmp_path / "r", 2)
 
     def keyless(number, samples, step):
         del samples[0]["gt_pass"]
 
     with pytest.raises(UserError, match="no key 'gt_pass'"):
         write(tmp_path / "k", keyless)
+    for key in ("cos_null", "modules"):
+        with pytest.raises(UserError, match=f"no key '{key}'"):
+            write(tmp_path / key, lambda number, samples, step, key=key: step.pop(key))
+
+
+def test_files_of_an_earlier_longer_replay_are_not_read(tmp_path):
+    write(tmp_path, n_steps=4)
+    replay = probe.read_replay(tmp_path, 3)
+    assert replay.steps["step"].tolist() == [0, 1, 2] and set(replay.samples["step"]) == {0, 1, 2}
+
+
+def test_a_step_whose_gradient_is_zero_is_no_error(tmp_path, replays):
+    def zero(number, samples, step):
+        if number == 3:
+            step |= {"mean_cos_in": None, "mean_cos_out": None, "cout_update": None}
+
+    projected = write(tmp_path, zero)
+    assert "cout < cin on 19/20 steps" in probe_uat.t3(projected).figure
+    assert style.to_svg(trajectory(replays[0], projected)).startswith("<?xml")
 
 
 def test_figures_draw(tmp_path, replays):

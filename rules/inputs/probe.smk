@@ -1,8 +1,10 @@
 # Which replays, bases and runs the probe's pages need.
 from dataclasses import asdict
 from projected_grpo.experiment import twins
+from projected_grpo.experiment.config_check import pool_files
 
 PROBE = config["probe"]
+POOLS = PROBE["pools"]
 
 
 def probe_steps():
@@ -19,8 +21,18 @@ def probe_steps():
 def replay_of(folder):
     """Model, basis file and arm of a replay's folder: `{arm}_seed{n}` is the probe's own basis."""
     if "/" in folder:
-        return folder.split("/")
+        name, basis, arm = folder.split("/")
+        if name not in POOLS and name not in MODELS:
+            raise SystemExit(
+                f"error: probe/{folder}: {name!r} is no replication and no pool of probe.pools; "
+                f"allowed: {', '.join([*MODELS, *POOLS])}"
+            )
+        return POOLS[name]["model"] if name in POOLS else name, basis, arm
     arm, seed = folder.split("_seed")
+    if int(seed) not in SEEDS:
+        raise SystemExit(
+            f"error: probe/{folder}: {seed} is no seed of the config; allowed: {', '.join(map(str, SEEDS))}"
+        )
     return (
         cells.model_name(config, int(seed)),
         cells.basis_file(config, PROBE["basis"], int(seed)),
@@ -29,8 +41,21 @@ def replay_of(folder):
 
 
 def replay_model(wildcards):
-    """The replication whose student and pool a replay uses."""
+    """The replication whose student a replay trains."""
     return replay_of(wildcards.replay)[0]
+
+
+def given_pool(wildcards):
+    """The pool of `probe.pools` that a replay reads; None where it is the replication's own."""
+    return POOLS.get(wildcards.replay.split("/")[0])
+
+
+def replay_pool(wildcards):
+    """The files of a replay's pool, all in one folder; the manifest stands for those of a replication's own."""
+    given = given_pool(wildcards)
+    if given is None:
+        return [pool_manifest(replay_model(wildcards))]
+    return [str(path) for path in pool_files(given["folder"])]
 
 
 def replay_knobs(wildcards):
@@ -42,6 +67,8 @@ def replay_settings(wildcards):
     """What decides a replay's numbers beside its files, as stable text."""
     knobs, training = replay_knobs(wildcards), config["grpo"]
     settings = {key: PROBE[key] for key in ("mode", "problems")}
+    if given_pool(wildcards):
+        settings["problems"] = probe_steps()  # as many as from the own pool, however many it holds
     settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs["adapter"]}
     settings["use"] = {key: knobs[key] for key in cells.USE_KNOBS}
     settings["training"] = {key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")}

@@ -13,10 +13,12 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # Imported here, not above: each brings its own libraries.
     from projected_grpo.environment import grade_cli
+    from projected_grpo.experiment import export_cli
     from projected_grpo.method import pairs_cli
 
     grade_cli.add_parser(commands)
     pairs_cli.add_parser(commands)
+    export_cli.add_parser(commands)
     args = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminate)
     try:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from projected_grpo.analysis import probe_r5
-from projected_grpo.analysis.probe_figures import ratio_heatmap
+from projected_grpo.analysis.probe_figures import over_steps, ratio_heatmap
 from projected_grpo.analysis.probe_page import write_page
 from projected_grpo.analysis.questions import read_question
 from projected_grpo.analysis.table import make_table
@@ -19,7 +19,11 @@ with job(snakemake) as log:
         "ratios": (
             ratio_heatmap(found, RATIO_EDGES) if found else None,
             "Ratio student / teacher on the teacher's tokens per step, mean over seeds (clip bounds: 0.8 and 1.2).",
-        )
+        ),
+        "clip": (
+            over_steps(probe_r5.clip_series(table)),
+            "Teacher's tokens beyond the clip bounds per step, mean over seeds; at most these lose their gradient.",
+        ),
     }
     write_page(
         table, probe_r5.sections(table), figures, snakemake.config,

@@ -18,13 +18,14 @@ with job(snakemake) as log:
     table = make_table(question, Path(params.results))
     probe = Path(params.results) / "probe"
     pairs = twins(question, config, "adapter")
-    sights = read_sights(replay_folders(question, config, "adapter"), probe)
+    sights = read_sights(replay_folders(question, config, "adapter"), probe, params.steps)
     drifts = {Path(path).stem: json.loads(Path(path).read_text()) for path in snakemake.input.drifts}
     figures = {
         "t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 in SVD and in LoRA space."),
         "drift": (
             over_steps(probe_r6.drift_series(table)),
-            "How the basis ages: hack-ward share of the gradient, and overlap of each refreshed V with the one before.",
+            "How the basis ages: hack-ward share of the gradient along a frozen V; in refreshing runs, the overlap of "
+            "each new V with the one that it replaces (a frozen V's own overlap with a fresh one: last step only).",
         ),
     }
     sections = probe_r6.sections(table, pairs, sights, drifts)

@@ -18,7 +18,7 @@ with job(snakemake) as log:
     table = make_table(question, Path(params.results))
     probe = Path(params.results) / "probe"
     pairs = twins(question, config, "loss")
-    sights = read_sights(replay_folders(question, config, "loss"), probe)
+    sights = read_sights(replay_folders(question, config, "loss"), probe, params.steps)
     overlaps = {
         name: {int(seed): json.loads((probe / path).read_text()) for seed, path in by_seed.items()}
         for name, by_seed in params.overlaps.items()

@@ -12,7 +12,10 @@ from projected_grpo.job import job
 with job(snakemake) as log:
     params, output = snakemake.params, snakemake.output
     root = Path(output.md).parent
-    own, others = ({n: read_replay(root / folder) for n, folder in each.items()} for each in params.folders)
+    own, others = (
+        {name: read_replay(root / folder, params.steps) for name, folder in each.items()}
+        for each in params.folders
+    )
     vanilla, projected = own["vanilla"], own["projected"]
     write_text(output.trajectory, style.to_svg(trajectory(vanilla, projected)))
     write_text(output.distributions, style.to_svg(distributions({params.basis: vanilla, **others})))

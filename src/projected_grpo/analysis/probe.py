@@ -21,7 +21,8 @@ BUCKET = 5  # a comparison with fewer values on a side has no p
 COSINES = ("cos_S_contrib", "cos_S_start", "cos_S_out")
 NUMBERS = (*COSINES, "grad_norm", "nll", "nll_start", "nll_teacher")
 SAMPLE_KEYS = ("step", "problem_id", "hacked", "gt_pass", "tokens", *NUMBERS)
-STEP_KEYS = ("step", "mean_cos_in", "mean_cos_out", "fired", "cout_update")
+STEP_NUMBERS = ("mean_cos_in", "mean_cos_out", "cos_null", "cout_update", "fired")
+STEP_KEYS = ("step", "modules", *STEP_NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,14 @@ class Replay:
     steps: pd.DataFrame
 
 
-def read_replay(folder: Path) -> Replay:
-    """Read the step files of a replay. Raises UserError on a missing, damaged or incomplete one."""
-    paths = sorted(Path(folder).glob("step_*.jsonl.gz"))
-    if not paths:
-        raise UserError(f"{folder}: no step_NNN.jsonl.gz of a replay")
+def read_replay(folder: Path, n_steps: int) -> Replay:
+    """Read step files 0 ... `n_steps` - 1 of a replay; others, left by a longer one, are not looked at.
+
+    Raises UserError on a missing, damaged or incomplete file, and on one of another step.
+    """
     samples, steps = [], []
-    for path in paths:
+    for number in range(n_steps):
+        path = Path(folder) / f"step_{number:03d}.jsonl.gz"
         rows = list(read_jsonl(path))
         found = [row for row in rows if row.get("kind") == "step"]
         if len(found) != 1 or len(rows) < 2:
@@ -48,11 +50,16 @@ def read_replay(folder: Path) -> Replay:
             keys = STEP_KEYS if row is found[0] else SAMPLE_KEYS
             if missing := [key for key in keys if key not in row]:
                 raise UserError(f"{path}: a row has no key {missing[0]!r}")
+            if row["step"] != number:
+                raise UserError(f"{path}: a row of step {row['step']}, expected step {number} alone")
         steps += found
         samples += [row for row in rows if row is not found[0]]
-    frame = pd.DataFrame(samples)
-    frame = frame.astype(dict.fromkeys(NUMBERS, float))
-    return Replay(Path(folder), frame, pd.DataFrame(steps))
+    return Replay(Path(folder), _frame(samples, NUMBERS), _frame(steps, STEP_NUMBERS))
+
+
+def _frame(rows: list[dict], numbers: tuple[str, ...]) -> pd.DataFrame:
+    """Return a row each; null among the `numbers` (a zero gradient has no cosine) is NaN."""
+    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
 
 
 @dataclass(frozen=True)

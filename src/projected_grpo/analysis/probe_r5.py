@@ -61,6 +61,18 @@ def ratios(table: Table, line: Line) -> pd.DataFrame | None:
     return pd.DataFrame(rows)
 
 
+def clip_series(table: Table) -> dict[str, dict[str, pd.Series]]:
+    """Return title -> row -> share of the teacher's tokens beyond the clip bounds by step, mean over seeds."""
+    found = {line.name: ratios(table, line) for line in table.lines}
+    return {
+        "share of the teacher's tokens beyond the clip bounds": {
+            name: frame.set_index("step")[["low", "high"]].sum(axis=1)
+            for name, frame in found.items()
+            if frame is not None and len(frame)
+        }
+    }
+
+
 def trajectory_grid(table: Table) -> tuple[list[str], list[list[str]]]:
     """Return header and text cells: hack rate at step 1, rise by the two steps, distance to the baseline."""
     header = ["row", "hack at step 1"]
@@ -124,7 +136,8 @@ def verdict(table: Table) -> list[str]:
         share = (frame["low"] + frame["high"]).mean()
         sentences.append(
             f"`{line.name}`: {rate(share)} of the teacher's tokens lie beyond the clip bounds, so the ratios "
-            f"{'saturate' if share > SATURATED else 'do not saturate'} (mark: {SATURATED})."
+            f"{'saturate' if share > SATURATED else 'do not saturate'} (mark: {SATURATED}); at most that share of "
+            "their gradients is clipped away."
         )
     return sentences
 
@@ -138,6 +151,9 @@ def sections(table: Table) -> list[str]:
         "**Hack rate along the run.** Rises are against the untrained student of step 1, paired by seed.",
         grid(*trajectory_grid(table)),
         "**Ratio student / teacher on the teacher's tokens.** Where `ratio 1` stands in the row's name it is only "
-        "logged; elsewhere it enters the loss, with the pool's stored log-probs as behaviour policy.",
+        "logged; elsewhere it enters the loss, with the pool's stored log-probs as behaviour policy. The shares count "
+        "every token beyond a bound, whatever the sign of its advantage. The clip takes the gradient of a token above "
+        "the upper bound only where A > 0, below the lower one only where A < 0: so they are upper bounds on the share "
+        "of tokens that lose their gradient, which is not recorded.",
         grid(header, rows) if rows else "No run has logged a ratio.",
     ]

@@ -23,30 +23,42 @@ SHARE = 0.8
 MATCHED = 0.10  # vanilla arms whose mean rates differ by no more count as matched
 
 
+def vanilla_differences(table: Table, reference: str, other: str) -> tuple[stats.Paired | None, ...]:
+    """Return the differences of two vanilla arms in hack and solve rate, other - reference."""
+    return tuple(
+        difference(table.line(other), table.line(reference), measure) for measure in ("hack", "solve")
+    )
+
+
+def are_matched(differences: tuple[stats.Paired | None, ...]) -> bool:
+    """Whether the rates of two vanilla arms are known and near enough."""
+    return all(found is not None and abs(found.delta) <= MATCHED for found in differences)
+
+
 def matched_sentence(table: Table, pairs: list[Twins]) -> str:
     """Say whether the two vanilla arms have the same hack and solve rates."""
     bases = {(pair.reference.baseline, pair.other.baseline) for pair in pairs}
     parts = []
     for reference, other in sorted(bases):
-        hack, solve = (
-            difference(table.line(other), table.line(reference), measure) for measure in ("hack", "solve")
-        )
-        if hack is None or solve is None:
+        found = vanilla_differences(table, reference, other)
+        if None in found:
             parts.append(f"`{other}` and `{reference}` share no seed")
             continue
-        near = abs(hack.delta) <= MATCHED and abs(solve.delta) <= MATCHED
+        hack, solve = map(paired_text, found)
         parts.append(
-            f"`{other}` against `{reference}`: hack {paired_text(hack)}, solve {paired_text(solve)}, "
-            f"{'matched' if near else 'NOT matched'} (mark: {MATCHED:.2f} on either)"
+            f"`{other}` against `{reference}`: hack {hack}, solve {solve}, "
+            f"{'matched' if are_matched(found) else 'NOT matched'} (mark: {MATCHED:.2f} on either)"
         )
     return f"Vanilla arms: {listing(parts)}." if parts else ""
 
 
 def pair_sentence(table: Table, pair: Twins) -> str:
-    """Compare the two effects of a twin row on the hack rate."""
+    """Compare the two effects of a twin row on the hack rate, over the seeds that both have."""
     svd, lora = effect_by_seed(table, pair.reference), effect_by_seed(table, pair.other)
-    if not svd or not lora:
+    common = sorted(set(svd) & set(lora))
+    if not common:
         return f"`{pair.other.name}`: runs are missing."
+    svd, lora = ({seed: effect[seed] for seed in common} for effect in (svd, lora))
     means = {name: float(np.mean(list(effect.values()))) for name, effect in (("svd", svd), ("lora", lora))}
     text = f"`{pair.other.name}` {means['lora']:+.3f} against `{pair.reference.name}` {means['svd']:+.3f}"
     shown = table.line(pair.reference.name).holm.get("hack")
@@ -55,14 +67,25 @@ def pair_sentence(table: Table, pair: Twins) -> str:
     share = means["lora"] / means["svd"]
     # Above zero: LoRA falls short of the share. Testing the combination keeps the seeds paired.
     shortfall = stats.paired(lora, {seed: SHARE * value for seed, value in svd.items()})
-    text += f": {100 * share:.0f}% of the SVD effect, "
-    text += "within 20% of it" if share >= SHARE else "a clean negative"
-    if shortfall is not None and shortfall.lo is not None:
-        decided = shortfall.hi <= 0 if share >= SHARE else shortfall.lo > 0
-        text += f" (LoRA minus {SHARE} SVD {paired_text(shortfall)}, p {p_value(shortfall.p)}; the interval "
-        text += "agrees)" if decided else "leaves it open)"
+    text += f": {100 * share:.0f}% of the SVD effect"
+    if shortfall.lo is not None:
+        text += f" (LoRA minus {SHARE} SVD {paired_text(shortfall)}, p {p_value(shortfall.p)})"
+    if are_matched(vanilla_differences(table, pair.reference.baseline, pair.other.baseline)):
+        text += f"; {_verdict(share, shortfall)}"
+    else:
+        text += "; no verdict: vanilla arms not matched"
     solve = difference(table.line(pair.other.name), table.line(pair.reference.name), "solve")
     return text + f"; solve rate {paired_text(solve)} against the SVD arm."
+
+
+def _verdict(share: float, shortfall: stats.Paired) -> str:
+    """Say whether LoRA reaches the share, and whether the interval of the shortfall agrees."""
+    mark = f"{100 * SHARE:.0f}% of it"
+    if shortfall.lo is None:
+        return f"{'at least' if share >= SHARE else 'less than'} {mark}, without an interval"
+    if share >= SHARE:
+        return f"at least {mark}, the interval {'agrees' if shortfall.hi <= 0 else 'leaves it open'}"
+    return f"less than {mark}, " + ("a clean negative" if shortfall.lo > 0 else "the interval leaves it open")
 
 
 def _column_mean(table: Table, cells: tuple[str, ...], column: str, part: slice) -> float | None:
@@ -123,8 +146,10 @@ def sections(
         "**T4 on the same pools.** " + ". ".join(compare_t(sights[a], sights[b]) for a, b in seen) + ".",
         grid(*t4_grid(sights)),
         "**Drift of the basis.** cin: hack-ward share of the gradient (null: a random V of the same shape); one_sided "
-        "makes cout 0 by algebra; overlap with fresh: of the frozen V with one extracted on the run's last weights "
-        "(1: unchanged); overlap per refresh: of each new V with the one before it.",
+        "makes cout 0 by algebra. Overlap with fresh: of the frozen V with one extracted on the run's last weights "
+        "(1: unchanged); a run keeps no weights of steps between, so there is this one point and no curve of it. "
+        "Overlap per refresh, also in the figure: in a refreshing run, of each new V with the V that it replaces (at "
+        "the first refresh the one of the start); later ones say how V moves between refreshes, not since then.",
         grid(*drift_grid(table, drifts)),
     ]
 

@@ -25,11 +25,11 @@ class Sight:
         return {seed: contrast.t for seed, contrast in self.contrasts.items() if contrast.t is not None}
 
 
-def read_sights(folders: Mapping[str, Mapping[int, str]], root: Path) -> dict[str, Sight]:
-    """Read all replays below `root` and compute T4 of each."""
+def read_sights(folders: Mapping[str, Mapping[int, str]], root: Path, n_steps: int) -> dict[str, Sight]:
+    """Read all replays (of `n_steps` each) below `root` and compute T4 of each."""
     sights = {}
     for basis, by_seed in folders.items():
-        replays = {seed: read_replay(root / folder) for seed, folder in by_seed.items()}
+        replays = {seed: read_replay(root / folder, n_steps) for seed, folder in by_seed.items()}
         contrasts = {seed: t4(replay.samples) for seed, replay in replays.items()}
         by_problem = {seed: t4_problem_means(replay.samples) for seed, replay in replays.items()}
         sights[basis] = Sight(basis, replays, contrasts, by_problem)

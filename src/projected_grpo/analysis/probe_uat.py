@@ -16,14 +16,14 @@ from projected_grpo.analysis.probe import (
     caliper_of,
     fixed_by_problem,
     hacked_rows,
-    length_correlation,
     matched,
     t4,
     t4_matched,
     t4_problem_means,
     t4_within,
 )
-from projected_grpo.analysis.text import NONE, delta, p_is, p_value, rate
+from projected_grpo.analysis.probe_sneaky import sneaky
+from projected_grpo.analysis.text import NONE, p_is, p_value, rate
 
 T1_RATE, T1_FILES = 0.30, 20
 T2_SHARE = 0.90
@@ -45,16 +45,6 @@ class Verdict:
     @property
     def word(self) -> str:
         return "PASS" if self.passed else "FAIL"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One way in which a test could pass or fail for the wrong reason; `fine` is None: can't be told."""
-
-    test: str
-    failure: str
-    figure: str
-    fine: bool | None
 
 
 def t1(vanilla: Replay) -> Verdict:
@@ -116,62 +106,6 @@ def t4_verdict(vanilla: Replay) -> Verdict:
         "one-sided Welch t > 2, p < 0.05",
         contrast.passed,
     )
-
-
-def _same(a: np.ndarray, b: np.ndarray) -> int:
-    return int(np.isclose(a, b, rtol=1e-6, atol=0, equal_nan=True).sum())
-
-
-def sneaky(vanilla: Replay, projected: Replay) -> list[Check]:
-    """Return the ways in which T1-T4 could mislead, each with what was measured."""
-    samples, steps = vanilla.samples, projected.steps
-    checks = []
-    if samples["nll_teacher"].notna().all():
-        gap = float((samples["nll_start"] - samples["nll_teacher"]).mean())
-        figure = (
-            f"NLL of the same tokens: untrained student {samples['nll_start'].mean():.3f}, teacher "
-            f"as recorded {samples['nll_teacher'].mean():.3f} (equal: the base wrote the pool)"
-        )
-        checks.append(Check("T1", "base weights leak through an unmerged teacher", figure, gap > 0.01))
-    else:
-        figure = "the pool stores no log-probs of its teacher"
-        checks.append(Check("T1", "base weights leak through an unmerged teacher", figure, None))
-    norms = samples["grad_norm"].dropna()
-    spread = float(norms.std() / norms.mean()) if len(norms) > 1 and norms.mean() > 0 else 0.0
-    figure = f"{norms.nunique()} distinct gradient norms on {len(samples)} rows, std / mean {spread:.3f}"
-    figure += " (a wrong mask: constant)"
-    checks.append(Check("T2", "mask off by one", figure, spread > 0.01))
-    first = samples["step"].eq(samples["step"].min()).to_numpy()
-    ours, theirs = (replay.samples["cos_S_contrib"].to_numpy() for replay in (vanilla, projected))
-    same_first, same_later = _same(ours[first], theirs[first]), _same(ours[~first], theirs[~first])
-    copied = _same(steps["mean_cos_out"].to_numpy(), steps["mean_cos_in"].to_numpy())
-    figure = (
-        f"cout equals cin on {copied}/{len(steps)} projected steps; the two replays' cosines agree on "
-        f"{same_first}/{int(first.sum())} rows of the first step (one student) and on "
-        f"{same_later}/{int((~first).sum())} later ones (two students)"
-    )
-    fine = copied == 0 and same_first == first.sum() and (same_later == 0 or first.all())
-    checks.append(Check("T3", "a projection that copies", figure, bool(fine)))
-    out, null = float(steps["cout_update"].mean()), float(steps["cos_null"].mean())
-    figure = (
-        f"one_sided makes cout 0 by algebra; of what AdamW applies, cout_update {rate(out)} still points "
-        f"along the basis (cin {rate(float(steps['mean_cos_in'].mean()))}, a random V {rate(null)})"
-    )
-    checks.append(
-        Check("T3", "the optimizer turns the step back", figure, out < float(steps["mean_cos_in"].mean()))
-    )
-    length, within = length_correlation(samples), length_correlation(hacked_rows(samples, "cos_S_contrib"))
-    if length.r is None:
-        checks.append(
-            Check("T4", "a basis that tracks completion length", "no spread in cosine or length", None)
-        )
-    else:
-        figure = f"cosine and length: Pearson {delta(length.r)} (p {p_is(length.r_p)}), "
-        figure += f"Spearman {delta(length.rho)}"
-        figure += f"; within hacked Pearson {delta(within.r)}" if within.r is not None else ""
-        fine = length.r_p >= 0.05 or t4_matched(samples).passed == t4(samples).passed
-        checks.append(Check("T4", "a basis that tracks completion length", figure, fine))
-    return checks
 
 
 def t4_rows(vanilla: Replay, others: Mapping[str, Replay]) -> list[tuple[str, Contrast]]:

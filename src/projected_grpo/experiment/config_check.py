@@ -37,6 +37,11 @@ def checked_questions(paths: Sequence[str | Path], config: dict) -> dict:
     return questions
 
 
+def pool_files(folder: str | Path) -> list[Path]:
+    """Return the files of a teacher pool, as `groups.read_pool` finds them; empty where there is none."""
+    return sorted(Path(folder).glob("[!.]*.jsonl*"))
+
+
 def check(paths: Sequence[str | Path], config: dict, questions: object) -> None:
     """Check a merged config and its parsed questions. Raises UserError, one line, for the first mistake."""
     _QuestionsCheck(_ConfigCheck(paths, config).run(), questions).run()
@@ -56,6 +61,7 @@ class _ConfigCheck:
         self._seeds()
         self._model()
         self._bases()
+        self._pools()
         return self
 
     def fail(self, keys: list[str | int], problem: str) -> NoReturn:
@@ -113,6 +119,18 @@ class _ConfigCheck:
         mode, modes = probe["mode"], self.config["pool"]["modes"]
         if mode not in modes:
             self.fail(["probe", "mode"], f"{mode!r} is not in pool.modes; {nearest(mode, modes)}")
+
+    def _pools(self) -> None:
+        models = sorted({cells.model_name(self.config, seed) for seed in cells.seeds(self.config)})
+        for name, pool in self.config["probe"]["pools"].items():
+            keys, model, folder = ["probe", "pools", name], pool["model"], pool["folder"]
+            if name in models:
+                self.fail(keys, f"{name!r} is a replication's own pool, allowed: another name")
+            if model not in models:
+                self.fail([*keys, "model"], f"{model!r} is no replication; {nearest(model, models)}")
+            if not pool_files(folder):
+                allowed = "allowed: a folder of JSON-lines files of rollouts"
+                self.fail([*keys, "folder"], f"{folder!r} has none, {allowed}")
 
 
 class _QuestionsCheck:
