@@ -34,19 +34,20 @@ def check_steps(frame: pd.DataFrame, path: Path, cell: Cell) -> None:
     for column in ("step", *NUMBERS, "ratio_hist", *held_out):
         if column not in frame:
             raise UserError(f"{path}: no column {column!r}; delete the run's folder to remake it")
-    for column in ("step", *NUMBERS, *modes):
-        if not pd.api.types.is_numeric_dtype(frame[column]) and not frame[column].isna().all():
-            raise UserError(f"{path}: column {column!r} is {frame[column].dtype}, not numbers")
+    names, types = ["step", *NUMBERS, *modes], frame.dtypes
+    for column in names:
+        if types[column].kind not in "iuf" and not frame[column].isna().all():
+            raise UserError(f"{path}: column {column!r} is {types[column]}, not numbers")
     if frame.empty:
         raise Incomplete(f"0 of {cell.steps} steps")
-    steps = frame["step"].to_numpy(dtype=float)
+    steps, *numbers = frame[names].to_numpy(dtype=float).T
     if len(np.unique(steps)) != len(steps):
         raise UserError(
             f"{path}: column 'step' repeats {int(frame['step'][frame['step'].duplicated()].iloc[0])}"
         )
     if steps[0] not in (0, 1) or not (np.diff(steps) == 1).all():
         raise UserError(f"{path}: column 'step' does not count up by one from 0 or 1")
-    values = {name: frame[name].to_numpy(dtype=float) for name in (*NUMBERS, *modes)}
+    values = dict(zip(names[1:], numbers, strict=True))
     allowed = _nulls(values, modes, steps, cell.setting.refresh)
     for column, numbers in values.items():
         missing = np.isnan(numbers) & ~allowed[column]
