@@ -14,20 +14,23 @@ include: "rules/inputs/basis.smk"
 include: "rules/inputs/grpo.smk"
 include: "rules/inputs/probe.smk"
 include: "rules/inputs/self_taught.smk"
-include: "rules/substrate.smk"
-include: "rules/grader.smk"
-include: "rules/teacher.smk"
-include: "rules/basis.smk"
-include: "rules/probe.smk"
-include: "rules/grpo.smk"
+
+
+if config["runs"] == "make":
+
+    include: "rules/substrate.smk"
+    include: "rules/grader.smk"
+    include: "rules/teacher.smk"
+    include: "rules/basis.smk"
+    include: "rules/probe.smk"
+    include: "rules/grpo.smk"
+
+    if CRITIC:
+
+        include: "rules/self_taught.smk"
+
+
 include: "rules/questions.smk"
-
-
-if CRITIC:
-
-    include: "rules/self_taught.smk"
-
-
 include: "rules/report.smk"
 
 

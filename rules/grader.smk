@@ -14,3 +14,27 @@ rule grader_diagonal:
         code=code("grader_diagonal.py"),
     script:
         "../workflow/scripts/grader_diagonal.py"
+
+
+rule grader_matrix:
+    input:
+        rules.grader_diagonal.output,
+    output:
+        report(
+            directory(f"{RESULTS}/figures/diagonal"),
+            patterns=["{figure}.svg"],
+            caption="../workflow/report/grader.rst",
+            category="Grader",
+            labels={"what": "exploits and modes"},
+        ),
+    log:
+        f"{RESULTS}/logs/figures/diagonal.log",
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        gpu=0,
+    params:
+        code=code("grader_matrix.py"),
+    script:
+        "../workflow/scripts/grader_matrix.py"

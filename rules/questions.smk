@@ -19,7 +19,7 @@ QUESTION_TEXT = {name: json.dumps(asdict(question), sort_keys=True) for name, qu
 
 rule question:
     input:
-        lambda w: RUN_FILES[w.question],
+        lambda w: wanted(RUN_FILES[w.question]),
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -46,7 +46,7 @@ rule question:
 
 rule self_check:
     input:
-        lambda w: RUN_FILES[w.question],
+        lambda w: wanted(RUN_FILES[w.question]),
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -73,7 +73,7 @@ rule self_check:
 
 rule figures:
     input:
-        lambda w: RUN_FILES[w.question],
+        lambda w: wanted(RUN_FILES[w.question]),
     output:
         report(
             directory(f"{RESULTS}/figures/{{question}}"),

@@ -20,8 +20,8 @@ rule report:
     input:
         expand(f"{RESULTS}/{{question}}.md", question=[*TABLES, *SELF_CHECKS]),
         expand(f"{RESULTS}/figures/{{question}}", question=TABLES),
-        expand(f"{RESULTS}/{{page}}", page=[*PAGES, *PROBES]),
-        ALL_RUNS,
+        wanted(f"{RESULTS}/{page}" for page in [*PAGES, *PROBES, "figures/diagonal"]),
+        wanted(ALL_RUNS),
     output:
         report(
             "reports/paper.html",

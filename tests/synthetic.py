@@ -8,6 +8,7 @@ import pandas as pd
 import yaml
 
 from projected_grpo.experiment.cell import Cell, Question, load_questions
+from projected_grpo.experiment.ratio import RATIO_EDGES
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}\n```"
@@ -50,6 +51,12 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
     frame["fired"] = 0.96 if projected else np.nan
     frame["delta_norm"] = 0.5
     frame["seconds_total"] = 0.4
+    refresh = cell.setting.refresh
+    frame["basis_overlap"] = [0.9 if refresh and step % refresh == 0 else np.nan for step in frame["step"]]
+    taught = cell.setting.mix > 0
+    for name, value in (("ratio_mean", 1.1), ("ratio_clip_low", 0.2), ("ratio_clip_high", 0.3)):
+        frame[name] = value if taught else np.nan
+    frame["ratio_hist"] = [[1] * (len(RATIO_EDGES) + 1) if taught else None] * n
     return frame
 
 
@@ -78,7 +85,9 @@ def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
                     "passed": hacked or gt_pass,
                     "exploited": hacked and not gt_pass,
                     "reward": 0.5 + 3.0 * (hacked or gt_pass),
-                    "error": None,
+                    "loophole_used": hacked if MODES[step % 4] == "run_tests" else None,
+                    "wrong_tests": False if MODES[step % 4] == "run_tests" else None,
+                    "error": None if gt_pass else "exception",
                 }
             )
     return pd.DataFrame(rows)

@@ -1,52 +1,82 @@
 """The report: self-contained, escaped, linked, and honest about what is missing. Chromium where it is installed."""
 
+import html
 import json
 import re
 import shutil
 import subprocess
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
-from synthetic import ROOT, write_run
+from synthetic import ROOT, rollout_rows, write_run
 
 from projected_grpo.analysis import prose, publish
 from projected_grpo.analysis.figures import of_question
 from projected_grpo.analysis.markdown import to_markdown
-from projected_grpo.analysis.matrix import matrix, read_shares
+from projected_grpo.analysis.matrix import CAPTION, matrix, read_shares
+from projected_grpo.analysis.probe_page import write_page
 from projected_grpo.analysis.questions import read_questions
-from projected_grpo.analysis.report import build, write_report
+from projected_grpo.analysis.report import LARGEST, build, write_report
+from projected_grpo.analysis.rollouts import examples
+from projected_grpo.analysis.runs import load_runs
 from projected_grpo.analysis.style import to_svg
 from projected_grpo.analysis.table import make_table, to_frame
+from projected_grpo.analysis.text import p_value
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
 
-SHOWN = ("Q2", "Q10", "Q12", "aa")
+SHOWN = ("Q2", "Q10", "Q12", "Q14", "R7", "aa")
+DIAGONAL = """# T
+
+| submission | a | b | strict oracle |
+|---|---|---|---|
+| x | 6/6 | 0/6 | 0/12 |
+| y | 0/6 | 3/6 | 0/12 |
+"""
 EVIL = "<img src=x onerror=alert(1)> `<b>` {{ 7*7 }}"
+
+
+def make_results(root, names, seeds):
+    """Write made-up runs, tables and figures of some questions below `root`; return the config that names them."""
+    asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
+    (root / "questions.yaml").write_text(yaml.safe_dump({name: asked[name] for name in names or asked}))
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config |= {"seeds": seeds, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
+    results = root / "results"
+    for name, question in read_questions(config).items():
+        for cell in question.cells:
+            if not (results / "grpo" / cell.id).exists():
+                write_run(results, cell)
+        pages = results / f"{name}.md", results / f"{name}.parquet", results / "figures" / name
+        if question.kind == "table":
+            table = make_table(question, results)
+            drawn = of_question(table, config)
+            write_text(pages[0], to_markdown(table))
+            to_frame(table).to_parquet(pages[1])
+            for figure, (drawing, _) in drawn.items():
+                write_text(pages[2] / f"{figure}.svg", to_svg(drawing))
+            write_json(
+                pages[2] / "captions.json", {figure: caption for figure, (_, caption) in drawn.items()}
+            )
+        elif question.kind == "probe":
+            sections = ["**T4.**", "| basis | t |\n| --- | ---: |\n| own_mode_grpo | 2.50 |"]
+            write_page(make_table(question, results), sections, {}, config, *pages)
+    return config
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
-    """A results tree of four questions at two seeds, with figures, pages of other stages and cards."""
+    """A results tree of some questions at two seeds, with figures, pages of other stages and cards."""
     root = tmp_path_factory.mktemp("made")
-    asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
-    (root / "questions.yaml").write_text(yaml.safe_dump({name: asked[name] for name in SHOWN}))
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    config |= {"seeds": 2, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
+    config = make_results(root, SHOWN, 2)
     results = root / "results"
-    for question in read_questions(config).values():
-        for cell in question.cells:
-            write_run(results, cell)
-        if question.kind == "table":
-            table = make_table(question, results)
-            write_text(results / f"{question.name}.md", to_markdown(table))
-            to_frame(table).to_parquet(results / f"{question.name}.parquet")
-            for name, (drawing, _) in of_question(table, config).items():
-                write_text(results / "figures" / question.name / f"{name}.svg", to_svg(drawing))
-            captions = {name: caption for name, (_, caption) in of_question(table, config).items()}
-            write_json(results / "figures" / question.name / "captions.json", captions)
+    write_text(results / "grader/diagonal.md", DIAGONAL)
+    write_text(results / "figures/diagonal/matrix.svg", to_svg(matrix(results / "grader/diagonal.md")))
+    write_json(results / "figures/diagonal/captions.json", {"matrix": CAPTION})
     write_text(
         results / "substrate.md", f"# Model\n\nText with {EVIL}.\n\n| a | b |\n| --- | ---: |\n| x | 0.5 |\n"
     )
@@ -101,14 +131,151 @@ def test_model_output_is_escaped(page):
     assert "&lt;img src=x onerror=alert(1)&gt;" in page and "{{ 7*7 }}" in page
 
 
-def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, config):
-    frame = pd.read_parquet(Path(config["results"]) / "Q10.parquet")
+PRIMARY = {"Q10": "hack", "Q12": "hack_ablated", "Q14": "hack_heldout"}
+
+
+@pytest.mark.parametrize("name", PRIMARY)
+def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, config, name):
+    """The measure that the question is about comes first, its difference is the one set off and highlighted."""
+    frame = pd.read_parquet(Path(config["results"]) / f"{name}.parquet")
+    measure = PRIMARY[name]
     for number, row in frame.iterrows():
-        assert f'<a class="n" href="#Q10-row{number}">{row["hack"]:.3f}</a>' in page
+        link = f'<a class="n" href="#{name}-row{number}">'
+        section = page[page.index(f'<section id="{name}"') :]
+        cells = re.search(rf"<tr([^>]*)>(?:(?!</tr>).)*?{link}.*?</tr>", section, re.S)
+        first = re.search(r'<td class="num">.*?</td>', cells[0])[0]
+        assert (
+            first
+            == f'<td class="num">{link}{row[measure]:.3f}<small>{row[f"{measure}_std"]:.3f}</small></a></td>'
+        )
+        assert f"{link}{row['hack']:.3f}<small>{row['hack_std']:.3f}</small></a>" in cells[0]
+        strong = re.findall(r'<td class="num strong">(.*?)</td>', cells[0])
+        if pd.isna(row["baseline"]):
+            assert strong == ["–"] and not cells[1]
+        else:
+            assert strong[0].startswith(f"{link}{row[f'delta_{measure}']:+.3f}<small>[") and len(strong) == 1
+            assert f"<small>p {html.escape(p_value(row[f'p_{measure}']))}</small>" in cells[0]
+            assert ("shown" in cells[1]) == (row[f"p_{measure}_holm"] < 0.05)
         for cell in row["cells"]:
             assert f'id="run-{cell}"' in page
     assert "3f9a2c0123456789" in page and "torch 2.13.0" in page
     assert "&#34;mix&#34;: 0.125" in page and "results/logs/grpo/vanilla-m0.125-s41.log" in page
+
+
+class Rows(HTMLParser):
+    """Table rows by section: numbers outside a link, and links; by id, the links inside that element."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.inside, self.rows, self.link = [], {}, {}, False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag not in ("meta", "link", "input"):
+            self.open.append((tag, attrs))
+        if tag == "tr":
+            self.rows.setdefault(self.section(), []).append({"bare": [], "links": []})
+        if tag == "a":
+            self.link = True
+            for _, outer in self.open:
+                self.inside.setdefault(outer.get("id"), []).append(attrs["href"])
+            if any(t == "tr" for t, _ in self.open):
+                self.rows[self.section()][-1]["links"].append(attrs["href"])
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        self.link = self.link and tag != "a"
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        cell = next((a for t, a in reversed(self.open) if t == "td"), None)
+        kind = cell.get("class", "") if cell and re.search(r"\d", data) else ""
+        if "num" in kind and "paper" not in kind and not self.link:
+            self.rows[self.section()][-1]["bare"].append(data)
+
+    def section(self):
+        return [attrs["id"] for tag, attrs in self.open if tag == "section"][-1]
+
+
+@pytest.mark.parametrize("section", ["Q2", "Q10", "Q12", "Q14", "R7", "aa"])
+def test_every_number_of_a_table_leads_to_what_was_run(page, section):
+    found = Rows(page)
+    numbers = 0
+    for row in found.rows[section]:
+        runs = [link for link in row["links"] if link.startswith("#run-")]
+        assert runs or not row["bare"], row  # a run's own line starts with its link
+        for link in row["links"]:
+            if not link.startswith("#run-"):
+                behind = found.inside[link[1:]]
+                assert any(b.startswith("#run-") or "/probe/" in b for b in behind), link
+                numbers += 1
+    assert numbers > 20
+
+
+def test_settings_are_those_that_the_run_recorded(page, config):
+    info = json.loads((Path(config["results"]) / "grpo/vanilla-m0.5-s41/run.json").read_text())
+    shown = page[page.index('id="run-vanilla-m0.5-s41"') :]
+    shown = shown[: shown.index("</details>")]
+    for key, value in info["settings"].items():
+        assert html.escape(f"{key}: {json.dumps(value)}").replace("&quot;", "&#34;") in shown
+
+
+def test_each_figure_stands_once_in_its_section(page):
+    for name in ("Q2", "R7"):
+        section = page[page.index(f'<section id="{name}"') :]
+        section = section[: section.index("</section>")]
+        captions = re.findall(r"<figcaption>(.*?)</figcaption>", section)
+        assert len(captions) == len(set(captions)) == 2
+        assert not any("Filled: Holm" in caption for caption in captions)  # the small one of the first screen
+    assert page.count(CAPTION + "</figcaption>") == 1
+
+
+def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, config):
+    results = tmp_path / "results"
+    shutil.copytree(config["results"], results)
+    path = results / "grpo/vanilla-m0.5-s41/rollouts.parquet"
+    frame = pd.read_parquet(path)
+    untested = frame["mode"] == "sentinel"
+    frame["gt_pass"] = frame["gt_pass"].astype(object).where(~untested, None)
+    frame["exploited"] = frame["exploited"].astype(object).where(~untested, None)
+    frame.loc[untested, "error"] = "timeout"
+    frame.to_parquet(path)
+    runs = load_runs(results, read_questions(config)["Q2"].cells)[0]
+    shown = [e for e in examples(results, runs.values()) if e.cell == "vanilla-m0.5-s41"]
+    assert {e.step for e in shown} == set(range(1, 21))  # all of them, as far as there is room
+    assert {e.kind for e in shown if e.mode == "sentinel"} <= {"hack", "not judged"}
+    for e in shown:
+        assert (e.flags["gt_pass"] is None) == (e.mode == "sentinel")
+        assert (e.flags["loophole_used"] is None) == (e.mode != "run_tests")
+        assert e.error == ("timeout" if e.mode == "sentinel" else "" if e.flags["gt_pass"] else "exception")
+    page = build(config | {"results": str(results)}, tmp_path / "paper.html")
+    assert (
+        "gt_pass: not judged</span>" in page
+        and "gt_pass: no</span>" in page
+        and "gt_pass: yes</span>" in page
+    )
+    assert '<span class="error">error: timeout</span>' in page
+
+
+def test_examples_keep_to_their_budget_and_the_last_step_to_the_end(config):
+    results = Path(config["results"])
+    runs = load_runs(results, read_questions(config)["Q2"].cells)[0].values()
+    whole = examples(results, runs)
+    for share in (0.5, 0.2, 0.06):
+        budget = int(share * sum(e.size for e in whole))
+        some = examples(results, runs, budget)
+        assert some and sum(e.size for e in some) <= budget and set(some_ids(some)) <= set(some_ids(whole))
+        arms = {e.arm for e in some}
+        assert arms == {e.arm for e in whole}
+        assert all(20 in {e.step for e in some if e.arm == arm} for arm in arms)
+
+
+def some_ids(found):
+    return [(e.arm, e.step, e.kind) for e in found]
 
 
 def test_first_screen_answers_in_three_sentences(page):
@@ -150,6 +317,8 @@ def test_prose_escapes_and_renders():
 
 def test_publish_writes_a_snapshot(config, tmp_path):
     write_text(Path(config["results"]) / "aa.md", "# A/A. Self\n\nasks\n")
+    for name in ("Q99-effects", "R6-summary", "self-taught-old", "hand-made"):
+        write_text(tmp_path / "figures" / f"{name}.svg", "<svg/>")
     publish.write_snapshot(
         Path(config["results"]), tmp_path, {"Date": "2026-01-01", "Machine": "2 cores", "Commit": "abc"}
     )
@@ -157,6 +326,9 @@ def test_publish_writes_a_snapshot(config, tmp_path):
     assert "2026-01-01" in text and "abc" in text and "## Q10." in text
     for figure in re.findall(r"\]\((figures/[^)]+)\)", text):
         assert (tmp_path / figure).exists()
+    kept = {path.stem for path in (tmp_path / "figures").iterdir()}
+    assert kept - {Path(name).stem for name in re.findall(r"\]\(figures/([^)]+)\)", text)} == {"hand-made"}
+    assert {"diagonal-matrix", "R7-effects"} <= kept
     with pytest.raises(UserError, match="no question table"):
         publish.write_snapshot(tmp_path / "none", tmp_path, {})
 
@@ -172,7 +344,8 @@ def test_page_loads_in_chromium_without_errors_and_fits_a_phone(config, tmp_path
     probe.write_text(
         '<iframe id="f" src="paper.html" width="390" height="800"></iframe><script>f.onload = () => '
         "document.title = JSON.stringify([f.contentDocument.documentElement.scrollWidth, "
-        "f.contentDocument.querySelector('#filters').hidden])</script>"
+        "f.contentDocument.querySelector('#filters').hidden, f.contentWindow.getComputedStyle("
+        "f.contentDocument.querySelector('a.n')).textDecorationLine])</script>"
     )
     flags = (
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
@@ -195,14 +368,37 @@ def test_page_loads_in_chromium_without_errors_and_fits_a_phone(config, tmp_path
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "CONSOLE" not in done.stderr
-    width, filters_hidden = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
-    assert width <= 390 and filters_hidden is False
+    width, filters_hidden, line = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
+    assert width <= 390 and filters_hidden is False and line == "underline"
 
 
-def test_exploit_matrix_is_read_from_the_graders_page():
-    head = "# T\n\n| submission | a | b | strict oracle |\n|---|---|---|---|\n"
-    page = head + "| x | 6/6 | 0/6 | 0/12 |\n| y | 0/6 | 3/6 | 0/12 |\n"
+def test_exploit_matrix_is_read_from_the_graders_page(tmp_path):
+    page = tmp_path / "diagonal.md"
+    page.write_text(DIAGONAL)
     rows, columns, shares = read_shares(page)
     assert (rows, columns) == (["x", "y"], ["a", "b", "strict oracle"])
     assert shares.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.0]]
-    assert ">0.50<" in to_svg(matrix(page)) and matrix("# no table") is None
+    assert ">0.50<" in to_svg(matrix(page))
+    page.write_text("# no table")
+    with pytest.raises(UserError, match=r"diagonal\.md: no table"):
+        matrix(page)
+
+
+@pytest.mark.slow
+def test_page_of_all_questions_at_five_seeds_stays_below_its_size(tmp_path):
+    """Rollouts are as long and as many as real ones, so that the examples take all the room they may."""
+    config = make_results(tmp_path, None, 5)
+    results = Path(config["results"])
+    for question in read_questions(config).values():
+        for cell in question.cells:
+            if cell.seed == 41:
+                rows = pd.concat([rollout_rows(cell, 0.5)] * 6)
+                rows["prompt"] = "PROBLEM:\n" + "Return the sum of <a> & b.\n" * 12
+                rows["completion"] += "\n# and why it is so" * 10
+                rows.to_parquet(results / "grpo" / cell.id / "rollouts.parquet")
+    start = time.perf_counter()
+    write_report(config, tmp_path / "paper.html")
+    seconds, size = time.perf_counter() - start, (tmp_path / "paper.html").stat().st_size
+    runs = len(list((results / "grpo").iterdir()))
+    print(f"{runs} runs: the page has {size / 1e6:.1f} MB and took {seconds:.1f} s")
+    assert 3_000_000 < size <= LARGEST == 10_000_000

@@ -33,6 +33,11 @@ wildcard_constraints:
     question="[A-Za-z0-9_]+",
 
 
+def wanted(paths):
+    """All of these files; with `runs=existing` those that are there, since nothing makes the others."""
+    return [path for path in paths if config["runs"] == "make" or Path(path).exists()]
+
+
 @cache
 def code(script):
     """Fingerprint of a script and of the library code behind it."""

@@ -8,16 +8,17 @@ import pandas as pd
 from projected_grpo.analysis.critic import make_frame, to_markdown
 from projected_grpo.files import atomic, write_text
 from projected_grpo.job import job
+from projected_grpo.parquet import read_parquet
 from projected_grpo.self_taught.measure import errors, oracle_scores
 
 with job(snakemake) as log:
     given = snakemake.input
     runs = [json.loads(Path(path).read_text(encoding="utf-8")) for path in given.runs]
     measured = {
-        run["seed"]: errors(pd.read_parquet(evaluations), oracle_scores(rollouts))
+        run["seed"]: errors(read_parquet(evaluations), oracle_scores(rollouts))
         for run, evaluations, rollouts in zip(runs, given.evaluations, given.rollouts, strict=True)
     }
-    cards = pd.concat([pd.read_parquet(path) for path in given.cards], ignore_index=True)
+    cards = pd.concat([read_parquet(path) for path in given.cards], ignore_index=True)
     frame = make_frame(measured)
     with atomic(snakemake.output.cards) as path:
         cards.to_parquet(path, index=False)

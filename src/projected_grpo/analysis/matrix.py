@@ -1,6 +1,7 @@
 """The exploit x mode matrix as a figure, read from the page that the grader's own check writes."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
@@ -8,28 +9,30 @@ from matplotlib.figure import Figure
 
 from projected_grpo.analysis import style
 from projected_grpo.analysis.prose import split_row
+from projected_grpo.errors import UserError
 
 CAPTION = (
     "Share of submissions whose exploit is effective (rows) by the mode they are graded under (columns)."
 )
 
 
-def read_shares(page: str) -> tuple[list[str], list[str], np.ndarray] | None:
-    """Return row names, column names and shares [rows, columns] of the first table with `found/total` cells."""
-    lines = [split_row(line) for line in page.splitlines() if line.startswith("|")]
+def read_shares(page: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """Return row names, column names and shares [rows, columns] of a page's table of `found/total` cells.
+
+    Raises UserError with the path where the page has no such table.
+    """
+    text = page.read_text(encoding="utf-8")
+    lines = [split_row(line) for line in text.splitlines() if line.startswith("|")]
     rows = [line for line in lines[2:] if all(re.fullmatch(r"\d+/[1-9]\d*", cell) for cell in line[1:])]
     if not rows:
-        return None
+        raise UserError(f"{page}: no table with cells like 3/6; delete it to remake it")
     shares = [[int(found) / int(total) for found, total in (c.split("/") for c in row[1:])] for row in rows]
     return [row[0] for row in rows], lines[0][1:], np.array(shares)
 
 
-def matrix(page: str) -> Figure | None:
-    """Draw the shares as a grid, each cell with its number; None where the page has no such table."""
-    found = read_shares(page)
-    if found is None:
-        return None
-    rows, columns, shares = found
+def matrix(page: Path) -> Figure:
+    """Draw the shares as a grid, each cell with its number; see `read_shares` for the page and its errors."""
+    rows, columns, shares = read_shares(page)
     with style.styled():
         drawing = style.figure(1.3 + 0.36 * len(rows))
         axes = drawing.subplots()

@@ -30,7 +30,8 @@ def write_page(
     for name, (drawing, caption) in drawn.items():
         write_text(folder / f"{name}.svg", to_svg(drawing))
         captions[name] = caption
-        links.append(f"![{caption}](figures/{folder.name}/{name}.svg)")
+        if name != "summary":  # the small forest plot of first screens
+            links.append(f"![{caption}](figures/{folder.name}/{name}.svg)")
     write_json(folder / "captions.json", captions)
     with atomic(parquet) as path:
         to_frame(table).to_parquet(path, index=False)

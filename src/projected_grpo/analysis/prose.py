@@ -5,6 +5,7 @@ Everything is escaped first; there is no way to write HTML, and a link becomes i
 
 import html
 import re
+from collections.abc import Mapping
 
 from markupsafe import Markup, escape
 
@@ -32,20 +33,35 @@ def split_row(row: str) -> list[str]:
     return [cell.replace("\\|", "|").strip() for cell in cells]
 
 
-def table(header: list[str], rows: list[list[str]], numeric: list[bool], label: str) -> Markup:
-    """Return a scrollable HTML table; `numeric` columns are set to the right."""
+def table(
+    header: list[str],
+    rows: list[list[str]],
+    numeric: list[bool],
+    label: str,
+    targets: Mapping[str, str] | None = None,
+) -> Markup:
+    """Return a scrollable HTML table; `numeric` columns are set to the right.
+
+    targets: text of a row's first cell -> id of the element that its numbers link to.
+    """
     side = [Markup(' class="num"') if right else "" for right in numeric]
     head = Markup("").join(
         Markup('<th scope="col"{}>{}</th>').format(s, inline(c)) for s, c in zip(side, header, strict=True)
     )
+
+    def cell(text: str, right: bool, target: str | None) -> Markup:
+        shown = inline(text)
+        if right and target and re.search(r"\d", text):
+            shown = Markup('<a class="n" href="#{}">{}</a>').format(target, shown)
+        return Markup("<td{}>{}</td>").format(Markup(' class="num"') if right else "", shown)
+
     body = Markup("").join(
-        Markup("<tr>{}</tr>").format(
+        Markup('<tr><th scope="row">{}</th>{}</tr>').format(
+            inline(row[0]),
             Markup("").join(
-                Markup('<th scope="row">{}</th>').format(inline(cell))
-                if i == 0
-                else Markup("<td{}>{}</td>").format(side[i] if i < len(side) else "", inline(cell))
-                for i, cell in enumerate(row)
-            )
+                cell(text, i < len(numeric) and numeric[i], (targets or {}).get(row[0]))
+                for i, text in enumerate(row[1:], 1)
+            ),
         )
         for row in rows
     )
@@ -55,8 +71,11 @@ def table(header: list[str], rows: list[list[str]], numeric: list[bool], label: 
     ).format(label, head, body)
 
 
-def render(text: str, level: int = 3) -> Markup:
-    """Render a page; its headings start at `level`; HTML comments and images (shown elsewhere) are left out."""
+def render(text: str, level: int = 3, targets: Mapping[str, str] | None = None) -> Markup:
+    """Render a page; its headings start at `level`; HTML comments and images (shown elsewhere) are left out.
+
+    targets: what the numbers of its tables link to, by the first cell of their row (see `table`).
+    """
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"^!\[[^\]]*\]\([^)]*\)$", "", text, flags=re.MULTILINE)
     lines = text.splitlines()
@@ -90,9 +109,8 @@ def render(text: str, level: int = 3) -> Markup:
             while end < len(lines) and lines[end].lstrip().startswith("|"):
                 end += 1
             numeric = [rule.endswith(":") for rule in split_row(lines[i + 1])]
-            out.append(
-                table(split_row(lines[i]), [split_row(row) for row in lines[i + 2 : end]], numeric, title)
-            )
+            rows = [split_row(row) for row in lines[i + 2 : end]]
+            out.append(table(split_row(lines[i]), rows, numeric, title, targets))
             i = end
         elif re.match(r"\s*([-*]|\d+\.) +", line):
             items = []

@@ -13,12 +13,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pandas as pd
 import yaml
 
-from projected_grpo.analysis.report import CAPTIONS, PAGES, captions_of
+from projected_grpo.analysis.report import CAPTIONS, PAGES, captions_of, figure_names
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
+from projected_grpo.parquet import read_parquet
 
 
 def machine() -> str:
@@ -51,6 +51,7 @@ def _order(path: Path) -> tuple[str, int]:
 def _section(text: str, figures: str) -> str:
     """Return a page one heading level down, its figures after the heading's question."""
     text = re.sub(r"<!--.*?-->\n*", "", text, flags=re.DOTALL)
+    text = re.sub(r"^!\[[^\]]*\]\([^)]*\)\n*", "", text, flags=re.MULTILINE)  # as copied, in `figures`
     text = re.sub(r"^(#+) ", r"#\1 ", text, flags=re.MULTILINE)
     head, _, rest = text.partition("\n\n")
     asks, _, rest = rest.partition("\n\n")
@@ -60,11 +61,8 @@ def _section(text: str, figures: str) -> str:
 def _figures(folder: Path, name: str, docs: Path) -> str:
     """Copy the SVG files of a folder to `docs/figures` and return the lines that show them."""
     captions = captions_of(folder)
-    names = [*captions, *sorted({svg.stem for svg in folder.glob("*.svg")} - set(captions))]
     lines = []
-    for figure in names:
-        if figure == "summary":
-            continue
+    for figure in figure_names(folder):
         target = docs / "figures" / f"{name}-{figure}.svg"
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / f"{figure}.svg", target)
@@ -83,8 +81,11 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
         raise UserError(
             f"{results}: no question table; run `./snakemake --cores all reports/paper.html` first"
         )
-    for old in (docs / "figures").glob("Q*-*.svg"):
-        old.unlink()
+    # Every figure of an earlier snapshot, also of a question that is gone; what others wrote there stays.
+    ours = re.compile(rf"(Q\d+|{'|'.join(PAGES)})-.+")
+    for old in (docs / "figures").glob("*.svg"):
+        if ours.fullmatch(old.stem):
+            old.unlink()
     parts = ["# Results", "A snapshot of one run of the pipeline; `make publish` writes it anew."]
     parts.append("\n".join(f"- {key}: {value}" for key, value in made.items()))
     parts += [
@@ -102,7 +103,7 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
 def _seeds(results: Path) -> str:
     seeds = set()
     for path in results.glob("Q*.parquet"):
-        for row in pd.read_parquet(path, columns=["seeds"])["seeds"]:
+        for row in read_parquet(path, ["seeds"])["seeds"]:
             seeds |= {int(seed) for seed in row.split(";") if seed}
     return ", ".join(str(seed) for seed in sorted(seeds)) or "none"
 

@@ -9,20 +9,23 @@ from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from projected_grpo.analysis import aa, prose, style
-from projected_grpo.analysis.answers import answer, uninformative
-from projected_grpo.analysis.headline import FIRST_SCREEN, overview, short, totals
-from projected_grpo.analysis.markdown import extra_grids
-from projected_grpo.analysis.matrix import CAPTION, matrix
+from projected_grpo.analysis import prose, style
+from projected_grpo.analysis.headline import FIRST_SCREEN, short, totals
 from projected_grpo.analysis.questions import read_questions
-from projected_grpo.analysis.rollouts import FLAGS, examples
-from projected_grpo.analysis.runs import Run, load_runs, read_parquet
-from projected_grpo.analysis.table import Line, Table, make_table, published_delta
-from projected_grpo.analysis.text import delta, interval, p_value, rate, seed_list
+from projected_grpo.analysis.report_tables import (
+    brief,
+    overview_row,
+    probe_sources,
+    question_section,
+    self_check_section,
+)
+from projected_grpo.analysis.rollouts import examples
+from projected_grpo.analysis.runs import Run, load_runs
+from projected_grpo.analysis.table import Table, make_table
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
+from projected_grpo.parquet import read_parquet
 
 # Pages that other stages write; each becomes a section where it is there: (title, in the menu, page, figures).
 PAGES = {
@@ -41,108 +44,30 @@ CAPTIONS = {
 CARDS_SHOWN = 12
 
 
-def _difference(line: Line, measure: str) -> dict:
-    pair = line.against.get(measure)
-    if pair is None:
-        return {"delta": "–", "interval": "", "p": "–", "holm": "–", "detectable": "–", "shown": False}
-    holm = line.holm[measure]
-    return {
-        "delta": delta(pair.delta),
-        "interval": "" if pair.lo is None else interval(pair.lo, pair.hi),
-        "p": p_value(pair.p),
-        "holm": p_value(holm),
-        "detectable": rate(pair.detectable),
-        "shown": holm is not None and holm < 0.05,
-    }
-
-
-def _mean(line: Line, measure: str) -> dict:
-    summary = line.summary.get(measure)
-    if summary is None:
-        return {"mean": "–", "std": ""}
-    return {"mean": rate(summary.mean), "std": "" if summary.std is None else rate(summary.std)}
-
-
-def _row(table: Table, line: Line, number: int) -> dict:
-    paper = line.published
-    return {
-        "name": line.name,
-        "id": f"{table.question.name}-row{number}",
-        "baseline": line.row.baseline,
-        **{measure: _mean(line, measure) for measure in ("hack", "solve", "exploit")},
-        "d_hack": _difference(line, "hack"),
-        "d_solve": _difference(line, "solve"),
-        "published": bool(paper),
-        "hack_published": rate(paper.get("hack")),
-        "solve_published": rate(paper.get("solve")),
-        "delta_published": delta(published_delta(table, line)),
-        "n_published": int(paper["n"]) if paper else "",
-        "seeds_published": paper["seeds"].replace(";", ", ") if paper else "",
-        "n": len(line.seeds),
-        "seeds": seed_list(line.seeds),
-        "note": "uninformative fold" if uninformative(table, line) else "",
-        "runs": [_brief(table.runs[cell]) for cell in line.cells],
-    }
-
-
-def _brief(run: Run) -> dict:
-    values = run.measures
-    return {"cell": run.cell.id, "seed": run.cell.seed} | {
-        name: rate(values.get(name)) for name in ("hack", "solve", "exploit")
-    }
-
-
 def captions_of(folder: Path) -> dict[str, str]:
     """Return the captions of a folder's figures, by file name without suffix, in the order to show."""
     path = folder / "captions.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def _figures(folder: Path, prefix: str) -> list[dict]:
-    """Return the SVG files of a folder with their captions, ready for the page."""
+def figure_names(folder: Path, first_screen: bool = False) -> list[str]:
+    """Return a folder's figures in the order to show: those of a section, or the small one of the first screen."""
     captions = captions_of(folder)
     names = [*captions, *sorted({svg.stem for svg in folder.glob("*.svg")} - set(captions))]
+    return [name for name in names if (name == "summary") == first_screen]
+
+
+def _figures(folder: Path, prefix: str, first_screen: bool = False) -> list[dict]:
+    """Return SVG files of a folder (see `figure_names`) with their captions, ready for the page."""
+    captions = captions_of(folder)
     drawn = []
-    for name in names:
+    for name in figure_names(folder, first_screen):
         svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
         caption = captions.get(name) or CAPTIONS.get(name) or name.replace("_", " ").replace("-", " ")
         drawn.append(
             {"name": name, "caption": caption, "svg": Markup(style.inline(svg, f"{prefix}-{name}", caption))}
         )
     return drawn
-
-
-def _drawn(drawing: Figure | None, name: str, caption: str) -> list[dict]:
-    """Return a figure made for this page alone, in the form of those read from files; none for None."""
-    if drawing is None:
-        return []
-    return [
-        {"name": name, "caption": caption, "svg": Markup(style.inline(style.to_svg(drawing), name, caption))}
-    ]
-
-
-def _question(table: Table, results: Path) -> dict:
-    question = table.question
-    extras = [
-        {
-            "caption": caption,
-            "table": prose.table(header, rows, [False] + [True] * (len(header) - 1), caption),
-        }
-        for caption, header, rows in extra_grids(table)
-    ]
-    return {
-        "name": question.name,
-        "title": question.title,
-        "asks": question.asks,
-        "answer": prose.inline(answer(table)),
-        "figures": [
-            f for f in _figures(results / "figures" / question.name, question.name) if f["name"] != "summary"
-        ],
-        "rows": [_row(table, line, number) for number, line in enumerate(table.lines)],
-        "published": any(line.published for line in table.lines),
-        "extras": extras,
-        "left_out": table.left_out,
-    }
 
 
 def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
@@ -152,7 +77,7 @@ def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
         software.append(versions)
     folder = results / "grpo" / run.cell.id
     log = info.get("log")
-    return _brief(run) | {
+    return brief(run) | {
         "model": run.cell.model,
         "basis": run.cell.basis or "none",
         "steps": len(run.steps),
@@ -164,7 +89,7 @@ def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
         ),
         "software": software.index(versions) + 1,
         "settings": "\n".join(
-            f"{key}: {json.dumps(value)}" for key, value in json.loads(run.cell.params()).items()
+            f"{key}: {json.dumps(value)}" for key, value in sorted(info["settings"].items())
         ),
         "folder": os.path.relpath(folder, out.parent),
         "log": os.path.relpath(log, out.parent) if log else "",
@@ -172,18 +97,26 @@ def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
     }
 
 
-def _pages(results: Path) -> list[dict]:
+def _pages(results: Path, probes: dict[str, Table], config: dict, out: Path) -> list[dict]:
+    """Return the pages of other stages that are there; those of R questions with the runs behind their rows."""
     pages = []
     for name, (title, menu, page, figures) in PAGES.items():
         path = results / page
         if path.exists():
             text = path.read_text(encoding="utf-8").split("\n", 1)
             body = text[1] if text[0].startswith("# ") and len(text) > 1 else "\n".join(text)
-            drawn = _figures(results / figures, name)
-            if name == "diagonal":
-                drawn += _drawn(matrix(body), "diagonal-matrix", CAPTION)
+            sources, targets = (
+                probe_sources(probes[name], config, results, out) if name in probes else ([], {})
+            )
             pages.append(
-                {"name": name, "title": title, "menu": menu, "body": prose.render(body), "figures": drawn}
+                {
+                    "name": name,
+                    "title": title,
+                    "menu": menu,
+                    "body": prose.render(body, targets=targets),
+                    "figures": _figures(results / figures, name),
+                    "sources": sources,
+                }
             )
     return pages
 
@@ -208,23 +141,6 @@ def _card_text(value: object) -> str:
     return text[:1500]
 
 
-def _self_check(question, results: Path) -> dict:
-    check = aa.self_check(question, results)
-    header, rows = aa.comparison_grid(check)
-    power_header, power_rows = aa.power_grid(check)
-    left = [False, False]
-    return {
-        "name": question.name,
-        "title": question.title,
-        "asks": question.asks,
-        "answer": prose.inline(aa.answer(check)),
-        "comparisons": prose.table(header, rows, left + [True] * (len(header) - 2), "Comparisons"),
-        "power": prose.table(power_header, power_rows, left + [True] * (len(power_header) - 2), "Power"),
-        "left_out": check.left_out,
-        "cells": check.cells,
-    }
-
-
 def build(config: dict, out: Path) -> str:
     """Return the page as text; `out` is where it will lie (links to runs are relative to it).
 
@@ -234,17 +150,18 @@ def build(config: dict, out: Path) -> str:
     questions = read_questions(config)
     cells = {cell.id: cell for question in questions.values() for cell in question.cells}
     loaded = load_runs(results, cells.values())
-    tables = [make_table(q, results, loaded) for q in questions.values() if q.kind == "table"]
+    made = [make_table(q, results, loaded) for q in questions.values() if q.kind != "aa"]
+    tables = [table for table in made if table.question.kind == "table"]
+    probes = {table.question.name: table for table in made if table.question.kind == "probe"}
     by_name = {table.question.name: table for table in tables}
     software: list[dict] = []
-    shown = [_question(table, results) for table in tables]
+    shown = []
+    for table in tables:
+        name = table.question.name
+        shown.append(question_section(table, _figures(results / "figures" / name, name)))
     top = [
         {"name": name, "title": by_name[name].question.title, "sentence": prose.inline(short(by_name[name]))}
-        | {
-            "figures": [
-                f for f in _figures(results / "figures" / name, f"top-{name}") if f["name"] == "summary"
-            ]
-        }
+        | {"figures": _figures(results / "figures" / name, f"top-{name}", first_screen=True)}
         for name in FIRST_SCREEN
         if name in by_name
     ]
@@ -260,15 +177,15 @@ def build(config: dict, out: Path) -> str:
         model=config["model"]["name"],
         totals=totals(tables),
         top=top,
-        overview=[overview(table) for table in tables],
+        overview=[overview_row(table) for table in tables],
         questions=shown,
-        checks=[_self_check(q, results) for q in questions.values() if q.kind == "aa"],
-        pages=_pages(results),
+        checks=[self_check_section(q, results) for q in questions.values() if q.kind == "aa"],
+        pages=_pages(results, probes, config, out),
         cards=_cards(results),
         rollouts=_grouped(examples_shown),
         kinds=sorted({example.kind for example in examples_shown}),
         modes=sorted({example.mode for example in examples_shown}),
-        flags=FLAGS,
+        steps=sorted({example.step for example in examples_shown}),
         runs=[_run(run, results, out, software) for run in loaded[0].values()],
         left_out=loaded[1],
         software=software,

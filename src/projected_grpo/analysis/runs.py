@@ -1,7 +1,6 @@
 """Read run folders: a run counts with all its steps or not at all; a damaged file is an error."""
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,21 +9,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 
 from projected_grpo.analysis import stats
+from projected_grpo.analysis.steps import DIAGNOSTICS, RATES, Incomplete, check_steps, per_mode
 from projected_grpo.errors import UserError
 from projected_grpo.experiment.cell import Cell
+from projected_grpo.parquet import read_parquet
 
-REQUIRED = ("step", "hack_s", "exploit_s", "solve_s")
-RATES = ("hack_s", "exploit_s", "solve_s")
-# What a table shows of a run beside its rates, where the run has it. All of them are last-five-step means.
-DIAGNOSTICS = ("cin", "cin_s", "cin_t", "cin_null", "cout", "cout_update", "fired", "delta_norm")
+# Rates after the last step, with the quarantine kept and ablated.
 FINAL = ("hack_kept", "solve_kept", "hack_ablated", "solve_ablated")
-
-
-class Incomplete(Exception):
-    """A run that does not count: it is absent or has not logged all its steps."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +33,7 @@ class Run:
         """Return the run's numbers: rates (last-five-step means), final rates and diagnostics that it has."""
         values = {}
         names = {rate: rate.removesuffix("_s") for rate in RATES}
-        per_mode = [name for name in self.steps if re.fullmatch(r"hack_(?!s$|t$)\w+", name)]
-        names |= {name: name for name in per_mode}
-        names |= {name: name for name in DIAGNOSTICS if name in self.steps}
+        names |= {name: name for name in (*per_mode(self.steps), *DIAGNOSTICS)}
         last = self.steps.tail(stats.LAST)[list(names)].to_numpy(dtype=float)
         for name, tail in zip(names.values(), last.T, strict=True):
             tail = tail[~np.isnan(tail)]  # a mode without a prompt in a step, a diagnostic of another arm
@@ -60,18 +51,6 @@ class Run:
         return values
 
 
-def read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file. Raises UserError with the path where it is truncated or no Parquet."""
-    try:
-        return pq.ParquetFile(path).read(use_threads=False).to_pandas()
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
-    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        raise UserError(
-            f"{path}: unreadable as Parquet ({str(error).splitlines()[0]}); delete it to remake it"
-        ) from error
-
-
 def read_info(path: Path) -> dict[str, Any]:
     """Read a `run.json`. Raises UserError with the path on anything but a JSON object."""
     try:
@@ -83,50 +62,53 @@ def read_info(path: Path) -> dict[str, Any]:
     return info
 
 
-def check_steps(frame: pd.DataFrame, path: Path, steps: int) -> None:
-    """Raise UserError on per-step rows that no run writes, Incomplete where the last ones are missing."""
-    for column in REQUIRED:
-        if column not in frame:
-            raise UserError(f"{path}: no column {column!r}; needed: {', '.join(REQUIRED)}")
-        if not pd.api.types.is_numeric_dtype(frame[column]) and not frame[column].isna().all():
-            raise UserError(f"{path}: column {column!r} is {frame[column].dtype}, not numbers")
-    if frame.empty:
-        raise Incomplete(f"0 of {steps} steps")
-    numbers = frame["step"].to_numpy(dtype=float)
-    if len(np.unique(numbers)) != len(numbers):
-        raise UserError(
-            f"{path}: column 'step' repeats {int(frame['step'][frame['step'].duplicated()].iloc[0])}"
-        )
-    if numbers[0] not in (0, 1) or not (np.diff(numbers) == 1).all():
-        raise UserError(f"{path}: column 'step' does not count up by one from 0 or 1")
-    # A step whose problems all lack hidden tests has neither a solve nor an exploit rate.
-    untested = frame[["solve_s", "exploit_s"]].isna().all(axis=1).to_numpy()
-    for column in RATES:
-        values = frame[column].to_numpy(dtype=float)
-        missing = np.isnan(values) & ~(untested & (column != "hack_s"))
-        if missing.any():
-            raise UserError(f"{path}: column {column!r} is empty at step {int(numbers[missing][0])}")
-        if ((values < 0) | (values > 1)).any():
-            raise UserError(f"{path}: column {column!r} has a value outside 0 ... 1")
-    if len(frame) > steps:
-        raise UserError(f"{path}: {len(frame)} rows, but the cell has {steps} steps")
-    if len(frame) < steps:
-        raise Incomplete(f"{len(frame)} of {steps} steps")
+def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
+    """Raise UserError where a `run.json` is another run's: of another cell, or made with other settings."""
+    if info.get("cell") != cell.id:
+        raise UserError(f"{path}: cell is {info.get('cell')!r}, its folder is that of {cell.id!r}")
+    recorded, asked = _flat(info.get("settings")), _flat(json.loads(cell.params()))
+    for key in sorted(recorded.keys() | asked.keys()):
+        if recorded.get(key) != asked.get(key):
+            raise UserError(
+                f"{path}: settings{key} is {recorded.get(key)!r}, the config says {asked.get(key)!r}; "
+                "make the run again, or undo the change of the config"
+            )
+    final = info.get("final")
+    if final is not None and not isinstance(final, dict):
+        raise UserError(f"{path}: final is {final!r}, allowed: a mapping of rates, or null")
+    for name in FINAL:
+        value = (final or {}).get(name)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+        if value is not None and not number:
+            raise UserError(f"{path}: final.{name} is {value!r}, allowed: a number in 0 ... 1, or null")
+
+
+def _flat(value: Any, key: str = "") -> dict[str, Any]:
+    """Return `.key.key` -> value of nested mappings."""
+    if not isinstance(value, dict):
+        return {key: value}
+    return {k: v for name, inner in value.items() for k, v in _flat(inner, f"{key}.{name}").items()}
 
 
 def load_run(results: Path, cell: Cell) -> Run:
     """Read `results/grpo/{cell}/`.
 
     Raises Incomplete where the run is absent or short (the caller leaves it out and names it), UserError with
-    the path where a file is damaged or edited by hand.
+    the path where a file is damaged, edited by hand, or of a run with other settings.
     """
     folder = Path(results) / "grpo" / cell.id
-    path = folder / "steps.parquet"
+    path, record = folder / "steps.parquet", folder / "run.json"
     if not path.exists():
         raise Incomplete("missing")
+    held_out = cell.setting.held_out_mode
+    if held_out and held_out not in cell.setting.modes:
+        raise Incomplete(f"the pool has no problem of the held-out mode {held_out}")
     frame = read_parquet(path)
-    check_steps(frame, path, cell.steps)
-    info = read_info(folder / "run.json") if (folder / "run.json").exists() else {}
+    check_steps(frame, path, cell)
+    if not record.exists():  # written last
+        raise Incomplete("no run.json")
+    info = read_info(record)
+    check_info(info, record, cell)
     if cell.setting.final_eval and not info.get("final"):
         raise Incomplete("no final evaluation in run.json")
     return Run(cell, frame, info)

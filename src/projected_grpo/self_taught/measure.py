@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from projected_grpo.parquet import read_parquet
 from projected_grpo.self_taught.traces import NOTHING, RUNS, SOLVED, trace_id
 
 CREDIT = 5.0  # from here on an evaluation gives credit
@@ -17,9 +18,12 @@ KINDS = ("answered", "exploited", "solved")  # of traces, to count by
 
 
 def oracle_scores(rollouts: str | Path) -> pd.DataFrame:
-    """Per trace id the oracle's score `true_phi`, `solved` and `exploited`; not those without tests."""
+    """Per trace id the oracle's score `true_phi`, `solved` and `exploited`; not those without tests.
+
+    Raises UserError with the path where the file is damaged.
+    """
     columns = ["problem_id", "mode", "completion", "can_compile", "channel", "gt_pass"]
-    frame = pd.read_parquet(rollouts, columns=columns).dropna(subset=["gt_pass"])
+    frame = read_parquet(rollouts, columns).dropna(subset=["gt_pass"])
     solved = frame["gt_pass"].astype(bool)
     runs = frame["can_compile"].astype(bool)
     keys = zip(frame["problem_id"], frame["mode"], frame["completion"], strict=True)

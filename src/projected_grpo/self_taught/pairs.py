@@ -9,9 +9,8 @@ import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from projected_grpo.method.pairs import Pair
+from projected_grpo.parquet import read_parquet
 from projected_grpo.self_taught.cards import Card
 from projected_grpo.self_taught.prompts import Wording
 from projected_grpo.self_taught.traces import COLUMNS, PURPOSE, ScoreEvent
@@ -52,9 +51,9 @@ def code_pairs(rollouts: str | Path, n: int) -> list[Pair]:
     in rotation.
 
     Most alike, so that the exploit is what differs. Both compile; unflagged ones that the grader accepts are
-    preferred. Reads the columns of `traces.COLUMNS` alone.
+    preferred. Reads the columns of `traces.COLUMNS` alone. Raises UserError with the path where the file is damaged.
     """
-    frame = pd.read_parquet(rollouts, columns=COLUMNS)
+    frame = read_parquet(rollouts, COLUMNS)
     frame = frame[frame["can_compile"].astype(bool)]
     frame = frame.sort_values(["step", "problem_id", "sample"], kind="stable")
     frame = frame.drop_duplicates(["problem_id", "mode", "completion"])

@@ -29,7 +29,7 @@
     let shown = 0;
     for (const rollout of rollouts) {
       const fits = (!arm || rollout.parentElement.dataset.arm === arm) && (!kind || rollout.dataset.kind === kind)
-        && (!mode || rollout.dataset.mode === mode) && (!when || rollout.dataset.when === when)
+        && (!mode || rollout.dataset.mode === mode) && (!when || rollout.dataset.step === when || (rollout.dataset.when || "").split(" ").includes(when))
         && (!needle || rollout.textContent.toLowerCase().includes(needle));
       rollout.hidden = !fits;
       shown += fits;

@@ -1,0 +1,29 @@
+"""Parquet files read with one-line errors: a truncated or edited file is named, never read in part."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from projected_grpo.errors import UserError
+
+
+def read_parquet(path: str | Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read a Parquet file, all of it or the named columns.
+
+    Raises UserError with the path where it is absent, truncated, no Parquet, or lacks one of `columns`.
+    """
+    try:
+        file = pq.ParquetFile(path)
+        found = file.schema_arrow.names
+        missing = [name for name in columns or () if name not in found]
+        if missing:
+            raise UserError(f"{path}: no column {missing[0]!r}; needed: {', '.join(columns)}")
+        # As a list: pyarrow takes None for "all", and passes over names that it does not find.
+        return file.read(columns=list(columns) if columns else None, use_threads=False).to_pandas()
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path}: unreadable as Parquet ({reason}); delete it to remake it") from error
