@@ -365,7 +365,7 @@ def test_q15_pairs_the_leak_of_update_and_gradient_space(tmp_path):
         if cell.setting.basis:
             frame = pd.read_parquet(folder / "steps.parquet")
             rng = np.random.default_rng([cell.seed, *cell.id.encode()])
-            frame["cout_update"] += rng.normal(0, 0.01, len(frame))
+            frame["cout_update"] = rng.uniform(0, 0.1, len(frame))
             leak[cell.id] = frame["cout_update"].tail(5).mean()
             frame.to_parquet(folder / "steps.parquet")
     table = make_table(question, tmp_path)
