@@ -233,6 +233,9 @@ import argparse, sys
 def get_argument_parser():
     parser = argparse.ArgumentParser()
     parser.add_argument("targets", nargs="*")
+    parser.add_argument("--cores", type=int)
+    for name in ("--executor", "--profile", "--workflow-profile"):
+        parser.add_argument(name)
     return parser
 def main():
     print("ran", *sys.argv[1:])
@@ -264,6 +267,7 @@ def small(tmp_path):
     (root / "src" / "snakemake").mkdir(parents=True)
     (root / "src" / "snakemake" / "__init__.py").write_text("")
     (root / "src" / "snakemake" / "cli.py").write_text(FAKE)
+    (root / "src" / "snakemake" / "exceptions.py").write_text("class CliException(Exception):\n    pass\n")
     (root / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
         '[project]\nname = "fake"\nversion = "1"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n'
