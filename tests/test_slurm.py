@@ -105,6 +105,8 @@ def test_the_smoke_question_through_the_cluster(cluster, tmp_path):
         "config/smoke.yaml",
         "--set-resources",
         *[f"{rule}:gpu=1" for rule in rules],
+        "--set-threads",
+        "grader_diagonal=1",  # a job that wants both cores of a small node can wait for ever behind the others
         "--",
         "results/smoke/Q10.md",
     )
