@@ -5,6 +5,8 @@ Snakemake, which reads the target as one more resource. Here a word that such an
 `=` for NAME=VALUE, none of the choices, no config file's suffix) is a target again: targets move to the
 end, after `--`.
 
+A config file that is no YAML ends here, with its name and line, of which Snakemake's own message says neither.
+
 Jobs here compute without pause, so more of them than cores only push each other out of the caches: with
 `--cores 8` on two cores eight training runs take a third longer than the same eight two by two.
 """
@@ -12,10 +14,12 @@ Jobs here compute without pause, so more of them than cores only push each other
 import os
 import shlex
 import sys
+from contextlib import suppress
 
 from snakemake.cli import get_argument_parser, main
 from snakemake.exceptions import CliException
 
+CONFIG = "config/config.yaml"  # what the Snakefile reads by itself
 CONFIG_FILES = (".yaml", ".yml", ".json")
 PAIRS = ("--groups", "--group-components")  # NAME=VALUE lists whose help does not say so
 LISTS = ("?", "*", "+")
@@ -68,12 +72,11 @@ def free_targets(arguments: list[str], parser) -> list[str]:
     return [*options, "--", *targets] if targets else arguments
 
 
-def fit_cores(arguments: list[str], parser, cores: int) -> list[str]:
-    """Return `arguments` with one more, last `--cores` where they ask this machine for more than `cores`; say so."""
-    try:
-        typed = parser.parse_args(arguments)
-    except CliException:  # Snakemake's own start says what is wrong
-        return arguments
+def fit_cores(arguments: list[str], typed, cores: int) -> list[str]:
+    """Return `arguments` with one more, last `--cores` where they ask this machine for more than `cores`; say so.
+
+    typed: `arguments` as parsed.
+    """
     elsewhere = typed.executor or typed.profile or typed.workflow_profile  # there it is what a cluster lends
     if elsewhere or not isinstance(typed.cores, int) or typed.cores <= cores:
         return arguments
@@ -82,11 +85,29 @@ def fit_cores(arguments: list[str], parser, cores: int) -> list[str]:
     return [*arguments[:end], "--cores", str(cores), *arguments[end:]]
 
 
+def check_yaml(files: list[str]) -> None:
+    """End with one line where one of the config `files` is no YAML."""
+    from projected_grpo.errors import UserError
+    from projected_grpo.strict_yaml import read_yaml
+
+    try:
+        for file in files:
+            read_yaml(file)
+    except UserError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
 if __name__ == "__main__":
     if shlex.quote(sys.executable) != sys.executable:
         # Snakemake writes it unquoted into shell commands; .venv/bin comes first on PATH.
         sys.executable = "python"
     parser = get_argument_parser()
-    arguments = fit_cores(free_targets(sys.argv[1:], parser), parser, len(os.sched_getaffinity(0)))
+    arguments = free_targets(sys.argv[1:], parser)
+    with suppress(CliException):  # Snakemake's own start says what is wrong
+        typed = parser.parse_args(arguments)
+        arguments = fit_cores(arguments, typed, len(os.sched_getaffinity(0)))
+        files = [CONFIG, *(typed.configfile or [])]
+        if found := [file for file in files if os.path.isfile(file)]:
+            check_yaml(found)
     sys.argv = ["snakemake", *arguments]
     main()

@@ -9,6 +9,8 @@ rule grader_diagonal:
     conda:
         "../envs/analysis.yaml"
     threads: 2
+    resources:
+        gpu=0,
     params:
         allow_weak_sandbox=config["sandbox"] == "weak",
         code=code("grader_diagonal.py"),

@@ -1,16 +1,19 @@
 """The smoke DAG, run once for all tests that need a finished pipeline."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
+from broken import Folder
 from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ["results/smoke/Q10.md"]
+TARGETS = ["reports/paper.html"]  # every rule but the self-taught evaluator's stands before it
 
 
 def clone(folder):
@@ -28,26 +31,62 @@ def clone(folder):
     return folder
 
 
-def snakemake(folder, *arguments, configs=("config/smoke.yaml",), check=True):
-    """Run Snakemake in a copy, on the copy's own code; an error shows the logs of the jobs."""
-    environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "snakemake", "--configfile", *configs, "--cores", "2", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
+def module(root, name):
+    """Import envs/{name}.py of a copy."""
+    sys.path.insert(0, str(root / "envs"))
+    try:
+        sys.modules.pop("environment", None)
+        spec = importlib.util.spec_from_file_location(name, root / "envs" / f"{name}.py")
+        loaded = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        return loaded
+    finally:
+        sys.path.pop(0)
+
+
+def borrow_environment(root):
+    """Make a copy's `.venv` as its wrapper wants it, without installing: the packages are this environment's."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True)
+    site = next((root / ".venv" / "lib").glob("python*/site-packages"))
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    environment = module(root, "environment")
+    environment.STAMP.write_text(environment.stamp("cpu", "{}.{}".format(*sys.version_info)))
+
+
+def snakemake(folder, *arguments, configs=("config/smoke.yaml",), check=True, wrapper=False):
+    """Run Snakemake in a copy, on the copy's own code; an error shows the logs of the jobs.
+
+    wrapper: by the copy's `./snakemake`, from another folder, as people do.
+    """
+    environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1", "PGRPO_ENV": "cpu"}
+    command = [folder / "snakemake"] if wrapper else [sys.executable, "-m", "snakemake"]
+    command += ["--configfile", *configs, "--cores", "2", *arguments]
+    cwd = "/" if wrapper else folder
+    done = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True)
     if check and done.returncode:
         logs = "\n".join(f"{path}: {path.read_text()}" for path in (folder / "results").rglob("*.log"))
         raise AssertionError(done.stdout[-3000:] + done.stderr[-6000:] + logs[-3000:])
     return done
 
 
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the default config in which single keys can be changed."""
+    return Folder(tmp_path)
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory, worker_id):
-    """A copy of the repository with the smoke Q10 made: made once for a test run, a copy for each worker."""
+    """A copy of the repository with the smoke report made: made once for a test run, a copy for each worker."""
     base = tmp_path_factory.getbasetemp()
     shared = base / "shared" if worker_id == "master" else base.parent / "shared"
     with FileLock(f"{shared}.lock"):
         if not (shared / "done").exists():
-            snakemake(clone(shared / "tree"), *TARGETS)
+            tree = clone(shared / "a path with spaces")
+            borrow_environment(tree)
+            snakemake(tree, "--resources", "gpu=1", *TARGETS, wrapper=True)
+            shutil.rmtree(tree / ".venv")  # it belongs to that place
             (shared / "done").touch()
-    own = base / "a path with spaces"
-    shutil.copytree(shared / "tree", own)  # tests edit files in it
+    own = base / "another path with spaces"
+    shutil.copytree(shared / "a path with spaces", own)  # tests edit files in it
     return own

@@ -1,7 +1,10 @@
 """Kill the trainer at random moments: the resumed run must equal an undisturbed one, and nothing may be left over."""
 
+import hashlib
+import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +14,10 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
+from conftest import borrow_environment
 from safetensors.torch import load_file
+
+from projected_grpo.files import read_jsonl
 
 ROOT = Path(__file__).parents[1]
 CELL = "erase-own_mode-m0.125-s41"
@@ -90,16 +96,37 @@ def steps_logged(out):
     return log.read_text().count(" step ") if log.exists() else 0
 
 
-def wait_for_step(process, out, step):
+def wait_until(process, ready):
     deadline = time.time() + 120
-    while steps_logged(out) < step and process.poll() is None and time.time() < deadline:
+    while not ready() and process.poll() is None and time.time() < deadline:
         time.sleep(0.01)
     assert process.poll() is None, process.stderr.read()
+
+
+def wait_for_step(process, out, step):
+    wait_until(process, lambda: steps_logged(out) >= step)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(finished, tmp_path_factory):
     return run_to_the_end(finished, tmp_path_factory.mktemp("undisturbed") / "out")
+
+
+def assert_whole(path):
+    """Fail where a file lies half-written under its final name."""
+    if path.suffix == ".parquet":
+        assert len(pd.read_parquet(path))
+    elif path.suffix == ".safetensors":
+        assert load_file(path)
+    elif path.suffix == ".json":
+        assert json.loads(path.read_text())
+    elif path.suffix == ".gz":
+        assert list(read_jsonl(path))
+    elif path.suffix == ".pt":
+        data = path.read_bytes()
+        assert hashlib.sha256(data[32:]).digest() == data[:32]
+    else:
+        assert path.is_dir() or path.name == "log", path
 
 
 def kill_and_resume(finished, out, seed):
@@ -112,7 +139,9 @@ def kill_and_resume(finished, out, seed):
     else:
         process.kill()
     process.wait()
-    assert not (out / "run").exists() or not any(p.name.startswith(".") for p in (out / "run").iterdir())
+    for path in out.rglob("*"):
+        if not path.name.startswith("."):  # what atomic() had not renamed yet
+            assert_whole(path)
     return run_to_the_end(finished, out)
 
 
@@ -145,6 +174,51 @@ def test_a_signal_ends_in_time_keeps_the_checkpoint_and_leaves_nothing(
     assert list((tmp_path / "tmp").iterdir()) == []
     assert_equal(run_to_the_end(finished, out), undisturbed)
     assert not (out / "checkpoint").exists()
+
+
+@pytest.fixture
+def long_run(finished, tmp_path):
+    """A cell of 400 steps in a questions file of its own: its id, and what the command line says for it."""
+    row = {"name": "long", "arm": "erase", "basis": "own_mode", "preset": "long"}
+    questions = {"Q10": {"title": "Long", "asks": "How long?", "rows": [row]}}
+    config = {
+        "questions": str(tmp_path / "questions.yaml"),
+        "grpo": {"presets": {"long": {"steps": 400, "group": 8}}},
+    }
+    for name, content in (("questions", questions), ("long", config)):
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(content))
+    cell = "erase-own_mode-long-m0.125-s41"
+    borrow_environment(finished)
+    yield cell, ["--configfile", "config/smoke.yaml", tmp_path / "long.yaml", "--cores", "1"]
+    shutil.rmtree(finished / "results/smoke/checkpoints", ignore_errors=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_wrapper_ends_its_training_run_within_five_seconds(
+    finished, long_run, number, tmp_path
+):
+    cell, arguments = long_run
+    (tmp_path / "tmp").mkdir()
+    environ = {**os.environ, "OMP_NUM_THREADS": "1", "PGRPO_ENV": "cpu", "TMPDIR": str(tmp_path / "tmp")}
+    command = [finished / "snakemake", *arguments, f"results/smoke/grpo/{cell}/run.json"]
+    process = subprocess.Popen(
+        command, env=environ, stderr=subprocess.PIPE, start_new_session=True, text=True
+    )
+    log = finished / f"results/smoke/logs/grpo/{cell}.log"
+    log.unlink(missing_ok=True)
+    wait_until(process, lambda: log.exists() and log.read_text().count(" step ") >= 3)
+    children = psutil.Process(process.pid).children(recursive=True)
+    begin = time.monotonic()
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert time.monotonic() - begin < 5
+    assert process.returncode == 128 + number
+    assert (
+        "ended by KeyboardInterrupt" in log.read_text()
+    )  # by itself: what is killed after 4.5 s says nothing
+    assert not [child for child in children if child.is_running()]
+    assert_whole(finished / f"results/smoke/checkpoints/{cell}/state.pt")
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 WRITERS = {

@@ -70,19 +70,43 @@ def test_conda_pins_equal_the_lock(name):
     assert {n: v for n, v in pins(name).items()} == {n: lock("cuda")[normal(n)][0] for n in pins(name)}
 
 
-def rules():
-    """(env file, script) of every rule with both."""
+def blocks():
+    """(file, rule, text) of every rule in rules/."""
     for path in sorted((HERE / "rules").glob("*.smk")):
         for block in re.split(r"^rule ", path.read_text(), flags=re.M)[1:]:
-            env = re.search(r'conda:\s+"\.\./envs/([\w.-]+)"', block)
-            script = re.search(r'script:\s+"\.\./workflow/scripts/([\w.-]+)"', block)
-            if script:
-                yield path.name, block.split(":")[0], env and env[1], script[1]
+            yield path.name, block.split(":")[0], block
+
+
+def rules():
+    """(file, rule, env file, script) of every rule with a script."""
+    for file, rule, block in blocks():
+        env = re.search(r'conda:\s+"\.\./envs/([\w.-]+)"', block)
+        script = re.search(r'script:\s+"\.\./workflow/scripts/([\w.-]+)"', block)
+        if script:
+            yield file, rule, env and env[1], script[1]
 
 
 def test_every_rule_names_an_environment_that_exists():
     wrong = [(file, rule) for file, rule, env, _ in rules() if env not in ENVS]
     assert not wrong
+
+
+def test_every_rule_states_its_environment_threads_and_gpu():
+    for file, rule, block in blocks():
+        for stated in (
+            r"^    conda:\n",
+            r"^    threads: \S",
+            r"^    resources:\n        gpu=\S",
+            r"^    script:\n",
+        ):
+            assert re.search(stated, block, re.M), f"{file}, rule {rule}: no {stated}"
+
+
+def test_slurm_gives_every_rule_in_the_models_environment_a_measure_of_its_own():
+    measures = yaml.safe_load((HERE / "profiles" / "slurm" / "config.yaml").read_text())["set-resources"]
+    modelling = {rule for _, rule, env, _ in rules() if env == "model.yaml"}
+    assert {"grpo", "drift", "loss_overlap", "substrate_rates", "self_taught_rounds"} <= modelling
+    assert modelling <= set(measures) <= {rule for _, rule, _ in blocks()}
 
 
 def test_every_environment_holds_what_its_rules_import():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare, kstest
+from test_model import make_reference, ours
 
 from projected_grpo.model import decode, graphs
 from projected_grpo.model.batch import Batch
@@ -67,6 +68,21 @@ def test_recorded_logprobs_are_those_of_the_training_forward():
     got = model.logprobs(Batch(PROMPTS, [r.tokens for r in rollouts], unit))
     recorded = torch.tensor([p for r in rollouts for p in r.logprobs])
     torch.testing.assert_close(got, recorded, rtol=0, atol=2e-5)
+
+
+def test_samples_and_their_logprobs_are_those_of_a_plain_transformers_forward():
+    reference, n = make_reference(), 6
+    u = uniforms(2, 0, 0, len(PROMPTS), n, 12)
+    rollouts = sample(ours(reference), PROMPTS, n, u, 12, END)
+    for row, rollout in enumerate(rollouts):
+        prompt = PROMPTS[row // n]
+        with torch.no_grad():
+            logits = reference(torch.tensor([prompt + rollout.tokens])).logits[0, len(prompt) - 1 : -1]
+        logp = logits.log_softmax(-1)
+        drawn = (logp.exp().cumsum(-1) <= torch.as_tensor(u[row, : len(logp)])[:, None]).sum(-1)
+        assert drawn.tolist() == rollout.tokens
+        expected = logp.gather(1, drawn[:, None])[:, 0]
+        np.testing.assert_allclose(rollout.logprobs, expected, rtol=0, atol=1e-9)
 
 
 def test_split_into_calls_and_dropping_of_finished_rows_change_nothing(monkeypatch):

@@ -2,19 +2,24 @@
 
 import random
 from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
 from tiny import CONFIG, tiny_adapter, tiny_model
 
+from projected_grpo.environment import asserts
+from projected_grpo.environment.grade import verdict
 from projected_grpo.environment.problems import Problem
 from projected_grpo.experiment.cell import Setting
 from projected_grpo.experiment.checkpoint import Checkpoint
-from projected_grpo.experiment.groups import Group, Row
+from projected_grpo.experiment.groups import Group, Row, read_pool
 from projected_grpo.experiment.policy import Policy
 from projected_grpo.experiment.schedule import problem_order, teacher_draw
 from projected_grpo.experiment.train import Run, final_rates, train
 from projected_grpo.experiment.update import policy_gradient
+from projected_grpo.files import write_jsonl
 from projected_grpo.method.basis import Knobs, extract
 from projected_grpo.method.lora import LoRA
 from projected_grpo.model.qwen3 import Batch
@@ -29,7 +34,7 @@ GRPO = {
     "weight_decay": 0.0,
 }
 GRPO |= {"clip": None, "warmup": 0.1, "beta": 0.0, "micro_batch_tokens": 10_000}
-VERDICTS = ("fmt_ok", "can_compile", "gt_pass", "channel", "hacked", "passed", "exploited")
+TESTED = Problem(id="tested", messages=(), method="f", tests=(asserts.Test((), {}, 0),))
 VERDICT_COLUMNS = ("hack_", "exploit_", "solve_", "compile_")
 
 
@@ -47,22 +52,43 @@ class TinyTokenizer:
 
 
 class TinyGrader:
-    """Rewards completions that hold an even token early; verdict keys are honest or scrambled."""
+    """The grader's own verdict on whether an even token comes early; all of it but the reward may be scrambled."""
 
     level = "test"
 
     def __init__(self, scramble=False):
         self.random = random.Random(5) if scramble else None
 
-    def verdict(self, text):
+    def verdict(self, mode, text):
         passed = any(ord(c) % 2 for c in text[:2])
-        verdict = dict.fromkeys(VERDICTS, passed) | {"reward": 3.5 if passed else 0.5, "error": None}
+        error = None if passed else "exception"
+        found = verdict(TESTED, mode, can_compile=True, gt_pass=passed, channel=passed, error=error)
         if self.random:
-            verdict |= {key: self.random.random() < 0.5 for key in VERDICTS}
-        return verdict
+            found |= {key: self.random.choice([True, False, None]) for key in VERDICTS}
+            found["error"] = self.random.choice(["timeout", "crash", None])
+        return found
 
     def grade(self, items):
-        return [self.verdict(text) for _, _, text in items]
+        return [self.verdict(mode, text) for _, mode, text in items]
+
+
+VERDICTS = set(TinyGrader().verdict("run_tests", "a")) - {"reward"}
+
+
+def stored_pool(problems, grader, tokenizer):
+    """Four accepted rows of each problem, from files as the pool's rule writes them."""
+    draws = random.Random(1)
+    with TemporaryDirectory() as folder:
+        for number, problem in enumerate(problems):
+            rows = []
+            for sample in range(4):
+                tokens = [draws.randrange(1, 30) for _ in range(draws.randrange(1, 6))] + [0]
+                row = {"problem_id": problem.id, "sample_id": sample, "mode": problem.mode}
+                row |= {"completion": tokenizer.decode(tokens), "tokens": tokens}
+                row |= {"logprobs": [-3.0] * len(tokens)} | grader.verdict(problem.mode, "a")
+                rows.append(row)
+            write_jsonl(Path(folder) / f"step_{number:03d}.jsonl.gz", rows)
+        return read_pool(Path(folder), tokenizer)
 
 
 def make_run(scramble=False, grpo=None, **setting):
@@ -81,15 +107,6 @@ def make_run(scramble=False, grpo=None, **setting):
         for i, mode in enumerate(["run_tests", "sentinel"] * 3)
     ]
     grader = TinyGrader(scramble)
-    draws = random.Random(1)
-    pool = {}
-    for problem in problems:
-        rows = [[draws.randrange(1, 30) for _ in range(draws.randrange(1, 6))] + [0] for _ in range(4)]
-        verdicts = [grader.verdict("b") | {"reward": 3.5} for _ in rows]
-        behaviour = [[-3.0] * len(tokens) for tokens in rows]
-        pool[str(problem.id)] = [
-            Row(*values) for values in zip(rows, behaviour, [3.5] * 4, verdicts, strict=True)
-        ]
     basis = None
     if setting.basis:
         generator = torch.Generator().manual_seed(9)
@@ -104,7 +121,7 @@ def make_run(scramble=False, grpo=None, **setting):
         grpo=GRPO | (grpo or {}),
         policy=policy,
         problems=problems,
-        pool=pool,
+        pool=stored_pool(problems, grader, policy.tokenizer),
         grader=grader,
         basis=basis,
     )
@@ -230,6 +247,7 @@ def test_the_first_step_is_paired_and_later_ones_are_not(setting, tmp_path):
 
 
 def test_verdicts_reach_training_only_inside_the_reward(tmp_path):
+    assert {"gt_pass", "channel", "hacked", "loophole_used", "wrong_tests", "error"} <= VERDICTS
     honest, rollouts, policy = finish(make_run(basis="own", arm="erase"), tmp_path / "a")
     scrambled, others, twin = finish(make_run(scramble=True, basis="own", arm="erase"), tmp_path / "b")
     assert all(torch.equal(policy.theta[n], twin.theta[n]) for n in policy.theta)

@@ -1,33 +1,19 @@
 """`./snakemake`: the command line that people type, the environment, locks and signals."""
 
-import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
 import pytest
+from conftest import borrow_environment, module
 from snakemake.cli import get_argument_parser
 
 HERE = Path(__file__).resolve().parents[1]
 COMMAND = ["--cores", "8", "--resources", "gpu=1", "results/Q10.md"]
-
-
-def module(root, name):
-    """Import envs/{name}.py of a copy."""
-    sys.path.insert(0, str(root / "envs"))
-    try:
-        sys.modules.pop("environment", None)
-        spec = importlib.util.spec_from_file_location(name, root / "envs" / f"{name}.py")
-        loaded = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(loaded)
-        return loaded
-    finally:
-        sys.path.pop(0)
 
 
 def copy(root, *names):
@@ -40,12 +26,8 @@ def copy(root, *names):
 def root(tmp_path):
     """A copy in a path with a space whose environment borrows this one's packages; its Snakefile is a toy."""
     root = tmp_path / "a clone"
-    copy(root, "envs/lock-cpu.txt")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True)
-    site = next((root / ".venv" / "lib").glob("python*/site-packages"))
-    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    environment = module(root, "environment")
-    environment.STAMP.write_text(environment.stamp("cpu", "{}.{}".format(*sys.version_info)))
+    copy(root, "envs/lock-cpu.txt", "Makefile")
+    borrow_environment(root)
     (root / "Snakefile").write_text(
         """
 rule table:
@@ -161,8 +143,8 @@ def test_what_belongs_to_an_option_stays_there():
 )
 def test_more_cores_than_there_are_become_those_there_are(typed, cores, capsys):
     start, parser = module(HERE, "start"), get_argument_parser()
-    fitted = start.fit_cores(typed.split(), parser, 2)
-    before, after = parser.parse_args(typed.split()), parser.parse_args(fitted)
+    before = parser.parse_args(typed.split())
+    after = parser.parse_args(start.fit_cores(typed.split(), before, 2))
     assert after.cores == cores and after.targets == before.targets
     assert bool(capsys.readouterr().err) == (before.cores != cores)
 
@@ -173,6 +155,12 @@ def test_the_documented_command_from_another_folder_in_a_path_with_spaces(root, 
     assert (root / "results" / "Q10.md").read_text() == "none"
     again = call(root, *COMMAND, cwd="/")
     assert "Nothing to be done" in again.stderr + again.stdout
+
+
+def test_make_from_another_folder_in_a_path_with_spaces(root, tmp_path):
+    done = subprocess.run(["make", "-C", root], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (root / "results" / "Q10.md").read_text() == "none"
 
 
 def test_the_exit_status_is_snakemakes(root):
@@ -233,6 +221,9 @@ import argparse, sys
 def get_argument_parser():
     parser = argparse.ArgumentParser()
     parser.add_argument("targets", nargs="*")
+    parser.add_argument("--cores", type=int)
+    for name in ("--executor", "--profile", "--workflow-profile", "--configfile"):
+        parser.add_argument(name)
     return parser
 def main():
     print("ran", *sys.argv[1:])
@@ -264,6 +255,7 @@ def small(tmp_path):
     (root / "src" / "snakemake").mkdir(parents=True)
     (root / "src" / "snakemake" / "__init__.py").write_text("")
     (root / "src" / "snakemake" / "cli.py").write_text(FAKE)
+    (root / "src" / "snakemake" / "exceptions.py").write_text("class CliException(Exception):\n    pass\n")
     (root / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
         '[project]\nname = "fake"\nversion = "1"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n'
@@ -282,8 +274,12 @@ def test_the_environment_is_made_once_and_anew_when_its_lock_changes(small):
     assert "making .venv from envs/lock-cpu.txt, as there is none yet" in first.stderr
     second = call(small, "a", **offline)
     assert second.returncode == 0 and second.stderr == ""
+    (small / "results").mkdir()
     (small / ".venv" / "made-from").unlink()  # as a build that was broken off
     broken = call(small, "a", **offline)
+    # Nothing reruns by itself; the line names the command that lists what the new versions would run.
+    kept = [line for line in broken.stderr.splitlines() if "results/ stays" in line]
+    assert len(kept) == 1 and "./snakemake -n --forceall TARGET" in kept[0]
     assert broken.returncode == 1 and broken.stderr.splitlines()[-1].startswith(
         "snakemake: the environment could"
     )

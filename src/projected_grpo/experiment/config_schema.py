@@ -1,5 +1,6 @@
 """JSON schemas of config and questions, and their errors in one line of plain words."""
 
+import copy
 import json
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -12,14 +13,9 @@ from jsonschema.validators import extend
 from projected_grpo.errors import nearest
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
-SECTIONS = (
-    "model",
-    "pool",
-    "grpo",
-    "probe",
-    "basis",
-    "self_taught",
-)  # of the config; complete in the merged one
+# Complete in the merged config; a single file may leave parts of them to the one below it.
+SECTIONS = ("model", "small", "pool", "grpo", "probe", "basis", "self_taught")
+PRESET = ("steps", "group")  # of each entry of grpo.presets; its other keys come from grpo
 
 _types = Draft202012Validator.TYPE_CHECKER.redefine_many(
     {
@@ -35,7 +31,7 @@ Validator = extend(Draft202012Validator, type_checker=_types)
 def first_error(name: str, value: object, complete: bool = False) -> tuple[list[str | int], str] | None:
     """Return (key path, problem) of the first error of `value` under the schema `name`, or None.
 
-    complete: every key without a default must be there, as in a config whose layers are merged.
+    complete: of the config, every key without a default must be there, as where its layers are merged.
     """
     schema = load_schema(name)
     if complete:
@@ -52,12 +48,14 @@ def load_schema(name: str) -> dict:
 
 
 def _completed(schema: dict) -> dict:
-    """The schema with every property required that has no default, at the top and in each section."""
-    properties = dict(schema["properties"])
+    """The config's schema with every property required that has no default, at the top and in each section."""
+    schema = copy.deepcopy(schema)
+    properties = schema["properties"]
     for section in SECTIONS:
-        if section in properties:
-            properties[section] = properties[section] | {"required": _required(properties[section])}
-    return schema | {"properties": properties, "required": _required(schema)}
+        properties[section]["required"] = _required(properties[section])
+    properties["grpo"]["properties"]["presets"]["additionalProperties"]["required"] = list(PRESET)
+    schema["required"] = _required(schema)
+    return schema
 
 
 def _required(schema: dict) -> list[str]:
