@@ -1,5 +1,7 @@
 """The probe in the DAG: what its pages ask for, and the default replay with the names that others rely on."""
 
+import pytest
+from conftest import snakemake
 from test_dag import planned
 
 from projected_grpo.environment.modes import MODES
