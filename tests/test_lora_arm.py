@@ -83,8 +83,8 @@ def test_peft_merges_the_exported_adapter_to_the_same_weights(tmp_path):
 def finished_run(tmp_path):
     """A finished LoRA run and its base where the pipeline puts them; the quarantine must not be exported."""
     base, run = tmp_path / "models" / "small-s41" / "base", tmp_path / "grpo" / "erase-x-lora-m0.125-s41"
-    save_weights(tiny_model(), base)
     train_tokenizer(["some words"], base)
+    save_weights(tiny_model(), base)
     policy = load_policy("lora", str(base), None, "float32", "cpu", route=True)
     policy.theta, policy.quarantine = (random_theta(policy.adapter, 0.1, seed) for seed in (1, 2))
     write_adapter(run / "adapter.safetensors", policy)

@@ -140,7 +140,7 @@ def test_a_thousand_answers_with_30_percent_bad_lose_no_good_one_and_resume(tmp_
         first = SelfTaughtEvaluator(backend, Memory(path))
         replies = first._replies
         # Cut the batch off in the middle, as a crash would.
-        first._replies = lambda prompts: (r for i, r in enumerate(replies(prompts)) if i < 400 or _crash())
+        first._replies = lambda *asked: (r for i, r in enumerate(replies(*asked)) if i < 400 or _crash())
         with pytest.raises(KeyboardInterrupt):
             first.generate_from_traces(traces)
         asked_before = len(server.requests)

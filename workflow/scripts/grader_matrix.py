@@ -7,7 +7,7 @@ from projected_grpo.analysis.style import to_svg
 from projected_grpo.files import write_json, write_text
 from projected_grpo.job import job
 
-with job(snakemake.log[0]):
+with job(snakemake):
     page, folder = Path(snakemake.input[0]), Path(snakemake.output[0])
     write_text(folder / "matrix.svg", to_svg(matrix(page)))
     write_json(folder / "captions.json", {"matrix": CAPTION})
