@@ -28,8 +28,7 @@ rule teacher_pool:
         base=base_files,
         teacher=teacher_files,
         problems=lambda w: problems_file(w.model),
-        # No pool from a grader whose exploit matrix is not diagonal; the page itself is not read.
-        grader=ancient(rules.grader_diagonal.output),
+        grader=rules.grader_diagonal.output,  # no pool from a grader whose exploit matrix is not diagonal
     output:
         manifest=f"{RESULTS}/teacher_pool/{{model}}/pool.json",
         steps=expand(

@@ -262,7 +262,7 @@ def test_a_trained_critic_adds_its_jobs_to_the_plan(tmp_path):
     page, _ = planned(folder, "results/smoke/self_taught.md", config=trained)
     assert page["self_taught_table"] == page["self_taught_rounds"] == page["self_taught_critic"] == 1
     assert not {"self_taught_pairs", "self_taught_code"} & set(page)  # the page needs no number of pairs
-    jobs, cells = planned(folder, config=trained)
+    jobs, cells = planned(folder, "results/smoke/Q10.md", config=trained)
     assert {"erase-self_taught-m0.125-s41", "erase-self_taught_code-m0.125-s41"} <= cells
     names = ("self_taught_critic", "self_taught_rounds", "self_taught_pairs", "self_taught_code")
     assert {jobs[name] for name in names} == {1} and "self_taught_table" not in jobs
