@@ -1,7 +1,7 @@
 # Which replays, bases and runs the probe's pages need.
 from dataclasses import asdict
 from projected_grpo.experiment import twins
-from projected_grpo.experiment.config_check import pool_files
+from projected_grpo.experiment.pool_files import found_files
 
 PROBE = config["probe"]
 POOLS = PROBE["pools"]
@@ -55,7 +55,7 @@ def replay_pool(wildcards):
     given = given_pool(wildcards)
     if given is None:
         return [pool_manifest(replay_model(wildcards))]
-    return [str(path) for path in pool_files(given["folder"])]
+    return [str(path) for path in found_files(given["folder"])]
 
 
 def replay_knobs(wildcards):

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,26 +19,41 @@ from projected_grpo.errors import UserError
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
+def full_disk(error: Exception) -> bool:
+    """Return whether `error` says that disk or quota is full; libraries wrap the system's error in their own."""
+    return getattr(error, "errno", None) in FULL or any(f"os error {n})" in str(error) for n in FULL)
+
+
 @contextmanager
-def _full_disk_named(path: Path) -> Iterator[None]:
-    """Turn the many errors of a full disk into one UserError; libraries wrap the system's, or drop its number."""
-    try:
-        yield
-    except Exception as error:
-        told = getattr(error, "errno", None) in FULL or any(f"os error {n})" in str(error) for n in FULL)
-        if told or (not isinstance(error, UserError) and os.statvfs(path.parent).f_bavail == 0):
-            raise UserError(f"{path}: the disk is full, nothing was written under this name") from error
-        raise
+def _beside(path: Path, make: Callable[[str], Path]) -> Iterator[Path]:
+    """Yield what `make` makes under this process's prefix beside `path`; what is left of it goes at the end.
 
-
-def _temporaries(path: Path) -> str:
-    """Return the prefix of this process's temporary names beside `path`, after removing those of dead processes."""
+    What dead processes left there goes first. Raises UserError that names `path` where the disk is full; some
+    libraries drop the system's error altogether, so free space is looked at, too.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
         pid = left.name.removeprefix(f".{path.name}.").split(".")[0]
         if pid.isdecimal() and not Path("/proc", pid).exists():
-            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
-    return f".{path.name}.{os.getpid()}."
+            _remove(left)
+    temporary = None
+    try:
+        temporary = make(f".{path.name}.{os.getpid()}.")
+        yield temporary
+    except Exception as error:
+        if full_disk(error) or (not isinstance(error, UserError) and os.statvfs(path.parent).f_bavail == 0):
+            raise UserError(f"{path}: the disk is full, nothing was written under this name") from error
+        raise
+    finally:
+        if temporary:
+            _remove(temporary)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -48,23 +63,20 @@ def atomic(path: str | os.PathLike) -> Iterator[Path]:
     Raises UserError that names `path` where the disk is full.
     """
     path = Path(path)
-    prefix = _temporaries(path)
-    temporary = None
-    try:
-        with _full_disk_named(path):
-            handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
-            os.close(handle)
-            temporary = Path(name)
-            yield temporary
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o666 & ~umask)
-            temporary.replace(path)
-    finally:
-        if temporary:
-            temporary.unlink(missing_ok=True)
+
+    def make(prefix: str) -> Path:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
+        os.close(handle)
+        return Path(name)
+
+    with _beside(path, make) as temporary:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
 
 
 @contextmanager
@@ -74,19 +86,12 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
     Raises UserError that names `path` where the disk is full.
     """
     path = Path(path)
-    prefix = _temporaries(path)
-    temporary = None
-    try:
-        with _full_disk_named(path):
-            temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))
-            yield temporary
-            temporary.chmod(0o755)
-            if path.exists():
-                shutil.rmtree(path)
-            temporary.rename(path)
-    finally:
-        if temporary:
-            shutil.rmtree(temporary, ignore_errors=True)
+    with _beside(path, lambda prefix: Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))) as temporary:
+        yield temporary
+        temporary.chmod(0o755)
+        if path.exists():
+            shutil.rmtree(path)
+        temporary.rename(path)
 
 
 def file_digest(path: str | os.PathLike) -> str:
@@ -120,6 +125,19 @@ def write_jsonl(path: str | os.PathLike, rows: Iterable[dict]) -> None:
         with io.TextIOWrapper(binary, encoding="utf-8") as file:
             for row in rows:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str | os.PathLike) -> dict:
+    """Return the object that a JSON file holds. Raises UserError with the path on anything else."""
+    try:
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise UserError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    return value
 
 
 def read_jsonl(path: str | os.PathLike) -> Iterator[dict]:

@@ -24,7 +24,7 @@ from projected_grpo.analysis.rollouts import examples
 from projected_grpo.analysis.runs import Run, load_runs
 from projected_grpo.analysis.table import Table, make_table
 from projected_grpo.errors import UserError
-from projected_grpo.files import write_text
+from projected_grpo.files import read_json, write_text
 from projected_grpo.parquet import read_parquet
 
 # Pages that other stages write; each becomes a section where it is there: (title, in the menu, page, figures).
@@ -47,7 +47,7 @@ CARDS_SHOWN = 12
 def captions_of(folder: Path) -> dict[str, str]:
     """Return the captions of a folder's figures, by file name without suffix, in the order to show."""
     path = folder / "captions.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return read_json(path) if path.exists() else {}
 
 
 def figure_names(folder: Path, first_screen: bool = False) -> list[str]:

@@ -14,6 +14,7 @@ from projected_grpo.analysis import stats
 from projected_grpo.analysis.steps import DIAGNOSTICS, RATES, Incomplete, check_steps, per_mode
 from projected_grpo.errors import UserError
 from projected_grpo.experiment.cell import Cell
+from projected_grpo.files import read_json
 from projected_grpo.parquet import read_parquet
 
 # Rates after the last step, with the quarantine kept and ablated.
@@ -49,17 +50,6 @@ class Run:
                 )
             values["hack_heldout"] = values[held_out]
         return values
-
-
-def read_info(path: Path) -> dict[str, Any]:
-    """Read a `run.json`. Raises UserError with the path on anything but a JSON object."""
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not JSON ({error}); delete its folder to remake the run") from error
-    if not isinstance(info, dict):
-        raise UserError(f"{path}: expected a JSON object, found {type(info).__name__}")
-    return info
 
 
 def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
@@ -107,7 +97,7 @@ def load_run(results: Path, cell: Cell) -> Run:
     check_steps(frame, path, cell)
     if not record.exists():  # written last
         raise Incomplete("no run.json")
-    info = read_info(record)
+    info = read_json(record)
     check_info(info, record, cell)
     if cell.setting.final_eval and not info.get("final"):
         raise Incomplete("no final evaluation in run.json")

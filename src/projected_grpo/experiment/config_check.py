@@ -12,6 +12,7 @@ from projected_grpo.errors import UserError, nearest
 from projected_grpo.experiment import cell as cells
 from projected_grpo.experiment.config_bases import Bases, axes
 from projected_grpo.experiment.config_schema import first_error, key_path, short
+from projected_grpo.experiment.pool_files import found_files
 from projected_grpo.strict_yaml import read_yaml
 
 # Settings that say how a basis is used.
@@ -35,11 +36,6 @@ def checked_questions(paths: Sequence[str | Path], config: dict) -> dict:
     questions = read_yaml(config["questions"])
     _QuestionsCheck(checked, questions).run()
     return questions
-
-
-def pool_files(folder: str | Path) -> list[Path]:
-    """Return the files of a teacher pool, as `groups.read_pool` finds them; empty where there is none."""
-    return sorted(Path(folder).glob("[!.]*.jsonl*"))
 
 
 def check(paths: Sequence[str | Path], config: dict, questions: object) -> None:
@@ -128,7 +124,7 @@ class _ConfigCheck:
                 self.fail(keys, f"{name!r} is a replication's own pool, allowed: another name")
             if model not in models:
                 self.fail([*keys, "model"], f"{model!r} is no replication; {nearest(model, models)}")
-            if not pool_files(folder):
+            if not found_files(folder):
                 allowed = "allowed: a folder of JSON-lines files of rollouts"
                 self.fail([*keys, "folder"], f"{folder!r} has none, {allowed}")
 

@@ -1,10 +1,10 @@
 """`projected-grpo adapter export RUN OUT`: a trained LoRA run as a plain PEFT adapter."""
 
 import argparse
-import json
 from pathlib import Path
 
 from projected_grpo.errors import UserError
+from projected_grpo.files import read_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -49,13 +49,11 @@ def export(args: argparse.Namespace) -> None:
 def read_record(folder: Path) -> dict:
     """Return a run's `run.json`. Raises UserError where there is none of this pipeline."""
     path = folder / "run.json"
+    if not path.exists():
+        raise UserError(f"{path}: no such file; RUN is a folder results/grpo/CELL")
+    record = read_json(path)
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
         record["settings"]["setting"]["adapter"], record["model"]  # what is read here
-    except OSError as error:
-        raise UserError(
-            f"{path}: cannot be read ({error.strerror}); RUN is a folder results/grpo/CELL"
-        ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise UserError(f"{path}: no record of a run of this pipeline ({error})") from error
     return record

@@ -1,6 +1,5 @@
 """Groups of one GRPO step: cached teacher rollouts and live student samples of the same prompt."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,8 @@ from torch import Tensor
 
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
-from projected_grpo.files import file_digest, read_jsonl
+from projected_grpo.experiment.pool_files import pool_files
+from projected_grpo.files import read_jsonl
 from projected_grpo.method.loss import advantages
 from projected_grpo.model.load import Tokenizer
 from projected_grpo.model.qwen3 import Batch
@@ -58,23 +58,6 @@ def read_pool(folder: Path, tokenizer: Tokenizer) -> dict[str, list[Row]]:
             except KeyError as error:
                 raise UserError(f"{path}:{number}: no key {error} in this pool row") from error
     return pool
-
-
-def pool_files(folder: Path) -> list[Path]:
-    """Return a pool's files in order: those that its `pool.json` names, intact, or all where it has none."""
-    manifest = folder / "pool.json"
-    if not manifest.exists():
-        paths = sorted(folder.glob("[!.]*.jsonl*"))
-        if not paths:
-            raise UserError(f"{folder}: no step_NNN.jsonl.gz in this teacher pool")
-        return paths
-    digests = json.loads(manifest.read_text(encoding="utf-8"))
-    for name, digest in digests.items():
-        path = folder / name
-        if not path.exists() or file_digest(path) != digest:
-            why = "not the file that was made" if path.exists() else "no such file"
-            raise UserError(f"{path}: {why}; delete {manifest} to make the pool anew")
-    return [folder / name for name in sorted(digests)]
 
 
 def group_advantages(groups: Sequence[Group]) -> list[list[float]]:

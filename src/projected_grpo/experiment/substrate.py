@@ -3,7 +3,6 @@
 The page decides nothing and drops nobody: a replication below a mark stays in every table and is named here.
 """
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -15,9 +14,10 @@ from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
 from projected_grpo.experiment.teacher_pool import grade_rows, sample_rows
-from projected_grpo.files import write_text
+from projected_grpo.files import read_json, write_text
 from projected_grpo.model.load import Tokenizer
 from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.parquet import read_parquet
 
 STREAM = (1 << 32) + 1  # apart from the pool's and every training run's
 LAST = 5  # steps that a run's rate is the mean of
@@ -71,8 +71,8 @@ def write_page(
     rates: model name -> JSON file of `measure`; runs: mix ("0.125", "0") -> model name -> `steps.parquet`;
     recipe: docs page whose section "Configurations tried" is repeated. Raises UserError for a missing section.
     """
-    measured = {model: json.loads(Path(file).read_text(encoding="utf-8")) for model, file in rates.items()}
-    steps = {mix: {m: pd.read_parquet(f) for m, f in files.items()} for mix, files in runs.items()}
+    measured = {model: read_json(file) for model, file in rates.items()}
+    steps = {mix: {m: read_parquet(f) for m, f in files.items()} for mix, files in runs.items()}
     parts = [
         "# The small model: is the phenomenon there?",
         "Every replication has its own problems, tokenizer, base, teacher and pool. A replication below a mark stays "

@@ -281,13 +281,16 @@ def final_rates(run: Run, limit: int = 80) -> dict:
     """
     indices = list(range(min(limit, len(run.problems))))
     counts = [FINAL_SAMPLES] * len(indices)
-    rates = {}
-    for name, ablated in (("kept", False), ("ablated", True)):
-        if ablated and run.policy.quarantine is None:  # the same model, the same samples
-            rates |= {key.replace("kept", "ablated"): value for key, value in rates.items()}
-            break
+
+    def rates(ablated: bool) -> tuple[float | None, float | None]:
         model = run.policy.merged(ablated=ablated)
         rollouts = sample_live(run, model, indices, counts, run.steps + 1)
         rows = [row for group in grade_rows(run, indices, rollouts) for row in group]
-        rates |= {f"hack_{name}": rate(rows, "hacked"), f"solve_{name}": rate(rows, "gt_pass")}
-    return rates
+        return rate(rows, "hacked"), rate(rows, "gt_pass")
+
+    kept = rates(ablated=False)
+    # Without a quarantine it is the same model and the same samples.
+    ablated = kept if run.policy.quarantine is None else rates(ablated=True)
+    return dict(
+        zip(("hack_kept", "solve_kept", "hack_ablated", "solve_ablated"), kept + ablated, strict=True)
+    )

@@ -62,12 +62,11 @@ def weight_gradients(x: Tensor, g: Tensor, labels: Labels) -> Iterator[Tensor]:
     for runs in labels.runs:
         dW = torch.zeros(g.shape[1], x.shape[1], device=x.device)
         for run in runs:
-            if x.dtype == torch.float32:
-                dW = torch.addmm(dW, g[run].T, x[run])
-            elif x.is_cuda:  # half-width operands at full speed, sums never rounded to half width
+            # Half-width operands at full speed, their sums never rounded to half width.
+            if x.is_cuda and x.dtype != torch.float32:
                 dW += torch.mm(g[run].T, x[run], out_dtype=torch.float32)
             else:
-                dW.addmm_(g[run].T.float(), x[run].float())
+                dW = torch.addmm(dW, g[run].T.float(), x[run].float())
         yield dW
 
 

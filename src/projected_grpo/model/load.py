@@ -5,7 +5,6 @@ A LoRA is merged in fp32 and rounded once to the model's dtype.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from projected_grpo.devices import claim
 from projected_grpo.errors import UserError, nearest
-from projected_grpo.files import atomic, write_json
+from projected_grpo.files import atomic, read_json, write_json
 from projected_grpo.model.qwen3 import Config, Qwen3
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
@@ -94,7 +93,7 @@ def load_weights(
         if dtype not in DTYPES:
             raise UserError(f"dtype {dtype!r}: {nearest(dtype, DTYPES)}")
         dtype = DTYPES[dtype]
-    config = Config.from_dict(_json(folder / "config.json"), str(folder / "config.json"))
+    config = Config.from_dict(read_json(folder / "config.json"), str(folder / "config.json"))
     wanted = shapes(config)
     lora = dict(lora_updates(teacher, config)) if teacher is not None else {}
     weights: dict[str, Tensor] = {}
@@ -183,7 +182,7 @@ def lora_updates(teacher: str | Path, config: Config) -> Iterator[tuple[str, tup
     Raises UserError for other PEFT methods, options beyond plain LoRA, or Linears the model does not have.
     """
     folder = find(teacher, "adapter_config.json")
-    options = _json(folder / "adapter_config.json")
+    options = read_json(folder / "adapter_config.json")
     beyond = [
         k
         for k in ("use_dora", "modules_to_save", "fan_in_fan_out", "trainable_token_indices")
@@ -219,20 +218,11 @@ def lora_updates(teacher: str | Path, config: Config) -> Iterator[tuple[str, tup
 def _shards(folder: Path) -> list[Path]:
     """The safetensors files of a checkpoint, by its index where it has one."""
     index = folder / "model.safetensors.index.json"
-    names = sorted(set(_json(index)["weight_map"].values())) if index.is_file() else ["model.safetensors"]
+    names = sorted(set(read_json(index)["weight_map"].values())) if index.is_file() else ["model.safetensors"]
     for name in names:
         if not (folder / name).is_file():
             raise UserError(f"{folder}: no {name}")
     return [folder / name for name in names]
-
-
-def _json(path: Path) -> dict:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({_line(error)})") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not JSON ({_line(error)})") from error
 
 
 def _line(error: Exception) -> str:

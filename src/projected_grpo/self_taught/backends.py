@@ -42,6 +42,16 @@ class Backend(Protocol):
         """
 
 
+def ask(
+    backend: Backend, prompts: Sequence[str], schema: dict, temperature: float, seed: int
+) -> Iterator[Reply]:
+    """One reply per prompt: an object of `schema` where the backend has structured output, else free text."""
+    try:
+        yield from backend.generate_structured(prompts, schema, temperature, seed)
+    except NoStructuredOutput:
+        yield from backend.generate(prompts, temperature, seed)
+
+
 @dataclass
 class Usage:
     """Calls and tokens of a run; prices are per million tokens, in whatever currency the user thinks in."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from projected_grpo.errors import UserError
 from projected_grpo.self_taught import answers
-from projected_grpo.self_taught.backends import Backend, NoStructuredOutput, Reply
+from projected_grpo.self_taught.backends import Backend, Reply, ask
 from projected_grpo.self_taught.cards import Card
 from projected_grpo.self_taught.evaluator import read_reply
 from projected_grpo.self_taught.examples import lessons, nearest
@@ -68,11 +68,7 @@ class Critic:
         return evaluations
 
     def _replies(self, prompts: Sequence[str]) -> list[Reply]:
-        try:
-            schema = answers.EVALUATION_SCHEMA
-            return list(self.backend.generate_structured(prompts, schema, 0.0, self.seed))
-        except NoStructuredOutput:
-            return list(self.backend.generate(prompts, 0.0, self.seed))
+        return list(ask(self.backend, prompts, answers.EVALUATION_SCHEMA, 0.0, self.seed))
 
 
 class TrainedCritic(Critic):

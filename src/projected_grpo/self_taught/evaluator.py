@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from projected_grpo.self_taught import answers
-from projected_grpo.self_taught.backends import Backend, NoStructuredOutput, Reply
+from projected_grpo.self_taught.backends import Backend, Reply, ask
 from projected_grpo.self_taught.cards import CALIBRATION, FAILURE, TRUST, Card
 from projected_grpo.self_taught.gate import PROMOTED
 from projected_grpo.self_taught.memory import Memory
@@ -91,11 +91,7 @@ class SelfTaughtEvaluator:
                     yield trace, i, event
 
     def _replies(self, prompts: Sequence[str], seed: int) -> Iterator[Reply]:
-        try:
-            schema = answers.WRONG_SCHEMA
-            yield from self.backend.generate_structured(prompts, schema, self.temperature, seed)
-        except NoStructuredOutput:
-            yield from self.backend.generate(prompts, self.temperature, seed)
+        return ask(self.backend, prompts, answers.WRONG_SCHEMA, self.temperature, seed)
 
     def _store(self, step: Step, reply: Reply, last: bool) -> bool:
         """Keep what an answer gives; returns False where the step is to be asked about once more."""

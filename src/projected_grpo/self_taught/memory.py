@@ -6,7 +6,6 @@ holds a lock (flock) while it reads what the others added, decides, and appends 
 middle of a write costs at most the last, incomplete line.
 """
 
-import errno
 import fcntl
 import json
 import logging
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from projected_grpo.errors import UserError
+from projected_grpo.files import full_disk
 from projected_grpo.self_taught.cards import CALIBRATION, FAILURE, Card
 from projected_grpo.self_taught.gate import PROMOTED, Decision, Gate
 
@@ -149,7 +149,7 @@ class Memory:
                 written += os.write(handle, data[written:])
             os.fsync(handle)
         except OSError as error:
-            if error.errno == errno.ENOSPC:
+            if full_disk(error):
                 raise UserError(f"{self.path}: the disk is full, the last cards were not stored") from error
             raise
         self._offset = os.fstat(handle).st_size

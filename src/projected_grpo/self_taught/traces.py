@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from projected_grpo.errors import UserError
+from projected_grpo.parquet import read_parquet
 
 MAX_PHI = 10.0
 # The scale of every score: nothing runs; it runs, without evidence that it is right; shown to be solved.
@@ -116,12 +115,7 @@ def from_rollouts(path: str | Path) -> list[Trace]:
 
     Reads the columns `COLUMNS` and no other. Raises UserError when one is missing.
     """
-    try:
-        frame = pd.read_parquet(path, columns=COLUMNS)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
-    except (ValueError, OSError) as error:  # pyarrow's errors for a missing column or a damaged file
-        raise UserError(f"{path}: no rollouts with the columns {', '.join(COLUMNS)} ({error})") from error
+    frame = read_parquet(path, COLUMNS)
     frame = frame.sort_values(["step", "problem_id", "sample"], kind="stable")
     frame = frame.drop_duplicates(["problem_id", "mode", "completion"], ignore_index=True)
     return [_trace(row) for row in frame.itertuples(index=False)]
