@@ -1,5 +1,7 @@
 """The hack basis: sign, span, knobs and controls, against SVD algebra and the model's own log-probs."""
 
+import itertools
+
 import pytest
 import torch
 from tiny import tiny_adapter, tiny_model, tiny_samples
@@ -118,6 +120,14 @@ def test_controls():
     shuffled = extract(hack, clean, Knobs(top_k=8, control="shuffled", seed=41))
     assert overlap(real.V, shuffled.V) == pytest.approx(1.0, abs=1e-4)
     assert any(not torch.allclose(real.V[n], shuffled.V[n], atol=1e-3) for n in real.V)
+    # One exchange of labels explains every module: found by trying all 2^8 of them.
+    means = extract(hack, clean, Knobs(method="mean_diff", control="shuffled", seed=41))
+    exchanges = []
+    for signs in itertools.product((-1.0, 1.0), repeat=8):
+        mean = {name: (torch.tensor(signs)[:, None] * (hack[name] - clean[name])).mean(0) for name in hack}
+        if all(torch.allclose(means.V[name][0], mean[name] / mean[name].norm(), atol=1e-5) for name in mean):
+            exchanges.append(signs)
+    assert len(exchanges) == 1 and set(exchanges[0]) == {-1.0, 1.0}
     random = extract(hack, clean, Knobs(top_k=8, control="random", seed=41))
     again = extract(hack, clean, Knobs(top_k=8, control="random", seed=41))
     other = extract(hack, clean, Knobs(top_k=8, control="random", seed=42))

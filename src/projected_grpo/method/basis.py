@@ -81,19 +81,23 @@ class Basis:
         return Basis({name: V[name] for name in order}, {name: S[name] for name in order}, metadata)
 
 
-def differences(hack: Tensor, clean: Tensor, knobs: Knobs, rng: np.random.Generator) -> Tensor:
+def swapped(hack: Grads, clean: Grads, rng: np.random.Generator) -> tuple[Grads, Grads]:
+    """Return the gradients with hack and clean exchanged in pairs drawn by coin, the same pairs in every module."""
+    some = next(iter(hack.values()))
+    swap = torch.from_numpy(rng.random(len(some)) < 0.5).to(some.device)[:, None]
+    exchanged = {name: torch.where(swap, clean[name], hack[name]) for name in hack}
+    return exchanged, {name: torch.where(swap, hack[name], clean[name]) for name in hack}
+
+
+def differences(hack: Tensor, clean: Tensor, control: str) -> Tensor:
     """Return D of one module, `[n, size]`; the controls replace the hack contrast by another (SPEC 4)."""
-    n = len(hack)
-    if knobs.control == "clean_vs_clean":
+    if control == "clean_vs_clean":
         return clean - clean.roll(1, 0)
-    if knobs.control == "within_class":
-        half = n // 2
+    if control == "within_class":
+        half = len(hack) // 2
         within_hack = hack[:half] - hack[:half].roll(1, 0)
         return torch.cat([within_hack, clean[half:] - clean[half:].roll(1, 0)])
-    D = hack - clean
-    if knobs.control == "shuffled":
-        return D * torch.from_numpy(rng.choice([-1.0, 1.0], size=(n, 1))).to(D)
-    return D
+    return hack - clean
 
 
 def strip(D: Tensor, clean: Tensor, m: int) -> Tensor:
@@ -117,7 +121,7 @@ def module_axes(hack: Tensor, clean: Tensor, knobs: Knobs, rng: np.random.Genera
     if knobs.control == "random":
         frame = torch.from_numpy(rng.standard_normal((size, k))).to(hack)
         return torch.linalg.qr(frame).Q.T.contiguous(), torch.ones(k, device=hack.device)
-    D = differences(hack, clean, knobs, rng)
+    D = differences(hack, clean, knobs.control)
     if knobs.solve_orth_m:
         D = strip(D, clean, knobs.solve_orth_m)
     if knobs.method == "mean_diff":
@@ -136,6 +140,8 @@ def extract(hack: Grads, clean: Grads, knobs: Knobs, metadata: dict[str, str] | 
     Raises UserError when a module has no difference at all (hack equals clean in every pair).
     """
     rng = np.random.Generator(np.random.Philox(key=[knobs.seed, 0xBA515]))
+    if knobs.control == "shuffled":
+        hack, clean = swapped(hack, clean, rng)
     V, S = {}, {}
     for name in hack:
         V[name], S[name] = module_axes(hack[name].float(), clean[name].float(), knobs, rng)
