@@ -1,5 +1,8 @@
 """The critics: answers and wordings, a local checkpoint, its training, and what became of each evaluation."""
 
+from collections import Counter
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from projected_grpo.errors import UserError
 from projected_grpo.self_taught.answers import EVALUATION_SCHEMA, MISTAKES, WRONG_SCHEMA, Unusable
 from projected_grpo.self_taught.backends import NoStructuredOutput, Reply, Usage
-from projected_grpo.self_taught.critic import Critic, problems
+from projected_grpo.self_taught.critic import Critic, _balanced, problems
 from projected_grpo.self_taught.examples import believed, demonstrations, nearest
 from projected_grpo.self_taught.local import LocalBackend, padded
 from projected_grpo.self_taught.prompts import COMPACT, FULL
@@ -177,3 +180,10 @@ def test_an_outage_is_not_the_critics_failure():
     backend = Scripted([SCORE, LOST, SCORE, LOST, SCORE], [SCORE, Reply("", "server_error", again=True)])
     with pytest.raises(UserError, match=r"1 of 5 evaluations failed twice \(server_error: 1\); finished"):
         Critic(backend, FULL, 0, 0).evaluate(TRACES)
+
+
+def test_calibration_shows_every_correct_score_equally_often():
+    cards = [SimpleNamespace(phi_after=phi) for phi in (2, 2, 10, 2, 2, 2, 10)]
+    shown = [right.phi_after for right, _ in _balanced([(card, None) for card in cards])]
+    assert Counter(shown) == {2: 5, 10: 5}
+    assert {id(right) for right, _ in _balanced([(card, None) for card in cards])} == {id(c) for c in cards}

@@ -20,7 +20,7 @@ from projected_grpo.self_taught.measure import errors, oracle_scores
 from projected_grpo.self_taught.memory import Memory
 from projected_grpo.self_taught.pairs import code_pairs, evaluation_pairs
 from projected_grpo.self_taught.prompts import wording_of
-from projected_grpo.self_taught.rounds import _worst_first
+from projected_grpo.self_taught.rounds import _worst_in_turn
 from projected_grpo.self_taught.traces import from_rollouts
 
 
@@ -215,7 +215,9 @@ def test_traces_without_a_usable_answer_are_counted_and_asked_about_last(tmp_pat
 
 
 def test_the_worst_come_first_and_the_unanswered_last():
-    assert _worst_first([1.0, None, 5.0, None, 0.0]) == [2, 0, 4, 1, 3]
+    assert _worst_in_turn([1.0, None, 5.0, None, 0.0], [2] * 5) == [2, 0, 4, 1, 3]
+    # Where the critic errs on one score alone, the lessons of both scores take turns, the worst of each first.
+    assert _worst_in_turn([8.0, 7.0, 6.0, 0.0, 1.0, None], [2, 2, 2, 10, 10, 10]) == [0, 4, 1, 3, 2, 5]
 
 
 def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):

@@ -6,6 +6,7 @@ evaluator that believes the grader (the uncalibrated critic), then, round by rou
 weights of all stages stay loaded, so that before and after are measured side by side.
 """
 
+import itertools
 import logging
 import tempfile
 from collections import Counter
@@ -92,8 +93,12 @@ class TrainedCritic(Critic):
         self._folder = tempfile.TemporaryDirectory(prefix="critic-")
 
     def calibrate(self, pairs: Sequence[tuple[Card, Card]], purpose: str, round: int) -> float:
-        """Go on training the latest weights on the cards (at least one pair); returns the mean loss."""
-        examples = lessons(pairs, purpose, self.wording)
+        """Go on training the latest weights on the cards (at least one pair); returns the mean loss.
+
+        Every correct score is shown as often as any other: most cards give one, and a critic that learned from
+        them as they come would learn to give that score to everything.
+        """
+        examples = lessons(_balanced(pairs), purpose, self.wording)
         stage = f"round{round}"
         out = Path(self._folder.name) / stage
         loss = train_lora(self.base, self.adapter, examples, self.training, self.seed + round, out)
@@ -121,6 +126,15 @@ def problems(evaluations: Sequence[Evaluation]) -> Counter[str]:
 def listed(counts: Counter[str]) -> str:
     """`no_json: 3, refusal: 1`."""
     return ", ".join(f"{reason}: {n}" for reason, n in sorted(counts.items()))
+
+
+def _balanced(pairs: Sequence[tuple[Card, Card]]) -> list[tuple[Card, Card]]:
+    """The pairs with those of rarer correct scores repeated, until all scores are equally frequent."""
+    by_score: dict[float, list[tuple[Card, Card]]] = {}
+    for pair in pairs:
+        by_score.setdefault(pair[0].phi_after, []).append(pair)
+    most = max(map(len, by_score.values()))
+    return [pair for group in by_score.values() for pair in itertools.islice(itertools.cycle(group), most)]
 
 
 def _evaluation(reply: Reply, wording: Wording) -> Evaluation:

@@ -73,7 +73,7 @@ def run_rounds(
         pool = _sample(left, plan.pool, seed + number)
         said = latest(pool)
         errors = [_error(trace, evaluation.phi) for trace, evaluation in zip(pool, said, strict=True)]
-        order = _worst_first(errors)[: plan.per_round]
+        order = _worst_in_turn(errors, [trace.scores()[-1][1].phi_after for trace in pool])[: plan.per_round]
         worst = [pool[i] for i in order]
         evaluator = SelfTaughtEvaluator(
             critic.backend,
@@ -123,9 +123,17 @@ def _error(trace: Trace, phi: float | None) -> float | None:
     return None if phi is None else abs(phi - trace.scores()[-1][1].phi_after)
 
 
-def _worst_first(errors: Sequence[float | None]) -> list[int]:
-    """Positions by falling error; those without one at the end."""
-    return sorted(range(len(errors)), key=lambda i: (errors[i] is None, -(errors[i] or 0.0)))
+def _worst_in_turn(errors: Sequence[float | None], scores: Sequence[float]) -> list[int]:
+    """Positions by falling error, one of each correct score in turn; those without an error at the end.
+
+    By error alone a round's lessons would all have one correct score, and teach to give that to everything.
+    """
+    rank: dict[int, tuple[bool, int]] = {}
+    seen: Counter[float] = Counter()
+    for i in sorted(range(len(errors)), key=lambda i: -(errors[i] or 0.0)):
+        rank[i] = (errors[i] is None, seen[scores[i]])
+        seen[scores[i]] += 1
+    return sorted(rank, key=rank.get)
 
 
 def _mean(errors: Sequence[float | None]) -> float | None:
