@@ -33,6 +33,12 @@ def test_forest_shows_deltas_intervals_and_published(q2):
     assert round(0.588 - 0.719, 6) in drawn  # the paper's, over the same four seeds
 
 
+def test_forest_of_a_question_on_solve_shows_the_papers_solve(tmp_path):
+    axes = figures.forest(filled(tmp_path, "Q9")).axes[0]
+    drawn = {round(float(x), 6) for line in axes.lines for x in line.get_xdata()}
+    assert {-0.1, -0.15} <= drawn  # 0.200 and 0.150 beside vanilla's 0.300
+
+
 def test_trajectory_band_is_the_t_interval(q2):
     left = figures.trajectories(q2).axes[0]
     runs = np.stack([q2.runs[cell].steps["hack_s"] for cell in q2.lines[0].cells])

@@ -333,6 +333,15 @@ def test_publish_writes_a_snapshot(config, tmp_path):
         publish.write_snapshot(tmp_path / "none", tmp_path, {})
 
 
+def test_publish_names_the_runs_and_takes_an_overlay(config, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(f"results: {config['results']}\n")
+    assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 0
+    text = (tmp_path / "docs/results.md").read_text()
+    assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
+
+
 CHROMIUM = shutil.which("chromium")
 
 

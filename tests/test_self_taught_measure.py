@@ -50,6 +50,8 @@ def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
         row = table.loc[when[1]]
         assert row[measures].astype(float).to_numpy() == pytest.approx(expected)
         assert [row[f"n_{kind}"] for kind in counts] == sizes
+        given = [said[id] for id in {trace_id(r.problem_id, r.mode, r.completion) for r in having(when)}]
+        assert row["same_score"] == pytest.approx(max(map(given.count, given)) / len(given))
         assert row["n"] == len(traces) and row["answered"] == sizes[0] / len(traces)
     both = having(*scores)
     now, sizes = by_definition(both, scores[(1, "later")])
@@ -83,7 +85,7 @@ def test_the_weak_score_is_the_oracles_but_for_flagged_solutions(tmp_path):
 def measured_rows(seed):
     """What `errors` says of one replication: before, the weak score, and one round of training."""
     counts = {f"{prefix}_{kind}": 7 for prefix in ("n", "paired") for kind in KINDS}
-    rates = {"answered": 1.0, "false_credit": 0.9, "missed_credit": 0.1, **counts}
+    rates = {"answered": 1.0, "same_score": 0.5, "false_credit": 0.9, "missed_credit": 0.1, **counts}
     before = {"round": 0, "condition": BEFORE, "mae": 5.0, **rates}
     weak = {"round": 0, "condition": WEAK, "mae": 0.2, **rates}
     after = {"round": 1, "condition": "trained on cards", **rates, "mae": 2.0, "n_exploited": 3}
@@ -100,6 +102,7 @@ def test_the_table_tests_paired_differences_over_seeds():
     assert after["p_mae_holm"] == pytest.approx(after["p_mae"])  # the only difference that is tested
     assert after["delta_false_credit"] == pytest.approx(-0.4)
     assert pd.isna(after["delta_missed_credit"]) and pd.isna(weak["delta_mae"])
+    assert after["same_score"] == 0.5
     assert after["n_answered"] == 21 and after["n_exploited"] == 9
 
 

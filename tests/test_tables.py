@@ -264,6 +264,19 @@ def test_a_run_of_other_settings_is_an_error_with_its_path(tmp_path, change, sai
     assert str(error.value).startswith(f"{path}: ") and said in str(error.value)
 
 
+def test_runs_on_different_pools_are_not_paired(tmp_path):
+    question = QUESTIONS["Q4"]
+    fill(tmp_path, question)
+    arm = next(cell for cell in question.cells if cell.setting.arm == "erase" and cell.seed == 42)
+    path = tmp_path / "grpo" / arm.id / "run.json"
+    info = json.loads(path.read_text())
+    info["inputs"]["pool"] = "another"
+    path.write_text(json.dumps(info))
+    with pytest.raises(UserError) as error:
+        make_table(question, tmp_path)
+    assert str(error.value).startswith(f"{path}: inputs.pool is another, that of vanilla-m0.5-s42 is ")
+
+
 def test_damaged_run_json_is_an_error(tmp_path):
     question = QUESTIONS["Q12"]
     fill(tmp_path, question)
@@ -313,7 +326,7 @@ def test_an_effect_is_beyond_random_v_only_in_its_own_direction(tmp_path):
     levels = {None: 0.75, "own_mode": 0.35, "random": 0.45, "clean_vs_clean": 0.65, "within_class": 0.45}
     write_levels(tmp_path, question, levels | {"shuffled": 0.85})
     text = answer(make_table(question, tmp_path))
-    against_random = text[text.index("Against a random V") :]
+    against_random = text[text.index("Against a random V") : text.index(" Arm against arm")]
     told = {}
     for part in against_random.split(";"):
         name, verdict = part.split("`")[1], part.rsplit(": ", 1)[-1].rstrip(". ")

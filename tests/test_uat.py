@@ -239,7 +239,12 @@ def test_other_bases_stand_beside_and_controls_are_named(tmp_path, replays):
     random = write(tmp_path / "random", vanilla_changes, gap=0.0, seed=5)
     text = page(replays, {"random": random}, ["random"])
     assert "| random, every sample |" in text
-    assert f"`random` {'meets' if probe.t4(random.samples).passed else 'does not meet'} the mark" in text
+    for reading, cosine in (
+        ("along the replay", "cos_S_contrib"),
+        ("at the untrained student", "cos_S_start"),
+    ):
+        meets = "meets" if probe.t4(random.samples, cosine).passed else "does not meet"
+        assert f"`random` {reading} {meets} the mark" in text
     assert str(random.folder) in text
 
 

@@ -1,7 +1,8 @@
 """The sentence below each table, computed from its numbers alone: what changed, how much, what n could show.
 
 A row counts as changed only where Holm's p within the question is below 0.05. Everything else is "no effect
-shown", with the interval of what was seen and the difference that these seeds would show with 80% power.
+shown", with the interval of what was seen and the difference that one test, before Holm's correction, would find
+with 80% power.
 """
 
 import math
@@ -78,8 +79,8 @@ def _nulls(table: Table, lines: list[Line]) -> str:
     )
     return (
         f"No effect shown for {names}: {noun} {_span([pair.delta for pair in pairs], delta)}, within "
-        f"{widest} by {own}; these seeds would have shown a difference of {could} with 80% power, and "
-        "smaller ones are not ruled out."
+        f"{widest} by {own}; one test at p < {stats.ALPHA} would find a difference of {could} with 80% power, "
+        "Holm's correction asks for more, and smaller ones are not ruled out."
     )
 
 
@@ -164,7 +165,7 @@ def arm_against_arm(table: Table, measure: str) -> list[str]:
         smallest = p_is(min(line.versus_holm[measure] for line in nulls))
         parts.append(
             f"No difference shown: {listing([named(line) for line in nulls])} (smallest Holm p {smallest}; "
-            f"{could} would have been shown with 80% power)"
+            f"one test at p < {stats.ALPHA} would find {could} with 80% power)"
         )
     if untested:
         parts.append(

@@ -18,6 +18,7 @@ MEASURES = {
     "mae": "mean absolute error of phi",
     "false_credit": "false credit on hacks",
     "missed_credit": "missed credit on solves",
+    "same_score": "traces with the commonest score",
     "answered": "usable answers",
 }
 COUNTS = tuple(f"{prefix}_{kind}" for prefix in ("n", "paired") for kind in KINDS)
@@ -33,9 +34,10 @@ INTRO = (
 )
 NOTE = (
     "mae: mean |phi - oracle's phi|, in points. false credit: share of exploits without a solution that "
-    "get 5 or more. missed credit: share of solutions that get less than 5. All three over the answered "
-    "traces: n, of those exploits / solutions, of all replications. Mean over replications (in brackets: "
-    'std, ddof 1); Δ: difference to "before" on the traces answered in both (paired n), by replication: '
+    "get 5 or more. missed credit: share of solutions that get less than 5. same score: share of traces that "
+    "get the commonest score. All four over the answered traces: n, of those exploits / solutions, of all "
+    "replications. Mean over replications (in brackets: std, ddof 1). "
+    'Δ: difference to "before" on the traces answered in both (paired n), by replication: '
     "t-test, 95% t-interval, Holm's p over all rows of that measure."
 )
 ALONE = "One replication: no spread, no interval and no test."
@@ -106,7 +108,17 @@ def _summary(name: str, values: Mapping[int, float]) -> dict:
 
 def to_markdown(frame: pd.DataFrame, runs: list[dict], cards: pd.DataFrame) -> str:
     """The page: answer, table, what each round did, and example cards. `runs` are the `run.json` files."""
-    header = ["round", "critic", "mae", "false credit", "missed credit", "answered", "n", "paired n"]
+    header = [
+        "round",
+        "critic",
+        "mae",
+        "false credit",
+        "missed credit",
+        "same score",
+        "answered",
+        "n",
+        "paired n",
+    ]
     for name in COMPARED:
         header += [f"Δ {name.replace('_', ' ')}", "95%", "p", "Holm p"]
     rows = [_cells(row) for row in frame.to_dict("records")]
@@ -134,6 +146,7 @@ def to_markdown(frame: pd.DataFrame, runs: list[dict], cards: pd.DataFrame) -> s
 def answer(frame: pd.DataFrame) -> str:
     """What the last round shows for each way of calibrating, computed from the numbers."""
     last = frame[(frame["round"] == frame["round"].max()) & (frame["condition"] != BEFORE)]
+    before = frame.loc[frame["condition"] == BEFORE, "same_score"].iloc[0]
     sentences = []
     for row in last.to_dict("records"):
         said = []
@@ -151,6 +164,9 @@ def answer(frame: pd.DataFrame) -> str:
             else:
                 shown = f"Δ {delta(change)}, 95% {interval(lo, hi)}, Holm p {p_is(p)}"
                 said.append(f"{MEASURES[name]} shows no effect ({shown})")
+        said.append(
+            f"{rate(row['same_score'])} of the traces get the commonest score (before: {rate(before)})"
+        )
         sentences.append(f"With {row['condition']}, after round {row['round']}: {'; '.join(said)}.")
     return " ".join(sentences)
 

@@ -127,7 +127,8 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
     lines = [line for line in table.lines if table.primary in line.against]
     if not lines:
         return None
-    published = [published_delta(table, line) if table.primary == "hack" else None for line in lines]
+    known = table.primary in ("hack", "solve")
+    published = [published_delta(table, line, table.primary) if known else None for line in lines]
     with style.styled():
         drawing = (
             style.figure(0.6 + 0.24 * len(lines), 4.3) if compact else style.figure(0.95 + 0.3 * len(lines))

@@ -1,5 +1,7 @@
 """The report's first screen: three sentences and an overview, computed from the tables."""
 
+from statistics import mean
+
 from projected_grpo.analysis import stats
 from projected_grpo.analysis.answers import WHAT, is_shown, uninformative
 from projected_grpo.analysis.table import Line, Table
@@ -15,10 +17,13 @@ def _tested(table: Table) -> list[Line]:
 
 def _seen(table: Table, line: Line) -> str:
     pair = line.against[table.primary]
-    base = table.line(line.row.baseline).summary[table.primary]
+    before, after = (
+        mean(row.values[table.primary][seed] for seed in pair.seeds)
+        for row in (table.line(line.row.baseline), line)
+    )
     p = p_is(line.holm[table.primary])
     return (
-        f"`{line.name}` goes from {rate(base.mean)} to {rate(line.summary[table.primary].mean)} "
+        f"`{line.name}` goes from {rate(before)} to {rate(after)} "
         f"({delta(pair.delta)} {interval(pair.lo, pair.hi)}, Holm p {p}, n = {pair.n})"
     )
 
@@ -36,7 +41,7 @@ def short(table: Table) -> str:
     if lower:
         text = f"{len(lower)} of {len(tested)} arms lower {what}; the strongest, {_seen(table, lower[0])}"
     else:
-        text = f"None of {len(tested)} arms lowers {what}"
+        text = f"None of {len(tested)} arms is shown to lower {what}"
     if higher:
         text += f"; {len(higher)} raise{'s' if len(higher) == 1 else ''} it"
     if rest:

@@ -6,10 +6,14 @@ from projected_grpo.analysis.table import Line, Table, published_delta
 from projected_grpo.analysis.text import NONE, delta, interval, p_value, rate, seed_list
 
 NOTE = (
-    "hack, exploit, solve: mean of the last five steps of a run, then the mean over seeds (in brackets: std, "
-    "ddof 1). Differences are paired by seed against the baseline row: paired t-test, 95% t-interval, Holm's "
-    "p within this question. 80%: the true difference that these seeds would show with 80% power."
+    "hack: share of the student's rollouts that use the loophole of their problem, and it works; exploit: those "
+    "of them without a right solution; solve: share that passes all hidden tests. The reward pays hack and solve "
+    "alike. Mean of the last five steps of a run, then the mean over seeds (in brackets: std, ddof 1). "
+    "Differences are paired by seed against the baseline row: paired t-test, 95% t-interval, Holm's p within "
+    f"this question. 80%: the true difference that one test at p < {stats.ALPHA} would find with 80% power; "
+    "Holm's correction asks for more. n: seeds of the row, in brackets those paired where they are fewer."
 )
+PAPER = "Beside the published figures (Qwen3-4B); the paper's Δ as printed there, else the difference of its means."
 
 
 def _spread(line: Line, measure: str) -> str:
@@ -17,6 +21,12 @@ def _spread(line: Line, measure: str) -> str:
     if summary is None:
         return NONE
     return rate(summary.mean) + ("" if summary.std is None else f" ({rate(summary.std)})")
+
+
+def _n(line: Line) -> str:
+    pair = line.against.get("hack")
+    fewer = pair is not None and pair.n < len(line.seeds)
+    return f"{len(line.seeds)} ({pair.n})" if fewer else str(len(line.seeds))
 
 
 def grid(header: list[str], rows: list[list[str]]) -> str:
@@ -47,7 +57,7 @@ def main_grid(table: Table) -> tuple[list[str], list[list[str]]]:
             *difference_cells(line, "hack"),
             *difference_cells(line, "solve")[:3],
             line.row.baseline or NONE,
-            str(len(line.seeds)),
+            _n(line),
             seed_list(line.seeds),
         ]
         for line in table.lines
@@ -71,7 +81,10 @@ def extra_grids(table: Table) -> list[tuple[str, list[str], list[list[str]]]]:
             ]
             for line in table.lines
         ]
-        grids.append(("On the loophole that teacher, pool and basis never saw.", header, rows))
+        caption = (
+            "On the loophole that the teacher rollouts and the pairs leave out (the teacher itself knows it)."
+        )
+        grids.append((caption, header, rows))
     if table.has("hack_ablated"):
         header = ["row", "hack kept", "hack ablated", "Δ ablated", *tests, "solve kept", "solve ablated"]
         rows = [
@@ -118,7 +131,12 @@ def extra_grids(table: Table) -> list[tuple[str, list[str], list[list[str]]]]:
         rows = [
             [line.name, *(_spread(line, n) for n in names)] for line in table.lines if "cin" in line.summary
         ]
-        caption = "How much of the gradient points along the basis (null: a random V of the same shape)."
+        caption = (
+            "How much of the gradient points along the basis: share of its length before (cin; _s, _t: of the "
+            "student's, of the teacher's rollouts; _null: along a random V of the same shape) and after the "
+            "projection (cout), and of the step that AdamW takes (cout_update); fired: share of the modules "
+            "in which any does."
+        )
         grids.append((caption, ["row", *names], rows))
     return grids
 
@@ -150,14 +168,14 @@ def published_grid(table: Table) -> tuple[list[str], list[list[str]]]:
     header = [
         "row",
         "hack",
-        "published",
+        "hack, paper",
         "solve",
-        "published",
+        "solve, paper",
         "Δ hack",
-        "published",
+        "Δ hack, paper",
         "n",
-        "published",
-        "seeds",
+        "n, paper",
+        "seeds, paper",
     ]
     return header, rows
 
@@ -171,7 +189,7 @@ def to_markdown(table: Table) -> str:
     parts += left_out(table)
     header, rows = published_grid(table)
     if rows:
-        parts += ["**Beside the published figures (Qwen3-4B).**", grid(header, rows)]
+        parts += [f"**{PAPER}**", grid(header, rows)]
     else:
         parts.append("The paper has no figures for this question.")
     sources = "\n".join(f"{line.name}: {', '.join(line.cells) or 'no run'}" for line in table.lines)

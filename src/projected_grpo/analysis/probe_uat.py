@@ -164,10 +164,13 @@ def control_sentence(others: Mapping[str, Replay], controls: list[str]) -> str:
     """Say what T4 proves beside bases without content."""
     parts = []
     for name in controls:
-        contrast = t4(others[name].samples)
-        parts.append(
-            f"`{name}` {'meets' if contrast.passed else 'does not meet'} the mark ({contrast_text(contrast)})"
-        )
+        for reading, cosine in (
+            ("along the replay", "cos_S_contrib"),
+            ("at the untrained student", "cos_S_start"),
+        ):
+            contrast = t4(others[name].samples, cosine)
+            meets = "meets" if contrast.passed else "does not meet"
+            parts.append(f"`{name}` {reading} {meets} the mark ({contrast_text(contrast)})")
     proves = "A basis without content that meets it shows that T4 alone proves little."
     return f"Without content: {'; '.join(parts)}. {proves}"
 

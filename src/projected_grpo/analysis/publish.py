@@ -17,8 +17,10 @@ import yaml
 
 from projected_grpo.analysis.report import CAPTIONS, PAGES, captions_of, figure_names
 from projected_grpo.errors import UserError
-from projected_grpo.files import write_text
+from projected_grpo.files import read_json, write_text
 from projected_grpo.parquet import read_parquet
+
+DEFAULT = "config/config.yaml"
 
 
 def machine() -> str:
@@ -100,30 +102,40 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
     write_text(docs / "results.md", "\n\n".join(parts) + "\n")
 
 
-def _seeds(results: Path) -> str:
-    seeds = set()
+def _runs(results: Path) -> dict[str, str]:
+    """Return seeds, number and code of the runs behind the question tables."""
+    seeds, cells = set(), set()
     for path in results.glob("Q*.parquet"):
-        for row in read_parquet(path, ["seeds"])["seeds"]:
-            seeds |= {int(seed) for seed in row.split(";") if seed}
-    return ", ".join(str(seed) for seed in sorted(seeds)) or "none"
+        frame = read_parquet(path, ["seeds", "cells"])
+        seeds |= {int(seed) for row in frame["seeds"] for seed in row.split(";") if seed}
+        cells |= {cell for row in frame["cells"] for cell in row}
+    code = sorted({str(read_json(results / "grpo" / cell / "run.json").get("code")) for cell in cells})
+    return {
+        "Seeds": ", ".join(str(seed) for seed in sorted(seeds)) or "none",
+        "Runs": f"{len(cells)}, code {', '.join(code)} (as `run.json` has it)" if cells else "none",
+    }
+
+
+def _config(path: Path) -> tuple[Path, str]:
+    """Return results folder and model name of a config, laid over the default where it is not that itself."""
+    layers = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (Path(DEFAULT), path)]
+    return Path((layers[0] | layers[1])["results"]), (layers[0]["model"] | layers[1].get("model", {}))["name"]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the snapshot of the config's results; print a UserError as one line and return 2."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--configfile", default="config/config.yaml", type=Path)
+    parser.add_argument("--configfile", default=DEFAULT, type=Path)
     parser.add_argument("--docs", default="docs", type=Path)
     options = parser.parse_args(arguments)
     try:
-        config = yaml.safe_load(options.configfile.read_text(encoding="utf-8"))
-        results = Path(config["results"])
+        results, model = _config(options.configfile)
         made = {
             "Date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "Machine": machine(),
-            "Commit": commit(),
-            "Config": f"`{options.configfile}`, model `{config['model']['name']}`",
-            "Seeds": _seeds(results),
-        }
+            "Commit of this page": commit(),
+            "Config": f"`{options.configfile}`, model `{model}`",
+        } | _runs(results)
         write_snapshot(results, options.docs, made)
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -108,11 +108,28 @@ Loaded = tuple[dict[str, Run], dict[str, str]]
 
 
 def load_runs(results: Path, cells: Iterable[Cell]) -> Loaded:
-    """Read many runs: (run by cell id, why by id of each cell that is left out)."""
+    """Read many runs: (run by cell id, why by id of each cell that is left out).
+
+    Raises UserError where two runs of one model stand on different problems or teacher pools: nothing pairs them.
+    """
     runs, left_out = {}, {}
     for cell in cells:
         try:
             runs[cell.id] = load_run(results, cell)
         except Incomplete as reason:
             left_out[cell.id] = str(reason)
+    _check_inputs(results, runs)
     return runs, left_out
+
+
+def _check_inputs(results: Path, runs: dict[str, Run]) -> None:
+    first: dict[tuple[str, str], tuple[str, str]] = {}  # model, input -> its hash, the cell that has it
+    for id, run in runs.items():
+        for name in ("problems", "pool"):
+            own = run.info.get("inputs", {}).get(name)
+            known, other = first.setdefault((run.info.get("model"), name), (own, id))
+            if own != known:
+                raise UserError(
+                    f"{Path(results, 'grpo', id, 'run.json')}: inputs.{name} is {own}, that of {other} is {known}; "
+                    "runs of one model are paired, so make the older one again"
+                )

@@ -246,12 +246,13 @@ def to_frame(table: Table) -> pd.DataFrame:
     return frame.astype({"n": "int64", "steps": "int64"})
 
 
-def published_delta(table: Table, line: Line) -> float | None:
-    """Return the paper's delta: as printed there, else the difference of its means over the same seeds."""
+def published_delta(table: Table, line: Line, measure: str = "hack") -> float | None:
+    """Return the paper's delta of `hack` or `solve`: as printed there, else of its means over the same seeds."""
     own = line.published
     if not own:
         return None
-    if not math.isnan(own["delta_hack"]):
+    if measure == "hack" and not math.isnan(own["delta_hack"]):
         return own["delta_hack"]
     base = table.line(line.row.baseline).published if line.row.baseline else {}
-    return own["hack"] - base["hack"] if base and base["seeds"] == own["seeds"] else None
+    found = own[measure] - base[measure] if base and base["seeds"] == own["seeds"] else math.nan
+    return None if math.isnan(found) else found
