@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
-from conftest import borrow_environment
+from conftest import AFTER_A_SIGNAL, borrow_environment
 from safetensors.torch import load_file
 
 from projected_grpo.files import read_jsonl
@@ -156,9 +156,10 @@ def test_twenty_kills(finished, undisturbed, seed, tmp_path):
     assert_equal(kill_and_resume(finished, tmp_path / "out", seed), undisturbed)
 
 
+@pytest.mark.parametrize("limit", AFTER_A_SIGNAL)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_in_time_keeps_the_checkpoint_and_leaves_nothing(
-    finished, undisturbed, number, tmp_path
+    finished, undisturbed, number, limit, tmp_path
 ):
     out = tmp_path / "out"
     process = start(finished, out)
@@ -166,9 +167,9 @@ def test_a_signal_ends_in_time_keeps_the_checkpoint_and_leaves_nothing(
     children = psutil.Process(process.pid).children(recursive=True)
     assert children
     process.send_signal(number)
-    process.wait(timeout=5)
+    process.wait(timeout=limit)
     assert process.returncode != 0
-    _, alive = psutil.wait_procs(children, timeout=3)
+    _, alive = psutil.wait_procs(children, timeout=limit)
     assert not alive
     assert (out / "checkpoint/state.pt").exists()
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -193,10 +194,9 @@ def long_run(finished, tmp_path):
     shutil.rmtree(finished / "results/smoke/checkpoints", ignore_errors=True)
 
 
+@pytest.mark.parametrize("limit", AFTER_A_SIGNAL)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_the_wrapper_ends_its_training_run_within_five_seconds(
-    finished, long_run, number, tmp_path
-):
+def test_a_signal_to_the_wrapper_ends_its_training_run_in_time(finished, long_run, number, limit, tmp_path):
     cell, arguments = long_run
     (tmp_path / "tmp").mkdir()
     environ = {**os.environ, "OMP_NUM_THREADS": "1", "PGRPO_ENV": "cpu", "TMPDIR": str(tmp_path / "tmp")}
@@ -208,10 +208,8 @@ def test_a_signal_to_the_wrapper_ends_its_training_run_within_five_seconds(
     log.unlink(missing_ok=True)
     wait_until(process, lambda: log.exists() and log.read_text().count(" step ") >= 3)
     children = psutil.Process(process.pid).children(recursive=True)
-    begin = time.monotonic()
     process.send_signal(number)
-    process.communicate(timeout=30)
-    assert time.monotonic() - begin < 5
+    process.communicate(timeout=limit)
     assert process.returncode == 128 + number
     assert (
         "ended by KeyboardInterrupt" in log.read_text()

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import borrow_environment, module
+from conftest import AFTER_A_SIGNAL, borrow_environment, module
 from snakemake.cli import get_argument_parser
 
 HERE = Path(__file__).resolve().parents[1]
@@ -168,14 +168,13 @@ def test_the_exit_status_is_snakemakes(root):
     assert call(root, "--version").stdout.strip()
 
 
-def test_sigterm_ends_all_within_five_seconds_after_the_job_saved(root):
+@pytest.mark.parametrize("limit", AFTER_A_SIGNAL)
+def test_a_signal_ends_all_in_time_after_the_job_saved(root, limit):
     for number in (signal.SIGTERM, signal.SIGINT):
         (root / "checkpoint").unlink(missing_ok=True)
         process, job = start_slow(root)
-        begin = time.monotonic()
         process.send_signal(number)
-        assert process.wait(10) == 128 + number
-        assert time.monotonic() - begin < 5
+        assert process.wait(limit) == 128 + number
         assert (root / "checkpoint").read_text() == "saved" and not lives(job)
         assert not list((root / ".snakemake" / "locks").glob("*"))
 
