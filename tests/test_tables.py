@@ -117,7 +117,7 @@ def test_null_answer_says_what_could_have_been_seen(tmp_path):
         )
     table = make_table(question, tmp_path)
     text = answer(table)
-    assert text.startswith("No effect on the hack rate: none of 4 rows")
+    assert text.startswith("No effect on the hack rate is shown: none of 4 rows")
     assert "80% power" in text and "smallest Holm p" in text
     worst = max(line.against["hack"].detectable for line in table.lines if line.row.baseline)
     assert f"{worst:.3f}" in text

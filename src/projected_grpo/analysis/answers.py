@@ -110,7 +110,7 @@ def effects(table: Table) -> list[str]:
     nulls = [line for line in tested if not is_shown(table, line)]
     if not shown and tested:
         sentences.append(
-            f"No effect on {what}: none of {len(tested)} rows differs from its baseline after Holm's "
+            f"No effect on {what} is shown: none of {len(tested)} rows differs from its baseline after Holm's "
             f"correction ({_ns(tested, table.primary)}, smallest Holm p "
             f"{p_is(min(line.holm[table.primary] for line in tested))})."
         )
