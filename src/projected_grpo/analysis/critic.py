@@ -167,7 +167,7 @@ def answer(frame: pd.DataFrame) -> str:
         said.append(
             f"{rate(row['same_score'])} of the traces get the commonest score (before: {rate(before)})"
         )
-        sentences.append(f"With {row['condition']}, after round {row['round']}: {'; '.join(said)}.")
+        sentences.append(f"{row['condition'].capitalize()}, after round {row['round']}: {'; '.join(said)}.")
     return " ".join(sentences)
 
 
