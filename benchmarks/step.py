@@ -20,10 +20,10 @@ import tempfile
 from pathlib import Path
 
 import torch
+from tqdm import tqdm
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
-from projected_grpo.job import progress
 from projected_grpo.model.load import save_weights, shapes
 from projected_grpo.model.qwen3 import Config, Qwen3
 
@@ -121,7 +121,7 @@ def measure(name: str, model: Path, work: dict, rounds: int, engines: list[str])
         load.save(Path(folder) / "workload.json")
         workers = [Worker(engine, Path(folder) / "workload.json") for engine in engines]
         try:
-            turns = progress(range(rounds + 1), name)
+            turns = tqdm(range(rounds + 1), desc=name, unit="round")
             answers = [{w.engine: w.step() for w in workers} for _ in turns][1:]
         finally:
             for worker in workers:

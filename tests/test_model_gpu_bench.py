@@ -1,5 +1,6 @@
 """The GPU benchmark's logic on a tiny shape without a GPU: the step runs, the floor adds up."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from projected_grpo.model.qwen3 import Config
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import gpu
 
+BENCHMARKS = Path(gpu.__file__).parent
 SHAPE = Config(32, 16, 24, 2, 4, 2, 8, 1e-6, 1e4, True)
 
 
@@ -28,3 +30,11 @@ def test_a_step_and_its_floor(dtype):
     size = 2 if dtype == torch.bfloat16 else 4
     assert floor["generate"] == 3 * (linear + 32 * 16) * size
     assert floor["backward"] == (6 * linear * 34 + 4 * 32 * 16 * 24) / 2
+
+
+@pytest.mark.parametrize("name", ["step", "grader", "gpu"])
+def test_every_benchmark_starts(name):
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / f"{name}.py", "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "usage:" in done.stdout, done.stderr
