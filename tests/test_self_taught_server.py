@@ -173,7 +173,7 @@ def test_an_unreachable_server_fails_in_one_line_and_keeps_finished_pairs(tmp_pa
     start = time.monotonic()
     with pytest.raises(UserError) as error:
         evaluator.generate_from_traces([trace(i) for i in range(200)])
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < 10
     assert "\n" not in str(error.value) and "cannot be reached" in str(error.value)
     assert KEY not in str(error.value)
     assert len(Memory(path).pairs()) == 2
@@ -196,7 +196,7 @@ def test_a_server_that_drops_packets_is_unreachable_and_not_slow(tmp_path, monke
         start = time.monotonic()
         with pytest.raises(UserError, match=r"cannot be reached .* after 2 tries") as error:
             evaluator.generate_from_traces([trace(i) for i in range(100)])
-        assert time.monotonic() - start < 60
+        assert time.monotonic() - start < 10
         assert "\n" not in str(error.value)
         for other in waiting:
             other.close()

@@ -1,6 +1,5 @@
 """Runs, replays and drifts of R6 in; its table, verdict and figures out."""
 
-import json
 from pathlib import Path
 
 from projected_grpo.analysis import probe_r6
@@ -10,6 +9,7 @@ from projected_grpo.analysis.probe_twins import read_sights
 from projected_grpo.analysis.questions import read_question
 from projected_grpo.analysis.table import make_table
 from projected_grpo.experiment.twins import replay_folders, twins
+from projected_grpo.files import read_json
 from projected_grpo.job import job
 
 with job(snakemake) as log:
@@ -19,7 +19,7 @@ with job(snakemake) as log:
     probe = Path(params.results) / "probe"
     pairs = twins(question, config, "adapter")
     sights = read_sights(replay_folders(question, config, "adapter"), probe, params.steps)
-    drifts = {Path(path).stem: json.loads(Path(path).read_text()) for path in snakemake.input.drifts}
+    drifts = {Path(path).stem: read_json(path) for path in snakemake.input.drifts}
     figures = {
         "t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 in SVD and in LoRA space."),
         "drift": (

@@ -1,6 +1,5 @@
 """Runs, replays and compared bases of R7 in; its table, verdict and figures out."""
 
-import json
 from pathlib import Path
 
 from projected_grpo.analysis import probe_r7
@@ -10,6 +9,7 @@ from projected_grpo.analysis.probe_twins import read_sights
 from projected_grpo.analysis.questions import read_question
 from projected_grpo.analysis.table import make_table
 from projected_grpo.experiment.twins import replay_folders, twins
+from projected_grpo.files import read_json
 from projected_grpo.job import job
 
 with job(snakemake) as log:
@@ -20,7 +20,7 @@ with job(snakemake) as log:
     pairs = twins(question, config, "loss")
     sights = read_sights(replay_folders(question, config, "loss"), probe, params.steps)
     overlaps = {
-        name: {int(seed): json.loads((probe / path).read_text()) for seed, path in by_seed.items()}
+        name: {int(seed): read_json(probe / path) for seed, path in by_seed.items()}
         for name, by_seed in params.overlaps.items()
     }
     figures = {

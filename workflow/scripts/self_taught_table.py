@@ -1,19 +1,16 @@
 """Evaluations, rollouts and cards of all replications -> `self_taught.md`, `.parquet` and `cards.parquet`."""
 
-import json
-from pathlib import Path
-
 import pandas as pd
 
 from projected_grpo.analysis.critic import make_frame, to_markdown
-from projected_grpo.files import atomic, write_text
+from projected_grpo.files import atomic, read_json, write_text
 from projected_grpo.job import job
 from projected_grpo.parquet import read_parquet
 from projected_grpo.self_taught.measure import errors, oracle_scores
 
 with job(snakemake) as log:
     given = snakemake.input
-    runs = [json.loads(Path(path).read_text(encoding="utf-8")) for path in given.runs]
+    runs = [read_json(path) for path in given.runs]
     measured = {
         run["seed"]: errors(read_parquet(evaluations), oracle_scores(rollouts))
         for run, evaluations, rollouts in zip(runs, given.evaluations, given.rollouts, strict=True)

@@ -20,7 +20,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, write_text
 from projected_grpo.parquet import read_parquet
 
-DEFAULT = "config/config.yaml"
+DEFAULT = Path("config/config.yaml")
 
 
 def machine() -> str:
@@ -118,7 +118,7 @@ def _runs(results: Path) -> dict[str, str]:
 
 def _config(path: Path) -> tuple[Path, str]:
     """Return results folder and model name of a config, laid over the default where it is not that itself."""
-    layers = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (Path(DEFAULT), path)]
+    layers = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (DEFAULT, path)]
     return Path((layers[0] | layers[1])["results"]), (layers[0]["model"] | layers[1].get("model", {}))["name"]
 
 

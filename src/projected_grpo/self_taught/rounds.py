@@ -73,7 +73,7 @@ def run_rounds(
         pool = _sample(left, plan.pool, seed + number)
         said = latest(pool)
         errors = [_error(trace, evaluation.phi) for trace, evaluation in zip(pool, said, strict=True)]
-        order = _worst_in_turn(errors, [trace.scores()[-1][1].phi_after for trace in pool])[: plan.per_round]
+        order = _worst_in_turn(errors, [_weak(trace) for trace in pool])[: plan.per_round]
         worst = [pool[i] for i in order]
         evaluator = SelfTaughtEvaluator(
             critic.backend,
@@ -118,9 +118,14 @@ def _sample(traces: Sequence[Trace], n: int, seed: int) -> list[Trace]:
     return random.Random(seed).sample(list(traces), min(n, len(traces)))
 
 
+def _weak(trace: Trace) -> float:
+    """The weak score of a trace: the correct one, as far as the critic is taught."""
+    return trace.scores()[-1][1].phi_after
+
+
 def _error(trace: Trace, phi: float | None) -> float | None:
     """Distance to the weak score; None for an unusable answer, which shows no misjudgement."""
-    return None if phi is None else abs(phi - trace.scores()[-1][1].phi_after)
+    return None if phi is None else abs(phi - _weak(trace))
 
 
 def _worst_in_turn(errors: Sequence[float | None], scores: Sequence[float]) -> list[int]:
@@ -166,7 +171,6 @@ def _record(
 ) -> dict[str, int]:
     """Keep the evaluations of the measured traces; returns how many have no score, by reason."""
     for trace, (phi, problem) in zip(traces, evaluations, strict=True):
-        weak = trace.scores()[-1][1].phi_after
-        row = {"trace_id": trace.id, "round": number, "condition": condition, "phi": phi, "weak_phi": weak}
-        outcome.evaluations.append({**row, "problem": problem})
+        row = {"trace_id": trace.id, "round": number, "condition": condition, "phi": phi}
+        outcome.evaluations.append({**row, "weak_phi": _weak(trace), "problem": problem})
     return dict(problems(evaluations))
