@@ -42,13 +42,14 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
     frame["solve_s"] = np.clip(solve + rng.normal(0, 0.03, n), 0, 1)
     for i, mode in enumerate(MODES):
         frame[f"hack_{mode}"] = np.clip(rate * (1.15 - 0.1 * i), 0, 1)
-    projected = cell.setting.arm != "vanilla"
+    projected, measured = cell.setting.arm != "vanilla", cell.setting.basis is not None
     frame["hack_t"], frame["solve_t"] = 0.95, 0.2
     frame["reward"], frame["loss"], frame["grad_norm"] = 3 * rate + 0.5, -0.01, 1.0
-    for name, value in (("cin", 0.3), ("cin_s", 0.25), ("cin_t", 0.35), ("cin_null", 0.2), ("cout", 0.0)):
-        frame[name] = value if projected else np.nan
-    frame["cout_update"] = (0.02 if cell.setting.space == "update" else 0.12) if projected else np.nan
-    frame["fired"] = 0.96 if projected else np.nan
+    leak = 0.3 if not projected else 0.02 if cell.setting.space == "update" else 0.12
+    aligned = {"cin": 0.3, "cin_s": 0.25, "cin_t": 0.35, "cin_null": 0.2, "fired": 0.96}
+    aligned |= {"cout": 0.0 if projected else 0.3, "cout_update": leak}
+    for name, value in aligned.items():
+        frame[name] = value if measured else np.nan
     frame["delta_norm"] = 0.5
     frame["seconds_total"] = 0.4
     refresh = cell.setting.refresh

@@ -98,6 +98,20 @@ def test_what_a_row_is_compared_with_is_no_part_of_its_cells(config):
     assert [(c.id, c.params()) for c in compared.cells] == [(c.id, c.params()) for c in plain.cells]
 
 
+def test_a_run_that_one_question_evaluates_at_the_end_is_the_run_of_the_others_too(config):
+    loaded = load_questions(
+        {
+            "P": questions([{"name": "a"}, {"name": "b", "mix": 0.5}])["Q"],
+            "Q": questions([{"name": "c", "final_eval": True}])["Q"],
+        },
+        config,
+    )
+    plain, other = loaded["P"].rows
+    assert plain.cells == loaded["Q"].rows[0].cells and plain.cells[0].setting.final_eval
+    assert not plain.setting.final_eval, "the row itself asks for no evaluation"
+    assert not any(cell.setting.final_eval for cell in other.cells)
+
+
 @pytest.mark.parametrize(
     "given, expected", [(3, [41, 42, 43]), ([7, 9], [7, 9]), ("41,43", [41, 43]), (["41", "42"], [41, 42])]
 )

@@ -153,9 +153,9 @@ CONFIG = [
     ),
     (["bases", "v_hack_full", "k"], 6, "bases.v_hack_full.k: 6, allowed: 1 to 5, top_k, the axes stored"),
     (
-        ["bases", "own_mode_pairs6", "top_k"],
-        7,
-        "bases.own_mode_pairs6.top_k: 7, allowed: 1 to 6, the pairs used",
+        ["bases", "own_mode_pairs8", "top_k"],
+        9,
+        "bases.own_mode_pairs8.top_k: 9, allowed: 1 to 8, the pairs used",
     ),
     (
         ["bases", "own_mode_meandiff", "k"],

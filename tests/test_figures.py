@@ -77,7 +77,7 @@ def test_nothing_to_draw_draws_nothing(tmp_path):
 def test_dose_curves_differ_in_one_knob(tmp_path):
     found = dose.curves(filled(tmp_path, "Q8"), CONFIG)
     shown = {knob: [[x for x, _ in points] for _, points in groups] for knob, groups in found.items()}
-    assert shown == {"k": [[2, 5, 12]], "tau": [[0.0, 0.25, 0.5]], "pairs": [[6, 8, 16]]}
+    assert shown == {"k": [[2, 5, 12]], "tau": [[0.0, 0.25, 0.5]], "pairs": [[8, 12, 16]]}
     [(_, pairs)] = found["pairs"]
     assert {cell.use["k"] for _, line in pairs for cell in line.row.cells} == {5}
     mixes = dose.curves(filled(tmp_path, "Q6"), CONFIG)["mix"]

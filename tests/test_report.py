@@ -217,8 +217,8 @@ def test_every_number_of_a_table_leads_to_what_was_run(page, section):
 
 
 def test_settings_are_those_that_the_run_recorded(page, config):
-    info = json.loads((Path(config["results"]) / "grpo/vanilla-m0.5-s41/run.json").read_text())
-    shown = page[page.index('id="run-vanilla-m0.5-s41"') :]
+    info = json.loads((Path(config["results"]) / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
+    shown = page[page.index('id="run-vanilla-final-m0.5-s41"') :]
     shown = shown[: shown.index("</details>")]
     for key, value in info["settings"].items():
         assert html.escape(f"{key}: {json.dumps(value)}").replace("&quot;", "&#34;") in shown
@@ -237,7 +237,7 @@ def test_each_figure_stands_once_in_its_section(page):
 def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, config):
     results = tmp_path / "results"
     shutil.copytree(config["results"], results)
-    path = results / "grpo/vanilla-m0.5-s41/rollouts.parquet"
+    path = results / "grpo/vanilla-final-m0.5-s41/rollouts.parquet"
     frame = pd.read_parquet(path)
     untested = frame["mode"] == "sentinel"
     frame["gt_pass"] = frame["gt_pass"].astype(object).where(~untested, None)
@@ -245,7 +245,7 @@ def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, config):
     frame.loc[untested, "error"] = "timeout"
     frame.to_parquet(path)
     runs = load_runs(results, read_questions(config)["Q2"].cells)[0]
-    shown = [e for e in examples(results, runs.values()) if e.cell == "vanilla-m0.5-s41"]
+    shown = [e for e in examples(results, runs.values()) if e.cell == "vanilla-final-m0.5-s41"]
     assert {e.step for e in shown} == set(range(1, 21))  # all of them, as far as there is room
     assert {e.kind for e in shown if e.mode == "sentinel"} <= {"hack", "not judged"}
     for e in shown:
@@ -293,14 +293,14 @@ def test_other_stages_pages_and_examples_are_there(page):
 def test_missing_runs_and_pages_are_named(tmp_path, config):
     empty = config | {"results": str(tmp_path)}
     page = build(empty, tmp_path / "paper.html")
-    assert "vanilla-m0.5-s41</code> (missing)" in page and "No complete run." in page
+    assert "vanilla-final-m0.5-s41</code> (missing)" in page and "No complete run." in page
 
 
 def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, config):
     shutil.copytree(config["results"], tmp_path / "results")
-    path = tmp_path / "results/grpo/vanilla-m0.5-s41/rollouts.parquet"
+    path = tmp_path / "results/grpo/vanilla-final-m0.5-s41/rollouts.parquet"
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UserError, match=r"vanilla-m0\.5-s41/rollouts\.parquet"):
+    with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s41/rollouts\.parquet"):
         build(config | {"results": str(tmp_path / "results")}, tmp_path / "paper.html")
 
 

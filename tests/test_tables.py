@@ -125,18 +125,18 @@ def test_null_answer_says_what_could_have_been_seen(tmp_path):
 
 def test_missing_and_short_runs_are_named_and_the_rest_printed(tmp_path):
     question = QUESTIONS["Q2"]
-    missing = "erase-own_mode-m0.5-s43"
+    missing = "erase-own_mode-final-m0.5-s43"
     table = fill(tmp_path, question, skip=(missing,))
-    short = tmp_path / "grpo/vanilla-m0.5-s41/steps.parquet"
+    short = tmp_path / "grpo/vanilla-final-m0.5-s41/steps.parquet"
     pd.read_parquet(short).iloc[:12].to_parquet(short)
     table = make_table(question, tmp_path)
-    assert table.left_out == {"vanilla-m0.5-s41": "12 of 20 steps", missing: "missing"}
+    assert table.left_out == {"vanilla-final-m0.5-s41": "12 of 20 steps", missing: "missing"}
     frame = to_frame(table).set_index("row")
     assert frame.loc["vanilla", "seeds"] == "42;43;44;45"
     own = table.line("own_mode frozen-V")
     assert own.seeds == (41, 42, 44, 45) and own.against["hack"].seeds == (42, 44, 45)
     page = to_markdown(table)
-    assert f"`{missing}` (missing)" in page and "`vanilla-m0.5-s41` (12 of 20 steps)" in page
+    assert f"`{missing}` (missing)" in page and "`vanilla-final-m0.5-s41` (12 of 20 steps)" in page
 
 
 def test_nothing_there_is_still_a_page(tmp_path):
@@ -236,16 +236,16 @@ def test_nulls_that_a_run_writes_are_no_damage(tmp_path):
 def test_a_run_without_its_record_does_not_count(tmp_path):
     question = QUESTIONS["Q4"]
     fill(tmp_path, question)
-    (tmp_path / "grpo/vanilla-m0.5-s42/run.json").unlink()
+    (tmp_path / "grpo/vanilla-final-m0.5-s42/run.json").unlink()
     table = make_table(question, tmp_path)
-    assert table.left_out == {"vanilla-m0.5-s42": "no run.json"}
+    assert table.left_out == {"vanilla-final-m0.5-s42": "no run.json"}
     assert table.line("vanilla").seeds == (41, 43, 44, 45)
 
 
 @pytest.mark.parametrize(
     "change, said",
     [
-        ({"cell": "vanilla-m0.5-s43"}, "cell is 'vanilla-m0.5-s43'"),
+        ({"cell": "vanilla-final-m0.5-s43"}, "cell is 'vanilla-final-m0.5-s43'"),
         ({"settings": None}, "settings"),
         ({"settings": {"grpo": {"lr": 0.5}}}, "settings.grpo.lr is 0.5, the config says 0.12"),
         ({"settings": {"seed": 43}}, "settings.seed is 43, the config says 42"),
@@ -255,7 +255,7 @@ def test_a_run_without_its_record_does_not_count(tmp_path):
 def test_a_run_of_other_settings_is_an_error_with_its_path(tmp_path, change, said):
     question = QUESTIONS["Q4"]
     fill(tmp_path, question)
-    path = tmp_path / "grpo/vanilla-m0.5-s42/run.json"
+    path = tmp_path / "grpo/vanilla-final-m0.5-s42/run.json"
     info = json.loads(path.read_text())
     update_config(info, change)
     path.write_text(json.dumps(info))
@@ -274,7 +274,7 @@ def test_runs_on_different_pools_are_not_paired(tmp_path):
     path.write_text(json.dumps(info))
     with pytest.raises(UserError) as error:
         make_table(question, tmp_path)
-    assert str(error.value).startswith(f"{path}: inputs.pool is another, that of vanilla-m0.5-s42 is ")
+    assert str(error.value).startswith(f"{path}: inputs.pool is another, that of vanilla-final-m0.5-s42 is ")
 
 
 def test_damaged_run_json_is_an_error(tmp_path):

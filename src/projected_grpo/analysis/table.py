@@ -149,7 +149,10 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
         for cell in row.cells:
             if cell.id in runs:
                 for measure, value in runs[cell.id].measures.items():
-                    values[row.name].setdefault(measure, {})[cell.seed] = value
+                    if (
+                        measure not in FINAL or row.setting.final_eval
+                    ):  # a shared run may have more than is asked
+                        values[row.name].setdefault(measure, {})[cell.seed] = value
     primary = _primary(question)
     against, holm = _paired(values, {row.name: row.baseline for row in question.rows if row.baseline})
     versus, versus_holm = _paired(values, {row.name: row.against for row in question.rows if row.against})

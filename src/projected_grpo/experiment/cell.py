@@ -296,7 +296,28 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
             rows[i] = replace(row, **none)
         kind, primary = entry.get("kind", "table"), entry.get("primary")
         loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)
-    return loaded
+    return _share_final(loaded)
+
+
+def _share_final(questions: dict[str, Question]) -> dict[str, Question]:
+    """Let a run that one question evaluates after its last step stand for the same run in the other questions.
+
+    The evaluation follows the training and changes none of its numbers.
+    """
+    every = [cell for question in questions.values() for cell in question.cells]
+    final = {
+        (replace(cell.setting, final_eval=False), cell.seed): cell
+        for cell in every
+        if cell.setting.final_eval
+    }
+
+    def shared(row: Row) -> Row:
+        return replace(row, cells=tuple(final.get((cell.setting, cell.seed), cell) for cell in row.cells))
+
+    return {
+        name: replace(question, rows=tuple(shared(row) for row in question.rows))
+        for name, question in questions.items()
+    }
 
 
 def all_cells(questions: dict[str, Question]) -> dict[str, Cell]:
