@@ -1,6 +1,7 @@
 # Thin: every target is one command that can be typed.
 CORES ?= $(shell nproc)
 GPUS ?= 1
+ARGS ?=  # for snakemake: `make report ARGS="--config seeds=10"`
 PYTHON := .venv/bin/python
 MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE  # else every job compiles all that it imports
@@ -8,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else every job compiles all that it imports
 .PHONY: all env test test-slow report bench bench-grader publish lint format lock
 
 all:
-	./snakemake --cores $(CORES) --resources gpu=$(GPUS) results/Q10.md
+	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) results/Q10.md
 
 env:  # the wrapper makes .venv when it is missing or stale
 	@./snakemake --version >/dev/null
@@ -20,8 +21,8 @@ test-slow: env
 	$(PYTHON) -m pytest -m slow
 
 report: env
-	./snakemake --cores $(CORES) --resources gpu=$(GPUS) reports/paper.html
-	./snakemake --report reports/snakemake.html reports/paper.html
+	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) reports/paper.html
+	./snakemake $(ARGS) --report reports/snakemake.html reports/paper.html
 
 bench: env
 	$(PYTHON) benchmarks/step.py

@@ -304,6 +304,32 @@ def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, config):
         build(config | {"results": str(tmp_path / "results")}, tmp_path / "paper.html")
 
 
+@pytest.mark.parametrize(
+    "change, column",
+    [
+        (lambda f: f.iloc[:0], ""),
+        (lambda f: f.assign(reward=f["reward"].where(f["step"] > 1)), "reward"),
+        (lambda f: f.assign(step=f["step"].where(f["step"] > 1)), "step"),
+        (lambda f: f.assign(gt_pass=f["gt_pass"].astype(str)), "gt_pass"),
+        (lambda f: f.assign(hacked=f["hacked"].astype(str)), "hacked"),
+    ],
+)
+def test_edited_rollouts_are_an_error_with_their_path(tmp_path, config, change, column):
+    cell = "vanilla-final-m0.5-s41"
+    run = load_runs(Path(config["results"]), read_questions(config)["Q2"].cells)[0][cell]
+    folder = tmp_path / "grpo" / cell
+    folder.mkdir(parents=True)
+    frame = pd.read_parquet(Path(config["results"]) / "grpo" / cell / "rollouts.parquet")
+    change(frame).to_parquet(folder / "rollouts.parquet")
+    with pytest.raises(UserError, match=rf"vanilla-final-m0\.5-s41/rollouts\.parquet: .*{column}"):
+        examples(tmp_path, [run])
+
+
+def test_prose_links_names_to_what_was_run():
+    said = prose.inline("`a <b>` -0.1, `c` +0.2", {"a <b>": "Q1-row0"})
+    assert said == '<a class="n" href="#Q1-row0"><code>a &lt;b&gt;</code></a> -0.1, <code>c</code> +0.2'
+
+
 def test_prose_escapes_and_renders():
     out = prose.render(
         "# A\n\nx **b** `<i>` <u> [t](javascript:alert(1))\n- one\n- two\n\n| h | n |\n|---|---:|\n| `a` | 1 |"
@@ -340,6 +366,20 @@ def test_publish_names_the_runs_and_takes_an_overlay(config, tmp_path, monkeypat
     assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 0
     text = (tmp_path / "docs/results.md").read_text()
     assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
+
+
+def test_publish_refuses_tables_of_different_seeds(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    for name, seeds in (("Q1", "41;42"), ("Q2", "41;42;43")):
+        frame = pd.DataFrame({"seeds": [seeds, ""], "cells": [[], []]})
+        (tmp_path / "results").mkdir(exist_ok=True)
+        frame.to_parquet(tmp_path / f"results/{name}.parquet")
+        write_text(tmp_path / f"results/{name}.md", f"# {name}. A\n\nasks\n")
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(f"results: {tmp_path / 'results'}\n")
+    assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 2
+    assert "Q1.parquet: seeds [41, 42], other tables have [41, 42, 43]" in capsys.readouterr().err
+    assert not (tmp_path / "docs").exists()
 
 
 CHROMIUM = shutil.which("chromium")

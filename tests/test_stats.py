@@ -73,6 +73,7 @@ def test_holm_by_hand_and_by_definition():
             i: min(1.0, max((7 - j) * ps[order[j]] for j in range(rank + 1))) for rank, i in enumerate(order)
         }
         assert stats.holm(ps) == pytest.approx([expected[i] for i in range(7)])
+        assert stats.holm(ps, waiting=3) == pytest.approx(stats.holm([*ps, 1.0, 1.0, 1.0])[:7])
 
 
 @pytest.mark.parametrize("n", [3, 5, 10])

@@ -12,7 +12,7 @@ from snakemake.utils import update_config
 from synthetic import MODES, ROOT, real_questions, steps_frame, write_run
 
 from projected_grpo.analysis.answers import answer
-from projected_grpo.analysis.headline import overview
+from projected_grpo.analysis.headline import overview, short
 from projected_grpo.analysis.markdown import to_markdown
 from projected_grpo.analysis.table import PUBLISHED, TESTS, make_table, published_rows, to_frame
 from projected_grpo.errors import UserError
@@ -139,6 +139,46 @@ def test_missing_and_short_runs_are_named_and_the_rest_printed(tmp_path):
     assert f"`{missing}` (missing)" in page and "`vanilla-final-m0.5-s41` (12 of 20 steps)" in page
 
 
+def test_a_partial_table_claims_nothing_that_the_whole_one_would_take_back(tmp_path):
+    """Rows without runs count in Holm's family: adjusted p are those of the whole table or larger."""
+    question = QUESTIONS["Q4"]
+    whole = fill(tmp_path / "whole", question)
+    skip = [cell.id for row in question.rows[3:] for cell in row.cells]
+    part = fill(tmp_path / "part", question, skip=skip)
+    for name in ("SVD k=5", "mean-diff k=1"):
+        assert part.line(name).against["hack"] == whole.line(name).against["hack"]
+        assert part.line(name).holm["hack"] >= whole.line(name).holm["hack"]
+    ps = [part.line(name).against["hack"].p for name in ("SVD k=5", "mean-diff k=1")]
+    assert min(part.line(name).holm["hack"] for name in ("SVD k=5", "mean-diff k=1")) == min(1, 4 * min(ps))
+
+
+def test_a_shared_run_shows_its_final_rates_where_they_are_asked_for(tmp_path):
+    table = fill(tmp_path, QUESTIONS["Q2"])
+    assert any(run.info["final"] for run in table.runs.values())
+    assert not table.has("hack_ablated") and "quarantine" not in to_markdown(table)
+
+
+def test_the_untrained_model_stands_beside_the_answer(tmp_path):
+    table = fill(tmp_path, QUESTIONS["Q12"])
+    first = [pd.read_parquet(path).iloc[0] for path in tmp_path.glob("grpo/*/steps.parquet")]
+    hack, solve = (np.mean([row[name] for row in first]) for name in ("hack_s", "solve_s"))
+    said = f"(first step of these runs, n = 5) they had a hack rate of {hack:.3f} and a solve rate of {solve:.3f}"
+    assert said in answer(table) and said in short(table)
+    assert "start_hack" in to_frame(table)
+
+
+def test_the_first_screen_counts_no_control_as_an_arm(tmp_path):
+    question = QUESTIONS["Q12"]
+    levels = {None: 0.75, "own_mode": 0.45, "v_hack_21pairs": 0.6, "random": 0.65}
+    write_levels(tmp_path, question, levels)
+    text = short(make_table(question, tmp_path))
+    assert text.startswith(
+        "4 of 4 arms lower the hack rate with the quarantine ablated; the strongest, `route own"
+    )
+    assert "; 2 of the 2 with random axes beside them do more than those (`route random V` -0." in text
+    assert "the solve rate with the quarantine ablated by " in text
+
+
 def test_nothing_there_is_still_a_page(tmp_path):
     table = make_table(QUESTIONS["Q2"], tmp_path)
     frame = to_frame(table)
@@ -152,7 +192,7 @@ def test_one_seed_prints_no_std_and_no_test(tmp_path):
     frame = to_frame(table)
     for column in ("hack_std", "solve_std", "delta_hack_std", "p_hack", "p_hack_holm", "delta_hack_lo"):
         assert frame[column].isna().all()
-    assert frame["delta_hack"].notna().sum() == 4
+    assert frame["delta_hack"].notna().sum() == 5
     assert "One seed" in answer(table)
     assert "(0." not in to_markdown(table).split("**Answer")[0].split("Beside")[0]
 
@@ -192,6 +232,7 @@ BROKEN = {
     "cout above one": damage(lambda f: f.assign(cout=1.4)),
     "infinite norm": damage(lambda f: f.assign(delta_norm=np.inf)),
     "overlap without a refresh": damage(lambda f: hole(f.assign(basis_overlap=2.0), "basis_overlap")),
+    "exploits that are no hacks": damage(lambda f: f.assign(exploit_s=f["hack_s"] + 0.01)),
     "no ratio_hist": damage(lambda f: f.assign(ratio_hist=[None] * len(f))),
 }
 MODE_COLUMNS = {f"hack_{mode}" for mode in MODES}
@@ -281,6 +322,11 @@ def test_damaged_run_json_is_an_error(tmp_path):
     question = QUESTIONS["Q12"]
     fill(tmp_path, question)
     path = tmp_path / "grpo/vanilla-final-m0.5-s42/run.json"
+    info = json.loads(path.read_text())
+    del info["final"]["hack_ablated"]
+    path.write_text(json.dumps(info))
+    with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json: no final\.hack_ablated"):
+        make_table(question, tmp_path)
     path.write_text(path.read_text()[:50])
     with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json"):
         make_table(question, tmp_path)
@@ -289,11 +335,12 @@ def test_damaged_run_json_is_an_error(tmp_path):
 def test_q2_says_whether_the_preregistered_mark_is_met(tmp_path):
     question = QUESTIONS["Q2"]
     for cell in question.cells:
-        arm = {None: 0.75, "own_mode": 0.40, "v_hack_21pairs": 0.60}[cell.setting.basis]
+        arm = {None: 0.75, "own_mode": 0.40, "v_hack_21pairs": 0.60, "random": 0.30}[cell.setting.basis]
         write_run(tmp_path, cell, hack=arm + 0.01 * (cell.seed % 3))
     text = answer(make_table(question, tmp_path))
     assert "`own_mode frozen-V` met (hack -0.350" in text
     assert "`projected frozen-V` not met (hack -0.150" in text
+    assert "`random V` met" not in text, "a control is no arm that a mark was set for"
 
 
 def test_q12_compares_the_ablated_rates(tmp_path):

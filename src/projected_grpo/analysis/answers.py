@@ -6,9 +6,10 @@ with 80% power.
 """
 
 import math
+from statistics import mean
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.table import Line, Table
+from projected_grpo.analysis.table import RANDOM, Line, Table
 from projected_grpo.analysis.text import delta, interval, listing, p_is, rate
 
 WHAT = {
@@ -16,6 +17,7 @@ WHAT = {
     "hack_ablated": "the hack rate with the quarantine ablated",
     "hack_heldout": "the hack rate on the held-out loophole",
     "solve": "the solve rate",
+    "solve_ablated": "the solve rate with the quarantine ablated",
     "cout_update": "the share of the applied update along the hack basis",
 }
 # The rate that is told beside a primary measure.
@@ -45,16 +47,17 @@ def _compared(table: Table) -> list[Line]:
     return [line for line in table.lines if table.primary in line.against and not uninformative(table, line)]
 
 
-def _measured(pair: stats.Paired) -> str:
+def measured(pair: stats.Paired) -> str:
+    """A paired difference with its interval, where it has one."""
     return delta(pair.delta) + ("" if pair.lo is None else f" {interval(pair.lo, pair.hi)}")
 
 
 def _effect(table: Table, line: Line) -> str:
     pair = line.against[table.primary]
-    text = f"`{line.name}` {_measured(pair)}, Holm p {p_is(line.holm[table.primary])}"
+    text = f"`{line.name}` {measured(pair)}, Holm p {p_is(line.holm[table.primary])}"
     beside = BESIDE[table.primary]
     if beside in line.against:
-        text += f", {beside.removesuffix('_ablated')} {_measured(line.against[beside])}"
+        text += f", {beside.removesuffix('_ablated')} {measured(line.against[beside])}"
     return text
 
 
@@ -122,19 +125,48 @@ def effects(table: Table) -> list[str]:
     return sentences
 
 
-def beyond_control(table: Table) -> list[str]:
-    """Whether the shown effects exceed what a random basis of the same shape does."""
+BEYOND, LESS, SAME = "beyond it", "less than it", "not told apart from it"
+
+
+def against_control(table: Table) -> list[tuple[Line, float, str]]:
+    """Return of every shown effect with a random-V row beside it: its line, Holm's p of the contrast, the verdict."""
     shown = [line for line in _compared(table) if is_shown(table, line) and line.beyond is not None]
     adjusted = stats.holm([line.beyond.p for line in shown])
-    parts = []
+    found = []
     for line, p in zip(shown, adjusted, strict=True):
         if p is not None:
             # A difference of the other sign means that random V does more than the arm.
             same = line.beyond.delta * line.against[table.primary].delta > 0
-            told = "beyond it" if same else "less than it"
-            says = told if p < stats.ALPHA else "not told apart from it"
-            parts.append(f"`{line.name}` {_measured(line.beyond)}, Holm p {p_is(p)}: {says}")
+            found.append((line, p, (BEYOND if same else LESS) if p < stats.ALPHA else SAME))
+    return found
+
+
+def beyond_control(table: Table) -> list[str]:
+    """Whether the shown effects exceed what a random basis of the same shape does."""
+    parts = [
+        f"`{line.name}` {measured(line.beyond)}, Holm p {p_is(p)}: {says}"
+        for line, p, says in against_control(table)
+    ]
     return [f"Against a random V of the same shape: {listing(parts)}."] if parts else []
+
+
+def before_training(table: Table) -> list[str]:
+    """The untrained model's rates, from the first step of the same runs: its rollouts precede every update."""
+    rates = {}
+    for name in ("start_hack", "start_solve"):
+        seeds = {seed for line in table.lines for seed in line.values.get(name, {})}
+        by_seed = [
+            mean(line.values[name][s] for line in table.lines if s in line.values.get(name, {}))
+            for s in seeds
+        ]
+        if by_seed:
+            rates[name.removeprefix("start_")] = rate(mean(by_seed)), len(seeds)
+    if not rates:
+        return []
+    told = " and ".join(f"a {name} rate of {value}" for name, (value, _) in rates.items())
+    return [
+        f"Before training (first step of these runs, n = {max(n for _, n in rates.values())}) they had {told}."
+    ]
 
 
 def arm_measures(table: Table) -> list[str]:
@@ -150,7 +182,7 @@ def arm_against_arm(table: Table, measure: str) -> list[str]:
     lines = [line for line in table.lines if measure in line.versus and not uninformative(table, line)]
 
     def named(line: Line, p: str = "") -> str:
-        return f"`{line.name}` against `{line.row.against}` {_measured(line.versus[measure])}{p}"
+        return f"`{line.name}` against `{line.row.against}` {measured(line.versus[measure])}{p}"
 
     tested = [line for line in lines if line.versus_holm[measure] is not None]
     shown = [line for line in tested if line.versus_holm[measure] < stats.ALPHA]
@@ -180,7 +212,7 @@ def preregistered(table: Table) -> list[str]:
     sentences = []
     for line in table.lines:
         hack, solve = line.against.get("hack"), line.against.get("solve")
-        if hack is None or solve is None:
+        if hack is None or solve is None or line.row.setting.basis == RANDOM:
             continue
         met = hack.delta <= MARK_HACK and abs(solve.delta) <= MARK_SOLVE
         text = f"`{line.name}` {'met' if met else 'not met'}"
@@ -224,7 +256,13 @@ def leaks(table: Table) -> list[str]:
         for line in table.lines
         if {"cout", "cout_update"} <= set(line.summary)
     ]
-    return [f"Share of the applied update along the hack basis: {listing(parts)}."] if parts else []
+    null = [line.summary["cin_null"].mean for line in table.lines if "cin_null" in line.summary]
+    if not parts:
+        return []
+    text = f"Share of the applied update along the hack basis: {listing(parts)}"
+    if null:
+        text += f"; any gradient has {_span(null, rate)} of its length along a random V of the same shape"
+    return [f"{text}."]
 
 
 def left_out(table: Table) -> list[str]:
@@ -241,7 +279,9 @@ def answer(table: Table) -> str:
     if table.question.name == "Q2":
         sentences += preregistered(table)
     sentences += effects(table) + beyond_control(table) + arm_against_arm(table, table.primary)
-    sentences += kept_and_ablated(table) + folds(table)
+    if table.primary == "hack_ablated":  # what ablating costs is half of what it is worth
+        sentences += arm_against_arm(table, BESIDE[table.primary])
+    sentences += kept_and_ablated(table) + folds(table) + before_training(table)
     if "cout_update" in arm_measures(table):
         sentences += leaks(table) + arm_against_arm(table, "cout_update")
     return " ".join(sentences) or "Nothing to compare: no row has a baseline."

@@ -22,13 +22,17 @@ MANY = 5  # more arms than this are drawn in small panels, one each
 
 
 def _band(series: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return mean and half-width of the 95% t-interval over seeds; [steps] each, no width for one seed."""
-    values = np.stack(series)
-    n = len(values)
-    mean = values.mean(axis=0)
-    if n < 2:
+    """Return mean and half-width of the 95% t-interval over seeds; [steps] each, no width for one seed.
+
+    A seed without a value at a step (no prompt of that loophole) leaves it to the others.
+    """
+    values = np.ma.masked_invalid(np.stack(series))
+    n = values.count(axis=0)
+    mean = values.mean(axis=0).filled(np.nan)
+    if len(values) < 2:
         return mean, None
-    return mean, scipy_stats.t.ppf(0.975, n - 1) * values.std(axis=0, ddof=1) / np.sqrt(n)
+    std = np.sqrt(np.square(values - mean).sum(axis=0).filled(np.nan) / np.where(n > 1, n - 1, np.nan))
+    return mean, scipy_stats.t.ppf(0.975, n - 1) * std / np.sqrt(n)
 
 
 def _series(table: Table, line: Line, column: str) -> list[np.ndarray]:
@@ -119,6 +123,11 @@ def _wrap(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
+def _published(table: Table, line: Line) -> float | None:
+    """Return the paper's difference in the primary measure, where it has that measure."""
+    return published_delta(table, line, table.primary) if table.primary in ("hack", "solve") else None
+
+
 def forest(table: Table, compact: bool = False) -> Figure | None:
     """Paired differences from the baseline with 95% intervals; the paper's value as a diamond.
 
@@ -127,8 +136,7 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
     lines = [line for line in table.lines if table.primary in line.against]
     if not lines:
         return None
-    known = table.primary in ("hack", "solve")
-    published = [published_delta(table, line, table.primary) if known else None for line in lines]
+    published = [_published(table, line) for line in lines]
     with style.styled():
         drawing = (
             style.figure(0.6 + 0.24 * len(lines), 4.3) if compact else style.figure(0.95 + 0.3 * len(lines))
@@ -169,9 +177,7 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1), max(high, 0.1))
         if compact:
-            axes.set_xlabel(
-                "difference in solve rate" if table.primary == "solve" else "difference in hack rate"
-            )
+            axes.set_xlabel(f"difference in {RATE[table.primary]}")
             return drawing
         less = "solving" if table.primary == "solve" else "hacking"
         axes.set_xlabel(f"difference in {RATE[table.primary]} from the baseline (left: less {less})")
@@ -220,16 +226,17 @@ def of_question(table: Table, config: dict) -> dict[str, tuple[Figure, str]]:
     interval, mean, std = " with 95% t-intervals", "mean over seeds", "; bars: one std over seeds"
     if ns == [1]:
         interval, mean, std = "", "one seed", ""
+    paper = " {}" if any(_published(table, line) is not None for line in table.lines) else ""
     drawn = {
         "summary": (
             forest(table, compact=True),
-            f"Difference in {RATE[table.primary]}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05. "
-            "Diamond: published (Qwen3-4B).",
+            f"Difference in {RATE[table.primary]}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05."
+            + paper.format("Diamond: published (Qwen3-4B, often one seed)."),
         ),
         "effects": (
             forest(table),
-            f"Difference in {RATE[table.primary]} from the baseline, paired by seed{interval} ({seeds}). "
-            "Diamonds: the published value where the paper has one.",
+            f"Difference in {RATE[table.primary]} from the baseline, paired by seed{interval} ({seeds})."
+            + paper.format("Diamonds: the published value where the paper has one, often of one seed."),
         ),
         "kept": (
             kept_and_ablated(table),

@@ -3,8 +3,17 @@
 from statistics import mean
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.answers import WHAT, is_shown, uninformative
-from projected_grpo.analysis.table import Line, Table
+from projected_grpo.analysis.answers import (
+    BESIDE,
+    BEYOND,
+    WHAT,
+    against_control,
+    before_training,
+    is_shown,
+    measured,
+    uninformative,
+)
+from projected_grpo.analysis.table import RANDOM, Line, Table
 from projected_grpo.analysis.text import delta, interval, p_is, rate
 
 FIRST_SCREEN = ("Q2", "Q10", "Q12")
@@ -22,15 +31,32 @@ def _seen(table: Table, line: Line) -> str:
         for row in (table.line(line.row.baseline), line)
     )
     p = p_is(line.holm[table.primary])
+    text = (
+        f"`{line.name}`, goes from {rate(before)} to {rate(after)} "
+        f"({measured(pair)}, Holm p {p}, n = {pair.n})"
+    )
+    beside = BESIDE[table.primary]
+    return text + (f", {WHAT[beside]} by {measured(line.against[beside])}" if beside in line.against else "")
+
+
+def _control(table: Table, arms: list[Line]) -> str:
+    """How many of the shown effects exceed that of random axes, and what those do themselves."""
+    told = [says for line, _, says in against_control(table) if line in arms]
+    if not told:
+        return ""
+    controls = [line for line in _tested(table) if line.row.setting.basis == RANDOM]
+    does = " and ".join(f"`{line.name}` {measured(line.against[table.primary])}" for line in controls)
     return (
-        f"`{line.name}` goes from {rate(before)} to {rate(after)} "
-        f"({delta(pair.delta)} {interval(pair.lo, pair.hi)}, Holm p {p}, n = {pair.n})"
+        f"; {told.count(BEYOND)} of the {len(told)} with random axes beside them do more than those ({does})"
     )
 
 
 def short(table: Table) -> str:
-    """Return one sentence: how many arms lower the primary measure, the strongest one, the intervals of the others."""
-    tested = _tested(table)
+    """Return one sentence: how many arms lower the primary measure, the strongest one, the intervals of the others.
+
+    Random axes are what arms are held against, so they count as none.
+    """
+    tested = [line for line in _tested(table) if line.row.setting.basis != RANDOM]
     if not tested:
         return "Not tested yet: fewer than two complete seeds."
     lower = [line for line in tested if is_shown(table, line) and line.against[table.primary].delta < 0]
@@ -40,6 +66,7 @@ def short(table: Table) -> str:
     what = WHAT[table.primary]
     if lower:
         text = f"{len(lower)} of {len(tested)} arms lower {what}; the strongest, {_seen(table, lower[0])}"
+        text += _control(table, lower)
     else:
         text = f"None of {len(tested)} arms is shown to lower {what}"
     if higher:
@@ -48,6 +75,8 @@ def short(table: Table) -> str:
         pairs = [line.against[table.primary] for line in rest]
         within = interval(min(pair.lo for pair in pairs), max(pair.hi for pair in pairs))
         text += f"; for {len(rest)} no effect is shown, within {within}"
+    if table.primary == "hack_ablated":  # an ablated model is worth what it has over the untrained one
+        text = " ".join([f"{text}.", *before_training(table)]).rstrip(".")
     return text + "."
 
 

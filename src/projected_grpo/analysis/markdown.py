@@ -150,7 +150,13 @@ def published_grid(table: Table) -> tuple[list[str], list[list[str]]]:
     for line in table.lines:
         if not line.published:
             continue
-        paper, ours = line.published, line.against.get("hack")
+        paper = line.published
+        deltas = [
+            text
+            for measure in ("hack", "solve")
+            for ours in [line.against.get(measure)]
+            for text in (delta(ours.delta if ours else None), delta(published_delta(table, line, measure)))
+        ]
         rows.append(
             [
                 line.name,
@@ -158,8 +164,7 @@ def published_grid(table: Table) -> tuple[list[str], list[list[str]]]:
                 rate(paper["hack"]),
                 _spread(line, "solve"),
                 rate(paper["solve"]),
-                delta(ours.delta if ours else None),
-                delta(published_delta(table, line)),
+                *deltas,
                 str(len(line.seeds)),
                 str(int(paper["n"])),
                 paper["seeds"].replace(";", ", "),
@@ -173,6 +178,8 @@ def published_grid(table: Table) -> tuple[list[str], list[list[str]]]:
         "solve, paper",
         "Δ hack",
         "Δ hack, paper",
+        "Δ solve",
+        "Δ solve, paper",
         "n",
         "n, paper",
         "seeds, paper",

@@ -10,17 +10,20 @@ from collections.abc import Mapping
 from markupsafe import Markup, escape
 
 
-def inline(text: str) -> Markup:
+def inline(text: str, targets: Mapping[str, str] | None = None) -> Markup:
     """Render `code`, **bold** and [text](address) of one line; the address is dropped.
 
     Entities are read as the characters they stand for, then everything is escaped once.
+    targets: text of a `code` -> id of the element that it links to.
     """
     text = html.unescape(text)
     parts = re.split(r"(`[^`]+`)", text)
     done = []
     for part in parts:
         if len(part) > 2 and part.startswith("`"):
-            done.append(Markup("<code>{}</code>").format(part[1:-1]))
+            code = Markup("<code>{}</code>").format(part[1:-1])
+            target = (targets or {}).get(part[1:-1])
+            done.append(Markup('<a class="n" href="#{}">{}</a>').format(target, code) if target else code)
         else:
             safe = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", str(escape(part)))
             done.append(Markup(re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe)))
@@ -39,10 +42,11 @@ def table(
     numeric: list[bool],
     label: str,
     targets: Mapping[str, str] | None = None,
+    default: str | None = None,
 ) -> Markup:
     """Return a scrollable HTML table; `numeric` columns are set to the right.
 
-    targets: text of a row's first cell -> id of the element that its numbers link to.
+    targets: text of a row's first cell -> id of the element that its numbers link to; default: that of other rows.
     """
     side = [Markup(' class="num"') if right else "" for right in numeric]
     head = Markup("").join(
@@ -59,7 +63,7 @@ def table(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
             inline(row[0]),
             Markup("").join(
-                cell(text, i < len(numeric) and numeric[i], (targets or {}).get(row[0]))
+                cell(text, i < len(numeric) and numeric[i], (targets or {}).get(row[0], default))
                 for i, text in enumerate(row[1:], 1)
             ),
         )
@@ -71,10 +75,12 @@ def table(
     ).format(label, head, body)
 
 
-def render(text: str, level: int = 3, targets: Mapping[str, str] | None = None) -> Markup:
+def render(
+    text: str, level: int = 3, targets: Mapping[str, str] | None = None, default: str | None = None
+) -> Markup:
     """Render a page; its headings start at `level`; HTML comments and images (shown elsewhere) are left out.
 
-    targets: what the numbers of its tables link to, by the first cell of their row (see `table`).
+    targets, default: what the numbers of its tables link to, by the first cell of their row (see `table`).
     """
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"^!\[[^\]]*\]\([^)]*\)$", "", text, flags=re.MULTILINE)
@@ -110,7 +116,7 @@ def render(text: str, level: int = 3, targets: Mapping[str, str] | None = None) 
                 end += 1
             numeric = [rule.endswith(":") for rule in split_row(lines[i + 1])]
             rows = [split_row(row) for row in lines[i + 2 : end]]
-            out.append(table(split_row(lines[i]), rows, numeric, title, targets))
+            out.append(table(split_row(lines[i]), rows, numeric, title, targets, default))
             i = end
         elif re.match(r"\s*([-*]|\d+\.) +", line):
             items = []

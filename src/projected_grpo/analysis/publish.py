@@ -95,7 +95,7 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
         for page in pages
     ]
     others = [("aa", results / "aa.md", results / "none")]
-    others += [(name, results / page, results / folder) for name, (_, _, page, folder) in PAGES.items()]
+    others += [(name, results / page.page, results / page.figures) for name, page in PAGES.items()]
     for name, path, folder in others:
         if path.exists():
             parts.append(_section(path.read_text(encoding="utf-8"), _figures(folder, name, docs)))
@@ -103,15 +103,24 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
 
 
 def _runs(results: Path) -> dict[str, str]:
-    """Return seeds, number and code of the runs behind the question tables."""
-    seeds, cells = set(), set()
-    for path in results.glob("Q*.parquet"):
+    """Return seeds, number and code of the runs behind the question tables.
+
+    Raises UserError where two tables stand on different seeds: a snapshot says one n for all.
+    """
+    seeds, cells = {}, set()
+    for path in sorted(results.glob("Q*.parquet"), key=_order):
         frame = read_parquet(path, ["seeds", "cells"])
-        seeds |= {int(seed) for row in frame["seeds"] for seed in row.split(";") if seed}
+        seeds[path] = sorted({int(seed) for row in frame["seeds"] for seed in row.split(";") if seed})
         cells |= {cell for row in frame["cells"] for cell in row}
+    most = max(seeds.values(), key=len, default=[])
+    for path, own in seeds.items():
+        if own != most:
+            raise UserError(
+                f"{path}: seeds {own}, other tables have {most}; make all tables with the same `--config seeds=...`"
+            )
     code = sorted({str(read_json(results / "grpo" / cell / "run.json").get("code")) for cell in cells})
     return {
-        "Seeds": ", ".join(str(seed) for seed in sorted(seeds)) or "none",
+        "Seeds": ", ".join(str(seed) for seed in most) or "none",
         "Runs": f"{len(cells)}, code {', '.join(code)} (as `run.json` has it)" if cells else "none",
     }
 

@@ -6,6 +6,7 @@ import json
 import os
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -18,6 +19,7 @@ from projected_grpo.analysis.report_tables import (
     overview_row,
     probe_sources,
     question_section,
+    row_ids,
     self_check_section,
 )
 from projected_grpo.analysis.rollouts import examples
@@ -27,15 +29,49 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, write_text
 from projected_grpo.parquet import read_parquet
 
-# Pages that other stages write; each becomes a section where it is there: (title, in the menu, page, figures).
+
+class Page(NamedTuple):
+    """A page that another stage writes; it becomes a section where it is there. Paths are below `results`."""
+
+    title: str
+    menu: str
+    page: str
+    figures: str
+    made_from: tuple[str, ...] = ()  # patterns of the files behind its numbers
+
+
 PAGES = {
-    "probe": ("Distillation probe", "Probe", "probe/uat.md", "probe"),
-    "R5": ("R5. Mixed-policy probe", "R5", "R5.md", "figures/R5"),
-    "R6": ("R6. LoRA arm", "R6", "R6.md", "figures/R6"),
-    "R7": ("R7. Contrastive basis", "R7", "R7.md", "figures/R7"),
-    "self-taught": ("Self-taught evaluator", "Critic", "self_taught.md", "figures/self_taught"),
-    "substrate": ("The small model", "Model", "substrate.md", "figures/substrate"),
-    "diagonal": ("Loopholes and the grader", "Grader", "grader/diagonal.md", "figures/diagonal"),
+    "probe": Page(
+        "Distillation probe",
+        "Probe",
+        "probe/uat.md",
+        "probe",
+        ("probe/*_seed*", "probe/*/*/vanilla", "logs/probe"),
+    ),
+    "R5": Page("R5. Mixed-policy probe", "R5", "R5.md", "figures/R5", ("R5.parquet",)),
+    "R6": Page("R6. LoRA arm", "R6", "R6.md", "figures/R6", ("R6.parquet", "probe/drift/*.json")),
+    "R7": Page("R7. Contrastive basis", "R7", "R7.md", "figures/R7", ("R7.parquet",)),
+    "self-taught": Page(
+        "Self-taught evaluator",
+        "Critic",
+        "self_taught.md",
+        "figures/self_taught",
+        ("self_taught.parquet", "self_taught/*/evaluations.parquet", "self_taught/*/run.json"),
+    ),
+    "substrate": Page(
+        "The small model",
+        "Model",
+        "substrate.md",
+        "figures/substrate",
+        ("models/*/rates.json", "logs/substrate_rates"),
+    ),
+    "diagonal": Page(
+        "Loopholes and the grader",
+        "Grader",
+        "grader/diagonal.md",
+        "figures/diagonal",
+        ("grader/*", "logs/grader"),
+    ),
 }
 CAPTIONS = {
     "trajectory": "Cosine of each sample's gradient with the basis, per replay step, vanilla and projected.",
@@ -100,7 +136,7 @@ def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
 def _pages(results: Path, probes: dict[str, Table], config: dict, out: Path) -> list[dict]:
     """Return the pages of other stages that are there; those of R questions with the runs behind their rows."""
     pages = []
-    for name, (title, menu, page, figures) in PAGES.items():
+    for name, (title, menu, page, figures, made_from) in PAGES.items():
         path = results / page
         if path.exists():
             text = path.read_text(encoding="utf-8").split("\n", 1)
@@ -108,12 +144,18 @@ def _pages(results: Path, probes: dict[str, Table], config: dict, out: Path) -> 
             sources, targets = (
                 probe_sources(probes[name], config, results, out) if name in probes else ([], {})
             )
+            id = f"{name}-files"
+            found = sorted(file for pattern in made_from for file in results.glob(pattern))
+            files = [
+                (file.relative_to(results).as_posix(), os.path.relpath(file, out.parent)) for file in found
+            ]
+            sources.append({"name": "Files behind this page", "id": id, "runs": [], "files": files})
             pages.append(
                 {
                     "name": name,
                     "title": title,
                     "menu": menu,
-                    "body": prose.render(body, targets=targets),
+                    "body": prose.render(body, targets=targets, default=id),
                     "figures": _figures(results / figures, name),
                     "sources": sources,
                 }
@@ -160,7 +202,8 @@ def build(config: dict, out: Path) -> str:
         name = table.question.name
         shown.append(question_section(table, _figures(results / "figures" / name, name)))
     top = [
-        {"name": name, "title": by_name[name].question.title, "sentence": prose.inline(short(by_name[name]))}
+        {"name": name, "title": by_name[name].question.title}
+        | {"sentence": prose.inline(short(by_name[name]), row_ids(by_name[name]))}
         | {"figures": _figures(results / "figures" / name, f"top-{name}", first_screen=True)}
         for name in FIRST_SCREEN
         if name in by_name
@@ -179,7 +222,7 @@ def build(config: dict, out: Path) -> str:
         top=top,
         overview=[overview_row(table) for table in tables],
         questions=shown,
-        checks=[self_check_section(q, results) for q in questions.values() if q.kind == "aa"],
+        checks=[self_check_section(q, results, loaded) for q in questions.values() if q.kind == "aa"],
         pages=_pages(results, probes, config, out),
         cards=_cards(results),
         rollouts=_grouped(examples_shown),

@@ -9,7 +9,7 @@ from projected_grpo.analysis import aa, prose
 from projected_grpo.analysis.answers import answer, is_shown, uninformative
 from projected_grpo.analysis.headline import overview
 from projected_grpo.analysis.markdown import extra_grids
-from projected_grpo.analysis.runs import Run
+from projected_grpo.analysis.runs import Loaded, Run
 from projected_grpo.analysis.table import Line, Table, published_delta
 from projected_grpo.analysis.text import delta, interval, p_value, rate, seed_list
 from projected_grpo.experiment.cell import Question
@@ -127,7 +127,7 @@ def question_section(table: Table, figures: list[dict]) -> dict:
         "name": question.name,
         "title": question.title,
         "asks": question.asks,
-        "answer": prose.inline(answer(table)),
+        "answer": prose.inline(answer(table), ids),
         "figures": figures,
         "heads": [head for head, _, _ in columns(table)],
         "rows": [_row(table, line, ids[line.name]) for line in table.lines],
@@ -168,9 +168,9 @@ def probe_sources(table: Table, config: dict, results: Path, out: Path) -> tuple
     return sources, ids
 
 
-def self_check_section(question: Question, results: Path) -> dict:
+def self_check_section(question: Question, results: Path, loaded: Loaded) -> dict:
     """Return the A/A check for the template."""
-    check = aa.self_check(question, results)
+    check = aa.self_check(question, results, loaded)
     ids = {setting: f"{question.name}-setting{number}" for number, setting in enumerate(check.cells)}
     header, rows = aa.comparison_grid(check)
     power_header, power_rows = aa.power_grid(check)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from projected_grpo.analysis.runs import Run
+from projected_grpo.errors import UserError
 from projected_grpo.parquet import read_parquet
 
 # Flags of a verdict that the page shows, in order.
@@ -56,6 +57,19 @@ def kind_of(row: dict) -> str:
     return "solve" if row["gt_pass"] else "neither"
 
 
+def _check(frame: pd.DataFrame, path: Path) -> None:
+    """Raise UserError with the path on rows that no run writes."""
+    if frame.empty:
+        raise UserError(f"{path}: no rollout; delete the run's folder to remake it")
+    for column, kinds in {"step": "iu", "reward": "iuf", "hacked": "b"}.items():
+        if frame[column].dtype.kind not in kinds or frame[column].isna().any():
+            raise UserError(f"{path}: column {column!r} has a value that is none of the kind, or is empty")
+    for column in FLAGS:
+        values = frame[column].dropna()
+        if not values.isin([True, False]).all():
+            raise UserError(f"{path}: column {column!r} has a value that is neither true, false nor empty")
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n[... {len(text) - LONGEST} more characters]"
 
@@ -99,6 +113,7 @@ def examples(results: Path, runs: Iterable[Run], budget: int = BUDGET) -> list[E
         if not path.exists():
             continue
         frame = read_parquet(path, [*TEXTS, *FLAGS])
+        _check(frame, path)
         for row in frame.drop_duplicates(["step", "hacked", "gt_pass"]).to_dict("records"):
             example = _example(arm, run.cell.id, row)
             arms.setdefault(arm, {}).setdefault(example.step, []).append(example)

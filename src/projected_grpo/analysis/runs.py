@@ -40,6 +40,9 @@ class Run:
             tail = tail[~np.isnan(tail)]  # a mode without a prompt in a step, a diagnostic of another arm
             if tail.size:
                 values[name] = stats.last_mean(tail)
+        first = self.steps.iloc[0]  # sampled before the first update
+        starts = {f"start_{rate.removesuffix('_s')}": float(first[rate]) for rate in ("hack_s", "solve_s")}
+        values |= {name: value for name, value in starts.items() if not np.isnan(value)}
         final = self.info.get("final") or {}
         values |= {name: float(final[name]) for name in FINAL if final.get(name) is not None}
         if self.cell.setting.held_out_mode:
@@ -68,6 +71,8 @@ def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
         raise UserError(f"{path}: final is {final!r}, allowed: a mapping of rates, or null")
     for name in FINAL:
         value = (final or {}).get(name)
+        if final is not None and value is None and name.startswith("hack"):
+            raise UserError(f"{path}: no final.{name}; delete the run's folder to remake it")
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
         if value is not None and not number:
             raise UserError(f"{path}: final.{name} is {value!r}, allowed: a number in 0 ... 1, or null")

@@ -92,13 +92,17 @@ def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | 
     return Paired(delta, std, delta - half, delta + half, p, detectable(std, n), n, seeds)
 
 
-def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down adjusted p-values in the order given; None stays None and is not counted."""
+def holm(ps: Sequence[float | None], waiting: int = 0) -> list[float | None]:
+    """Holm's step-down adjusted p-values in the order given; None stays None and is not counted.
+
+    waiting: comparisons of the family whose runs are still missing. They count as not rejected, so that a partial
+    table claims nothing that the full one could take back.
+    """
     known = sorted((p, i) for i, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
     running = 0.0
     for rank, (p, i) in enumerate(known):
-        running = max(running, min(1.0, (len(known) - rank) * p))
+        running = max(running, min(1.0, (len(known) + waiting - rank) * p))
         adjusted[i] = running
     return adjusted
 

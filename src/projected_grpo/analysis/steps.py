@@ -56,6 +56,8 @@ def check_steps(frame: pd.DataFrame, path: Path, cell: Cell) -> None:
         top = np.inf if column in UNBOUNDED else 1 if column in (*RATES, *modes) else 1 + ROUNDING
         if ((numbers < 0) | (numbers > top) | np.isinf(numbers)).any():
             raise UserError(f"{path}: column {column!r} has a value outside 0 ... {top:.0f}")
+    if (values["exploit_s"] > values["hack_s"] + ROUNDING).any():
+        raise UserError(f"{path}: column 'exploit_s' exceeds 'hack_s', of which it is a part")
     if (frame["ratio_hist"].isna().to_numpy() & ~np.isnan(values["ratio_mean"])).any():
         raise UserError(f"{path}: column 'ratio_hist' is empty at a step that has a mean ratio")
     if len(frame) > cell.steps:

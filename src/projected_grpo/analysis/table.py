@@ -99,19 +99,27 @@ def published_rows() -> pd.DataFrame:
         return pd.read_csv(file, dtype={"seeds": str})
 
 
+RANDOM = "random"  # the basis of axes without content: what removing anything at all does
+
+
 def _control(question: Question, row: Row) -> Row | None:
     """Return the random-V row that shares this row's baseline and arm."""
-    if row.baseline is None or row.setting.basis == "random":
+    if row.baseline is None or row.setting.basis == RANDOM:
         return None
-    same = [r for r in question.rows if r.setting.basis == "random" and r.baseline == row.baseline]
+    same = [r for r in question.rows if r.setting.basis == RANDOM and r.baseline == row.baseline]
     return next((r for r in same if r.setting.arm == row.setting.arm), None)
 
 
 Values = dict[str, dict[str, dict[int, float]]]  # row -> measure -> seed -> the run's number
 
 
-def _paired(values: Values, others: dict[str, str]) -> tuple[dict[str, dict], dict[str, dict]]:
-    """Pair rows by seed with the row that `others` names: (differences, Holm's p) by row and measure."""
+def _paired(
+    values: Values, others: dict[str, str], short: set[str]
+) -> tuple[dict[str, dict], dict[str, dict]]:
+    """Pair rows by seed with the row that `others` names: (differences, Holm's p) by row and measure.
+
+    short: rows that lack runs.
+    """
     pairs: dict[str, dict[str, stats.Paired]] = {name: {} for name in values}
     holm: dict[str, dict[str, float | None]] = {name: {} for name in values}
     for measure in COMPARED:
@@ -120,7 +128,9 @@ def _paired(values: Values, others: dict[str, str]) -> tuple[dict[str, dict], di
             if pair is not None:
                 pairs[name][measure] = pair
         family = [name for name in others if measure in pairs[name]]
-        adjusted = stats.holm([pairs[name][measure].p for name in family])
+        ps = {name: pairs[name][measure].p for name in family}
+        waiting = sum(ps.get(name) is None and not short.isdisjoint((name, others[name])) for name in others)
+        adjusted = stats.holm(list(ps.values()), waiting)
         for name, p in zip(family, adjusted, strict=True):
             holm[name][measure] = p
     return pairs, holm
@@ -154,8 +164,11 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
                     ):  # a shared run may have more than is asked
                         values[row.name].setdefault(measure, {})[cell.seed] = value
     primary = _primary(question)
-    against, holm = _paired(values, {row.name: row.baseline for row in question.rows if row.baseline})
-    versus, versus_holm = _paired(values, {row.name: row.against for row in question.rows if row.against})
+    short = {row.name for row in question.rows if any(cell.id in left_out for cell in row.cells)}
+    against, holm = _paired(values, {row.name: row.baseline for row in question.rows if row.baseline}, short)
+    versus, versus_holm = _paired(
+        values, {row.name: row.against for row in question.rows if row.against}, short
+    )
 
     paper = published_rows().query("question == @question.name").set_index("row").to_dict("index")
     lines = []
@@ -254,8 +267,8 @@ def published_delta(table: Table, line: Line, measure: str = "hack") -> float | 
     own = line.published
     if not own:
         return None
-    if measure == "hack" and not math.isnan(own["delta_hack"]):
-        return own["delta_hack"]
+    if not math.isnan(own[f"delta_{measure}"]):
+        return own[f"delta_{measure}"]
     base = table.line(line.row.baseline).published if line.row.baseline else {}
     found = own[measure] - base[measure] if base and base["seeds"] == own["seeds"] else math.nan
     return None if math.isnan(found) else found
