@@ -9,6 +9,10 @@ A config file that is no YAML ends here, with its name and line, of which Snakem
 
 Jobs here compute without pause, so more of them than cores only push each other out of the caches: with
 `--cores 8` on two cores eight training runs take a third longer than the same eight two by two.
+
+Snakemake's default limit of 100 jobs a second makes its scheduler look at all ready jobs again a second after
+every look, besides after every finished job; so looks multiply, and after a hundred jobs they fill a core. The
+limit is off unless it is typed.
 """
 
 import os
@@ -16,8 +20,10 @@ import shlex
 import sys
 from contextlib import suppress
 
-from snakemake.cli import get_argument_parser, main
+from snakemake import cli
 from snakemake.exceptions import CliException
+
+get_argument_parser = cli.get_argument_parser
 
 CONFIG = "config/config.yaml"  # what the Snakefile reads by itself
 CONFIG_FILES = (".yaml", ".yml", ".json")
@@ -97,6 +103,13 @@ def check_yaml(files: list[str]) -> None:
         raise SystemExit(f"error: {error}") from None
 
 
+def unlimited(*args, **kwargs):
+    """Return Snakemake's parser without its default limit of jobs a second."""
+    parser = get_argument_parser(*args, **kwargs)
+    parser.set_defaults(max_jobs_per_timespan=None)
+    return parser
+
+
 if __name__ == "__main__":
     if shlex.quote(sys.executable) != sys.executable:
         # Snakemake writes it unquoted into shell commands; .venv/bin comes first on PATH.
@@ -110,4 +123,5 @@ if __name__ == "__main__":
         if found := [file for file in files if os.path.isfile(file)]:
             check_yaml(found)
     sys.argv = ["snakemake", *arguments]
-    main()
+    cli.get_argument_parser = unlimited
+    cli.main()
