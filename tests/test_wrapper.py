@@ -35,6 +35,9 @@ rule table:
     resources: gpu=1
     params: words=config.get("words", "none")
     script: "write.py"
+rule brief:
+    output: "results/{name}.brief"
+    shell: "sleep 1; touch {output}"
 rule slow:
     output: "results/{name}.slow"
     script: "slow.py"
@@ -155,6 +158,14 @@ def test_the_documented_command_from_another_folder_in_a_path_with_spaces(root, 
     assert (root / "results" / "Q10.md").read_text() == "none"
     again = call(root, *COMMAND, cwd="/")
     assert "Nothing to be done" in again.stderr + again.stdout
+
+
+def test_the_scheduler_looks_at_its_jobs_when_one_ends(root):
+    """With Snakemake's own job limit each look starts another a second later: over twenty for these six jobs."""
+    done = call(root, "--cores", "1", "--verbose", *(f"results/{n}.brief" for n in range(6)))
+    assert done.returncode == 0, done.stderr
+    looks = done.stderr.count("Ready jobs: ")
+    assert 6 <= looks <= 13, "once for each job that starts and each that ends"
 
 
 def test_make_from_another_folder_in_a_path_with_spaces(root, tmp_path):
