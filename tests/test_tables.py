@@ -175,8 +175,8 @@ def test_the_first_screen_counts_no_control_as_an_arm(tmp_path):
     assert text.startswith(
         "4 of 4 arms lower the hack rate with the quarantine ablated; the strongest, `route own"
     )
-    assert "; 2 of the 2 with random axes beside them do more than those (`route random V` -0." in text
-    assert "the solve rate with the quarantine ablated by " in text
+    assert "; beyond random axes (`route random V` -0." in text and "): 2 of 2" in text
+    assert "and the solve rate with the quarantine ablated changes by " in text
 
 
 def test_nothing_there_is_still_a_page(tmp_path):

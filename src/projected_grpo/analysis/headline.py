@@ -36,19 +36,19 @@ def _seen(table: Table, line: Line) -> str:
         f"({measured(pair)}, Holm p {p}, n = {pair.n})"
     )
     beside = BESIDE[table.primary]
-    return text + (f", {WHAT[beside]} by {measured(line.against[beside])}" if beside in line.against else "")
+    if beside in line.against:
+        text += f", and {WHAT[beside]} changes by {measured(line.against[beside])}"
+    return text
 
 
 def _control(table: Table, arms: list[Line]) -> str:
-    """How many of the shown effects exceed that of random axes, and what those do themselves."""
+    """How many of the arms with a random V beside them do more than that, and what it does itself."""
     told = [says for line, _, says in against_control(table) if line in arms]
     if not told:
         return ""
     controls = [line for line in _tested(table) if line.row.setting.basis == RANDOM]
     does = " and ".join(f"`{line.name}` {measured(line.against[table.primary])}" for line in controls)
-    return (
-        f"; {told.count(BEYOND)} of the {len(told)} with random axes beside them do more than those ({does})"
-    )
+    return f"; beyond random axes ({does}): {told.count(BEYOND)} of {len(told)}"
 
 
 def short(table: Table) -> str:
@@ -65,7 +65,8 @@ def short(table: Table) -> str:
     rest = [line for line in tested if not is_shown(table, line)]
     what = WHAT[table.primary]
     if lower:
-        text = f"{len(lower)} of {len(tested)} arms lower {what}; the strongest, {_seen(table, lower[0])}"
+        text = f"{len(lower)} of {len(tested)} arms lower{'s' if len(lower) == 1 else ''} {what}"
+        text += f"; the strongest, {_seen(table, lower[0])}"
         text += _control(table, lower)
     else:
         text = f"None of {len(tested)} arms is shown to lower {what}"
