@@ -86,7 +86,7 @@ rule substrate:
     input:
         rates=expand(f"{RESULTS}/models/{{model}}/rates.json", model=MODELS),
         steps=[
-            f"{RESULTS}/grpo/{cells.cell_id(cells.Setting(mix=float(mix)), seed)}/steps.parquet"
+            f"{RESULTS}/grpo/{vanilla_cell(seed, float(mix))}/steps.parquet"
             for mix in VANILLA_MIXES
             for seed in SEEDS
         ],

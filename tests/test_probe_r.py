@@ -46,6 +46,7 @@ def write_question(question, results, rates, seed=0):
             frame = pd.read_parquet(folder / "steps.parquet")
             noise = 0.005 * draws.normal(size=len(frame))
             frame["hack_s"] = np.clip(hack * np.minimum(1, (frame["step"] - 1) / 10) + noise, 0, 1)
+            frame["exploit_s"] = 0.9 * frame["hack_s"]
             columns = [ratio_columns(torch.tensor([0.5, 1.0, 1.1, 2.0]).log())] * len(frame)
             for key in columns[0]:
                 frame[key] = [c[key] for c in columns]

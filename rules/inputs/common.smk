@@ -1,5 +1,6 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -110,6 +111,15 @@ def basis_name(file):
 def basis_seed(wildcards):
     """The seed of a basis's controls."""
     return seed_of_model(wildcards.model) if SMALL else int((wildcards.basis.rsplit("-s", 1) + [SEEDS[0]])[1])
+
+
+def vanilla_cell(seed, mix=cells.Setting().mix):
+    """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
+    setting = cells.Setting(mix=mix)
+    plain = cells.make_cell(setting, seed, config)
+    final = cells.make_cell(replace(setting, final_eval=True), seed, config)
+    cell = CELLS.get(final.id, plain)
+    return CELLS.setdefault(cell.id, cell).id
 
 
 def cell_model(wildcards):

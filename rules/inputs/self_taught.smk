@@ -8,15 +8,9 @@ CRITIC = cells.has_critic(config)
 TRAINED_CRITIC = TAUGHT["critic"] == "trained"
 
 
-def vanilla_cell(model):
-    """The id of the run that a replication's traces come from: vanilla at the default mix and preset."""
-    cell = cells.make_cell(cells.Setting(), seed_of_model(model), config)
-    return CELLS.setdefault(cell.id, cell).id
-
-
 def vanilla_rollouts(model):
-    """The rollouts of that run."""
-    return f"{RESULTS}/grpo/{vanilla_cell(model)}/rollouts.parquet"
+    """The rollouts that a replication's traces come from: those of vanilla at the default mix and preset."""
+    return f"{RESULTS}/grpo/{vanilla_cell(seed_of_model(model))}/rollouts.parquet"
 
 
 def critic_base(wildcards):
