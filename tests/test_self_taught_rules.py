@@ -50,7 +50,7 @@ def test_the_rounds_with_a_server_end_in_pairs_and_a_page(taught, monkeypatch):
 
 
 def test_pairs_of_code_come_from_flagged_and_unflagged_rollouts(taught, finished):
-    given = finished / "results/flagged/grpo/vanilla-m0.125-s41/rollouts.parquet"
+    given = finished / "results/flagged/grpo/vanilla-final-m0.125-s41/rollouts.parquet"
     given.parent.mkdir(parents=True)
     rollouts(given)
     made = taught(
