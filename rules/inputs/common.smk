@@ -1,6 +1,5 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -115,10 +114,8 @@ def basis_seed(wildcards):
 
 def vanilla_cell(seed, mix=cells.Setting().mix):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    setting = cells.Setting(mix=mix)
-    plain = cells.make_cell(setting, seed, config)
-    final = cells.make_cell(replace(setting, final_eval=True), seed, config)
-    cell = CELLS.get(final.id, plain)
+    plain = cells.make_cell(cells.Setting(mix=mix), seed, config)
+    cell = next((cell for cell in CELLS.values() if cell.training == plain.training), plain)
     return CELLS.setdefault(cell.id, cell).id
 
 

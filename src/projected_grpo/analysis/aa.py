@@ -14,7 +14,7 @@ from scipy import stats as scipy_stats
 
 from projected_grpo.analysis import stats
 from projected_grpo.analysis.markdown import grid
-from projected_grpo.analysis.runs import Loaded, load_runs
+from projected_grpo.analysis.runs import Loaded, load_runs, of_cells
 from projected_grpo.analysis.text import delta, interval, listing, p_value, rate, seed_list
 from projected_grpo.experiment.cell import Question
 
@@ -32,6 +32,11 @@ class Comparison:
     streams: tuple[int, int]
     pair: stats.Paired
     holm: float | None  # within the setting and measure
+
+    @property
+    def hit(self) -> bool:
+        """Whether p < 0.05: by luck alone, since nothing differs."""
+        return self.pair.p is not None and self.pair.p < stats.ALPHA
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,7 @@ class SelfCheck:
 
 def _values(question: Question, loaded: Loaded):
     """Return setting -> measure -> stream -> seed -> value, with the cells used and those left out."""
-    runs, every = loaded
-    left_out = {cell.id: every[cell.id] for cell in question.cells if cell.id in every}
+    runs, left_out = of_cells(loaded, question.cells)
     values: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
     cells: dict[str, list[str]] = {}
     for row in question.rows:
@@ -127,8 +131,8 @@ def self_check(question: Question, results: Path, loaded: Loaded | None = None) 
                 table = np.array([[streams[s][seed] for seed in common] for s in sorted(streams)])
                 tables.append(table)
                 spread[setting, measure] = float(np.sqrt(2 * table.var(axis=0, ddof=1).mean()))
-    tested = [c.pair.p for c in comparisons if c.pair.n > 1]
-    hits = sum(p is not None and p < stats.ALPHA for p in tested)
+    tested = [c for c in comparisons if c.pair.n > 1]
+    hits = sum(c.hit for c in tested)
     low, high = stats.proportion_interval(hits, len(tested)) if tested else (None, None)
     dealt = deal_anew(tables) if tables else None
     return SelfCheck(
@@ -157,7 +161,7 @@ def answer(check: SelfCheck) -> str:
     by_setting = {}
     for c in check.comparisons:
         if c.pair.n > 1:
-            by_setting.setdefault(c.setting, []).append(c.pair.p is not None and c.pair.p < stats.ALPHA)
+            by_setting.setdefault(c.setting, []).append(c.hit)
     if len(by_setting) > 1:
         shares = [f"{sum(found)} of {len(found)} at {setting}" for setting, found in by_setting.items()]
         text += f" By setting: {listing(shares)}."

@@ -9,8 +9,8 @@ import math
 from statistics import mean
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.table import RANDOM, Line, Table
-from projected_grpo.analysis.text import delta, interval, listing, p_is, rate
+from projected_grpo.analysis.table import Line, Table
+from projected_grpo.analysis.text import delta, interval, listing, p_is, paired_text, rate
 
 WHAT = {
     "hack": "the hack rate",
@@ -47,17 +47,12 @@ def _compared(table: Table) -> list[Line]:
     return [line for line in table.lines if table.primary in line.against and not uninformative(table, line)]
 
 
-def measured(pair: stats.Paired) -> str:
-    """A paired difference with its interval, where it has one."""
-    return delta(pair.delta) + ("" if pair.lo is None else f" {interval(pair.lo, pair.hi)}")
-
-
 def _effect(table: Table, line: Line) -> str:
     pair = line.against[table.primary]
-    text = f"`{line.name}` {measured(pair)}, Holm p {p_is(line.holm[table.primary])}"
+    text = f"`{line.name}` {paired_text(pair)}, Holm p {p_is(line.holm[table.primary])}"
     beside = BESIDE[table.primary]
     if beside in line.against:
-        text += f", {beside.removesuffix('_ablated')} {measured(line.against[beside])}"
+        text += f", {beside.removesuffix('_ablated')} {paired_text(line.against[beside])}"
     return text
 
 
@@ -144,7 +139,7 @@ def against_control(table: Table) -> list[tuple[Line, float, str]]:
 def beyond_control(table: Table) -> list[str]:
     """Whether the shown effects exceed what a random basis of the same shape does."""
     parts = [
-        f"`{line.name}` {measured(line.beyond)}, Holm p {p_is(p)}: {says}"
+        f"`{line.name}` {paired_text(line.beyond)}, Holm p {p_is(p)}: {says}"
         for line, p, says in against_control(table)
     ]
     return [f"Against a random V of the same shape: {listing(parts)}."] if parts else []
@@ -154,13 +149,12 @@ def before_training(table: Table) -> list[str]:
     """The untrained model's rates, from the first step of the same runs: its rollouts precede every update."""
     rates = {}
     for name in ("start_hack", "start_solve"):
-        seeds = {seed for line in table.lines for seed in line.values.get(name, {})}
-        by_seed = [
-            mean(line.values[name][s] for line in table.lines if s in line.values.get(name, {}))
-            for s in seeds
-        ]
+        by_seed: dict[int, list[float]] = {}
+        for line in table.lines:
+            for seed, value in line.values.get(name, {}).items():
+                by_seed.setdefault(seed, []).append(value)
         if by_seed:
-            rates[name.removeprefix("start_")] = rate(mean(by_seed)), len(seeds)
+            rates[name.removeprefix("start_")] = rate(mean(map(mean, by_seed.values()))), len(by_seed)
     if not rates:
         return []
     told = " and ".join(f"a {name} rate of {value}" for name, (value, _) in rates.items())
@@ -182,7 +176,7 @@ def arm_against_arm(table: Table, measure: str) -> list[str]:
     lines = [line for line in table.lines if measure in line.versus and not uninformative(table, line)]
 
     def named(line: Line, p: str = "") -> str:
-        return f"`{line.name}` against `{line.row.against}` {measured(line.versus[measure])}{p}"
+        return f"`{line.name}` against `{line.row.against}` {paired_text(line.versus[measure])}{p}"
 
     tested = [line for line in lines if line.versus_holm[measure] is not None]
     shown = [line for line in tested if line.versus_holm[measure] < stats.ALPHA]
@@ -212,7 +206,7 @@ def preregistered(table: Table) -> list[str]:
     sentences = []
     for line in table.lines:
         hack, solve = line.against.get("hack"), line.against.get("solve")
-        if hack is None or solve is None or line.row.setting.basis == RANDOM:
+        if hack is None or solve is None or line.is_control:
             continue
         met = hack.delta <= MARK_HACK and abs(solve.delta) <= MARK_SOLVE
         text = f"`{line.name}` {'met' if met else 'not met'}"

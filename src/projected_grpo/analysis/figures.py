@@ -31,7 +31,7 @@ def _band(series: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
     mean = values.mean(axis=0).filled(np.nan)
     if len(values) < 2:
         return mean, None
-    std = np.sqrt(np.square(values - mean).sum(axis=0).filled(np.nan) / np.where(n > 1, n - 1, np.nan))
+    std = values.std(axis=0, ddof=1).filled(np.nan)
     return mean, scipy_stats.t.ppf(0.975, n - 1) * std / np.sqrt(n)
 
 
@@ -226,17 +226,21 @@ def of_question(table: Table, config: dict) -> dict[str, tuple[Figure, str]]:
     interval, mean, std = " with 95% t-intervals", "mean over seeds", "; bars: one std over seeds"
     if ns == [1]:
         interval, mean, std = "", "one seed", ""
-    paper = " {}" if any(_published(table, line) is not None for line in table.lines) else ""
+    published = any(_published(table, line) is not None for line in table.lines)
     drawn = {
         "summary": (
             forest(table, compact=True),
             f"Difference in {RATE[table.primary]}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05."
-            + paper.format("Diamond: published (Qwen3-4B, often one seed)."),
+            + (" Diamond: published (Qwen3-4B, often one seed)." if published else ""),
         ),
         "effects": (
             forest(table),
             f"Difference in {RATE[table.primary]} from the baseline, paired by seed{interval} ({seeds})."
-            + paper.format("Diamonds: the published value where the paper has one, often of one seed."),
+            + (
+                " Diamonds: the published value where the paper has one, often of one seed."
+                if published
+                else ""
+            ),
         ),
         "kept": (
             kept_and_ablated(table),

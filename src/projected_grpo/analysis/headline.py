@@ -10,11 +10,10 @@ from projected_grpo.analysis.answers import (
     against_control,
     before_training,
     is_shown,
-    measured,
     uninformative,
 )
-from projected_grpo.analysis.table import RANDOM, Line, Table
-from projected_grpo.analysis.text import delta, interval, p_is, rate
+from projected_grpo.analysis.table import Line, Table
+from projected_grpo.analysis.text import delta, interval, p_is, paired_text, rate
 
 FIRST_SCREEN = ("Q2", "Q10", "Q12")
 
@@ -33,11 +32,11 @@ def _seen(table: Table, line: Line) -> str:
     p = p_is(line.holm[table.primary])
     text = (
         f"`{line.name}`, goes from {rate(before)} to {rate(after)} "
-        f"({measured(pair)}, Holm p {p}, n = {pair.n})"
+        f"({paired_text(pair)}, Holm p {p}, n = {pair.n})"
     )
     beside = BESIDE[table.primary]
     if beside in line.against:
-        text += f", and {WHAT[beside]} changes by {measured(line.against[beside])}"
+        text += f", and {WHAT[beside]} changes by {paired_text(line.against[beside])}"
     return text
 
 
@@ -46,8 +45,8 @@ def _control(table: Table, arms: list[Line]) -> str:
     told = [says for line, _, says in against_control(table) if line in arms]
     if not told:
         return ""
-    controls = [line for line in _tested(table) if line.row.setting.basis == RANDOM]
-    does = " and ".join(f"`{line.name}` {measured(line.against[table.primary])}" for line in controls)
+    controls = [line for line in _tested(table) if line.is_control]
+    does = " and ".join(f"`{line.name}` {paired_text(line.against[table.primary])}" for line in controls)
     return f"; beyond random axes ({does}): {told.count(BEYOND)} of {len(told)}"
 
 
@@ -56,7 +55,7 @@ def short(table: Table) -> str:
 
     Random axes are what arms are held against, so they count as none.
     """
-    tested = [line for line in _tested(table) if line.row.setting.basis != RANDOM]
+    tested = [line for line in _tested(table) if not line.is_control]
     if not tested:
         return "Not tested yet: fewer than two complete seeds."
     lower = [line for line in tested if is_shown(table, line) and line.against[table.primary].delta < 0]
@@ -76,9 +75,9 @@ def short(table: Table) -> str:
         pairs = [line.against[table.primary] for line in rest]
         within = interval(min(pair.lo for pair in pairs), max(pair.hi for pair in pairs))
         text += f"; for {len(rest)} no effect is shown, within {within}"
-    if table.primary == "hack_ablated":  # an ablated model is worth what it has over the untrained one
-        text = " ".join([f"{text}.", *before_training(table)]).rstrip(".")
-    return text + "."
+    # An ablated model is worth what it has over the untrained one.
+    untrained = before_training(table) if table.primary == "hack_ablated" else []
+    return " ".join([f"{text}.", *untrained])
 
 
 def overview(table: Table) -> dict:

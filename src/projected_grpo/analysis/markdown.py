@@ -151,12 +151,10 @@ def published_grid(table: Table) -> tuple[list[str], list[list[str]]]:
         if not line.published:
             continue
         paper = line.published
-        deltas = [
-            text
-            for measure in ("hack", "solve")
-            for ours in [line.against.get(measure)]
-            for text in (delta(ours.delta if ours else None), delta(published_delta(table, line, measure)))
-        ]
+        deltas = []
+        for measure in ("hack", "solve"):
+            ours = line.against.get(measure)
+            deltas += [delta(ours.delta if ours else None), delta(published_delta(table, line, measure))]
         rows.append(
             [
                 line.name,

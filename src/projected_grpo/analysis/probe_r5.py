@@ -5,9 +5,8 @@ import pandas as pd
 
 from projected_grpo.analysis import stats
 from projected_grpo.analysis.markdown import grid
-from projected_grpo.analysis.probe_twins import paired_text
 from projected_grpo.analysis.table import Line, Table
-from projected_grpo.analysis.text import NONE, rate
+from projected_grpo.analysis.text import NONE, paired_text, rate
 from projected_grpo.experiment.ratio import CLIP_HIGH, CLIP_LOW
 
 AT, EARLIER = 15, 10  # steps at which the rise is read

@@ -12,11 +12,10 @@ from projected_grpo.analysis.probe_twins import (
     compare_t,
     difference,
     effect_by_seed,
-    paired_text,
     t4_grid,
 )
 from projected_grpo.analysis.table import Table
-from projected_grpo.analysis.text import NONE, listing, p_value, rate
+from projected_grpo.analysis.text import NONE, listing, p_value, paired_text, rate
 from projected_grpo.experiment.twins import Twins
 
 SHARE = 0.8

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from projected_grpo.analysis import stats
 from projected_grpo.analysis.markdown import grid
-from projected_grpo.analysis.probe_twins import Sight, compare_t, paired_text, t4_grid
+from projected_grpo.analysis.probe_twins import Sight, compare_t, t4_grid
 from projected_grpo.analysis.table import Table
-from projected_grpo.analysis.text import NONE, listing, p_value, rate
+from projected_grpo.analysis.text import NONE, listing, p_value, paired_text, rate
 from projected_grpo.experiment.twins import Twins
 
 # Spans that overlap by 1 - SAME or more count as the same: rounding alone changes the bits of a tensor.

@@ -7,7 +7,7 @@ from pathlib import Path
 from projected_grpo.analysis import stats
 from projected_grpo.analysis.probe import Contrast, Replay, read_replay, t4, t4_problem_means
 from projected_grpo.analysis.table import Line, Table
-from projected_grpo.analysis.text import NONE, delta, interval, p_value
+from projected_grpo.analysis.text import NONE, p_value
 from projected_grpo.experiment.cell import Row
 
 
@@ -80,13 +80,6 @@ def compare_t(other: Sight, reference: Sight) -> str:
 def difference(arm: Line, baseline: Line, measure: str) -> stats.Paired | None:
     """Return arm - baseline of one measure, paired by seed, whatever rows they are."""
     return stats.paired(arm.values.get(measure, {}), baseline.values.get(measure, {}))
-
-
-def paired_text(pair: stats.Paired | None) -> str:
-    """Return delta and interval, or a dash."""
-    if pair is None:
-        return NONE
-    return delta(pair.delta) + (f" {interval(pair.lo, pair.hi)}" if pair.lo is not None else "")
 
 
 def effect_by_seed(table: Table, row: Row, measure: str = "hack") -> dict[int, float]:

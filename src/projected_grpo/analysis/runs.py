@@ -112,6 +112,11 @@ def load_run(results: Path, cell: Cell) -> Run:
 Loaded = tuple[dict[str, Run], dict[str, str]]
 
 
+def of_cells(loaded: Loaded, cells: Iterable[Cell]) -> Loaded:
+    """Return what was loaded of these cells alone, in their order."""
+    return tuple({cell.id: found[cell.id] for cell in cells if cell.id in found} for found in loaded)
+
+
 def load_runs(results: Path, cells: Iterable[Cell]) -> Loaded:
     """Read many runs: (run by cell id, why by id of each cell that is left out).
 

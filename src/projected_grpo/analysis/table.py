@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.runs import FINAL, Loaded, Run, load_runs
+from projected_grpo.analysis.runs import FINAL, Loaded, Run, load_runs, of_cells
 from projected_grpo.experiment.cell import Question, Row
 
 # Column order that scripts rely on; the groups in between stand only where they apply.
@@ -47,6 +47,7 @@ HELD_OUT = ["hack_heldout", "delta_hack_heldout"]
 BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
 # Compared with the baseline, and with the row named in `against`: each a Holm family of its own within the question.
 COMPARED = ("hack", "solve", "exploit", *FINAL, "hack_heldout", "cout_update")
+RANDOM = "random"  # the basis of axes without content: what removing anything at all does
 TEXT = ("question", "row", "arm", "basis", "gate", "seeds", "baseline", "against", "control", "cells")
 
 
@@ -69,6 +70,10 @@ class Line:
     @property
     def name(self) -> str:
         return self.row.name
+
+    @property
+    def is_control(self) -> bool:
+        return self.row.setting.basis == RANDOM
 
     @property
     def steps(self) -> int:
@@ -99,9 +104,6 @@ def published_rows() -> pd.DataFrame:
         return pd.read_csv(file, dtype={"seeds": str})
 
 
-RANDOM = "random"  # the basis of axes without content: what removing anything at all does
-
-
 def _control(question: Question, row: Row) -> Row | None:
     """Return the random-V row that shares this row's baseline and arm."""
     if row.baseline is None or row.setting.basis == RANDOM:
@@ -127,11 +129,10 @@ def _paired(
             pair = stats.paired(values[name].get(measure, {}), values[other].get(measure, {}))
             if pair is not None:
                 pairs[name][measure] = pair
-        family = [name for name in others if measure in pairs[name]]
-        ps = {name: pairs[name][measure].p for name in family}
+        ps = {name: pairs[name][measure].p for name in others if measure in pairs[name]}
         waiting = sum(ps.get(name) is None and not short.isdisjoint((name, others[name])) for name in others)
         adjusted = stats.holm(list(ps.values()), waiting)
-        for name, p in zip(family, adjusted, strict=True):
+        for name, p in zip(ps, adjusted, strict=True):
             holm[name][measure] = p
     return pairs, holm
 
@@ -150,18 +151,15 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
 
     loaded: what `load_runs` returned for a superset of the question's cells, to read no run twice.
     """
-    runs, left_out = loaded or load_runs(results, question.cells)
-    runs = {cell.id: runs[cell.id] for cell in question.cells if cell.id in runs}
-    left_out = {cell.id: left_out[cell.id] for cell in question.cells if cell.id in left_out}
+    runs, left_out = of_cells(loaded or load_runs(results, question.cells), question.cells)
     values: Values = {}
     for row in question.rows:
         values[row.name] = {}
         for cell in row.cells:
             if cell.id in runs:
                 for measure, value in runs[cell.id].measures.items():
-                    if (
-                        measure not in FINAL or row.setting.final_eval
-                    ):  # a shared run may have more than is asked
+                    # A shared run may have more than this question asks for.
+                    if row.setting.final_eval or measure not in FINAL:
                         values[row.name].setdefault(measure, {})[cell.seed] = value
     primary = _primary(question)
     short = {row.name for row in question.rows if any(cell.id in left_out for cell in row.cells)}

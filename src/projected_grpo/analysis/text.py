@@ -2,6 +2,8 @@
 
 import math
 
+from projected_grpo.analysis.stats import Paired
+
 NONE = "–"
 
 
@@ -18,6 +20,13 @@ def delta(value: float | None) -> str:
 def interval(lo: float | None, hi: float | None) -> str:
     """[-0.123, +0.045], or a dash."""
     return NONE if lo is None or math.isnan(lo) else f"[{lo:+.3f}, {hi:+.3f}]"
+
+
+def paired_text(pair: Paired | None) -> str:
+    """-0.040 [-0.123, +0.045], without the interval where it has none, or a dash."""
+    if pair is None:
+        return NONE
+    return delta(pair.delta) + ("" if pair.lo is None else f" {interval(pair.lo, pair.hi)}")
 
 
 def p_value(value: float | None) -> str:

@@ -66,6 +66,11 @@ class Cell:
     def steps(self) -> int:
         return self.grpo["steps"]
 
+    @property
+    def training(self) -> tuple[Setting, int]:
+        """Return what tells trainings of one config apart: an evaluation after the last step changes none of them."""
+        return replace(self.setting, final_eval=False), self.seed
+
 
 @dataclass(frozen=True)
 class Row:
@@ -300,19 +305,12 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
 
 
 def _share_final(questions: dict[str, Question]) -> dict[str, Question]:
-    """Let a run that one question evaluates after its last step stand for the same run in the other questions.
-
-    The evaluation follows the training and changes none of its numbers.
-    """
+    """Let a run that one question evaluates after its last step stand for the same training in the other questions."""
     every = [cell for question in questions.values() for cell in question.cells]
-    final = {
-        (replace(cell.setting, final_eval=False), cell.seed): cell
-        for cell in every
-        if cell.setting.final_eval
-    }
+    final = {cell.training: cell for cell in every if cell.setting.final_eval}
 
     def shared(row: Row) -> Row:
-        return replace(row, cells=tuple(final.get((cell.setting, cell.seed), cell) for cell in row.cells))
+        return replace(row, cells=tuple(final.get(cell.training, cell) for cell in row.cells))
 
     return {
         name: replace(question, rows=tuple(shared(row) for row in question.rows))
