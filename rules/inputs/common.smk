@@ -1,5 +1,6 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -114,8 +115,9 @@ def basis_seed(wildcards):
 
 def vanilla_cell(seed, mix=cells.Setting().mix):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    plain = cells.make_cell(cells.Setting(mix=mix), seed, config)
-    cell = next((cell for cell in CELLS.values() if cell.training == plain.training), plain)
+    setting = cells.Setting(mix=mix)
+    final = cells.cell_id(replace(setting, final_eval=True), seed)
+    cell = CELLS[final] if final in CELLS else cells.make_cell(setting, seed, config)
     return CELLS.setdefault(cell.id, cell).id
 
 
