@@ -23,26 +23,26 @@ FINAL = ("hack_kept", "solve_kept", "hack_ablated", "solve_ablated")
 
 @dataclass(frozen=True)
 class Run:
-    """One finished run: its cell, its per-step rows and what `run.json` says about it."""
+    """One finished run: its cell, its per-step rows, their checked columns `[steps]`, and what `run.json` says."""
 
     cell: Cell
     steps: pd.DataFrame = field(repr=False)
+    numbers: dict[str, np.ndarray] = field(repr=False)
     info: dict[str, Any] = field(repr=False)
 
     @cached_property
     def measures(self) -> dict[str, float]:
         """Return the run's numbers: rates (last-five-step means), final rates and diagnostics that it has."""
         values = {}
-        names = {rate: rate.removesuffix("_s") for rate in RATES}
-        names |= {name: name for name in (*per_mode(self.steps), *DIAGNOSTICS)}
-        last = self.steps.tail(stats.LAST)[list(names)].to_numpy(dtype=float)
-        for name, tail in zip(names.values(), last.T, strict=True):
+        for column in (*RATES, *per_mode(self.numbers), *DIAGNOSTICS):
+            tail = self.numbers[column][-stats.LAST :]
             tail = tail[~np.isnan(tail)]  # a mode without a prompt in a step, a diagnostic of another arm
             if tail.size:
-                values[name] = stats.last_mean(tail)
-        first = self.steps.iloc[0]  # sampled before the first update
-        starts = {f"start_{rate.removesuffix('_s')}": float(first[rate]) for rate in ("hack_s", "solve_s")}
-        values |= {name: value for name, value in starts.items() if not np.isnan(value)}
+                values[column.removesuffix("_s") if column in RATES else column] = stats.last_mean(tail)
+        for rate in ("hack_s", "solve_s"):
+            start = float(self.numbers[rate][0])  # sampled before the first update
+            if not np.isnan(start):
+                values[f"start_{rate.removesuffix('_s')}"] = start
         final = self.info.get("final") or {}
         values |= {name: float(final[name]) for name in FINAL if final.get(name) is not None}
         if self.cell.setting.held_out_mode:
@@ -99,14 +99,14 @@ def load_run(results: Path, cell: Cell) -> Run:
     if held_out and held_out not in cell.setting.modes:
         raise Incomplete(f"the pool has no problem of the held-out mode {held_out}")
     frame = read_parquet(path)
-    check_steps(frame, path, cell)
+    numbers = check_steps(frame, path, cell)
     if not record.exists():  # written last
         raise Incomplete("no run.json")
     info = read_json(record)
     check_info(info, record, cell)
     if cell.setting.final_eval and not info.get("final"):
         raise Incomplete("no final evaluation in run.json")
-    return Run(cell, frame, info)
+    return Run(cell, frame, numbers, info)
 
 
 Loaded = tuple[dict[str, Run], dict[str, str]]

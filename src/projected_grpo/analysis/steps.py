@@ -1,6 +1,6 @@
 """What the per-step rows of a run may hold: which columns, numbers in which range, null at which steps."""
 
-import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +22,16 @@ class Incomplete(Exception):
     """A run that does not count: it is absent or has not logged all its steps."""
 
 
-def per_mode(frame: pd.DataFrame) -> list[str]:
+def per_mode(columns: Iterable[str]) -> list[str]:
     """Return the columns with the student's hack rate on one loophole each."""
-    return [name for name in frame if re.fullmatch(r"hack_(?!s$|t$)\w+", name)]
+    return [name for name in columns if name.startswith("hack_") and name not in ("hack_s", "hack_t")]
 
 
-def check_steps(frame: pd.DataFrame, path: Path, cell: Cell) -> None:
-    """Raise UserError with the path on rows that no run writes, Incomplete where the last ones are missing."""
+def check_steps(frame: pd.DataFrame, path: Path, cell: Cell) -> dict[str, np.ndarray]:
+    """Return the columns that tables are made of, `[steps]` floats each, NaN where a step has nothing to measure.
+
+    Raises UserError with the path on rows that no run writes, Incomplete where the last ones are missing.
+    """
     modes = per_mode(frame)
     held_out = [f"hack_{cell.setting.held_out_mode}"] if cell.setting.held_out_mode else []
     for column in ("step", *NUMBERS, "ratio_hist", *held_out):
@@ -64,6 +67,7 @@ def check_steps(frame: pd.DataFrame, path: Path, cell: Cell) -> None:
         raise UserError(f"{path}: {len(frame)} rows, but the cell has {cell.steps} steps")
     if len(frame) < cell.steps:
         raise Incomplete(f"{len(frame)} of {cell.steps} steps")
+    return values
 
 
 def _nulls(values: dict[str, np.ndarray], modes: list[str], steps: np.ndarray, refresh: int) -> dict:
