@@ -179,6 +179,19 @@ def test_the_first_screen_counts_no_control_as_an_arm(tmp_path):
     assert "and the solve rate with the quarantine ablated changes by " in text
 
 
+def test_the_first_screen_holds_pair_sets_against_the_placebo(tmp_path):
+    question = QUESTIONS["Q10"]
+    levels = {row.setting.basis: 0.7 for row in question.rows}
+    write_levels(tmp_path, question, levels | {None: 0.75, "own_mode": 0.2, "null_city": 0.45})
+    table = make_table(question, tmp_path)
+    told = [line.versus_holm["hack"] for line in table.lines if line.row.against == "null_city (placebo)"]
+    lower = [line.name for line in table.lines if line.versus and line.versus["hack"].delta < 0]
+    assert len(told) == 10 and lower == ["own_mode"] and table.line("own_mode").versus_holm["hack"] < 0.05
+    text = short(table)
+    assert text.startswith("10 of 10 arms lower the hack rate")
+    assert "; lower than `null_city (placebo)` (-0." in text and "): 1 of 10" in text
+
+
 def test_nothing_there_is_still_a_page(tmp_path):
     table = make_table(QUESTIONS["Q2"], tmp_path)
     frame = to_frame(table)

@@ -50,12 +50,31 @@ def _control(table: Table, arms: list[Line]) -> str:
     return f"; beyond random axes ({does}): {told.count(BEYOND)} of {len(told)}"
 
 
+def _reference(table: Table) -> Line | None:
+    """Return the row that all `against` name, such as a placebo; None where there are several, or none."""
+    names = {line.row.against for line in table.lines if line.row.against}
+    return table.line(names.pop()) if len(names) == 1 else None
+
+
+def _below(table: Table, arms: list[Line], reference: Line | None) -> str:
+    """How many of the arms are lower than the row they are held against, and what it does itself."""
+    told = [line for line in arms if line.versus_holm.get(table.primary) is not None]
+    if reference is None or not told:
+        return ""
+    shown = [line for line in told if line.versus_holm[table.primary] < stats.ALPHA]
+    below = sum(line.versus[table.primary].delta < 0 for line in shown)
+    own = reference.against.get(table.primary)
+    does = f" ({paired_text(own)})" if own else ""
+    return f"; lower than `{reference.name}`{does}: {below} of {len(told)}"
+
+
 def short(table: Table) -> str:
     """Return one sentence: how many arms lower the primary measure, the strongest one, the intervals of the others.
 
-    Random axes are what arms are held against, so they count as none.
+    Random axes and a placebo are what arms are held against, so they count as none.
     """
-    tested = [line for line in _tested(table) if not line.is_control]
+    reference = _reference(table)
+    tested = [line for line in _tested(table) if not line.is_control and line is not reference]
     if not tested:
         return "Not tested yet: fewer than two complete seeds."
     lower = [line for line in tested if is_shown(table, line) and line.against[table.primary].delta < 0]
@@ -69,6 +88,7 @@ def short(table: Table) -> str:
         text += _control(table, lower)
     else:
         text = f"None of {len(tested)} arms is shown to lower {what}"
+    text += _below(table, tested, reference)
     if higher:
         text += f"; {len(higher)} raise{'s' if len(higher) == 1 else ''} it"
     if rest:
