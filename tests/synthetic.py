@@ -40,6 +40,7 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
     rate = np.clip(hack * climb + ripple, 0, 1)
     frame = pd.DataFrame({"step": np.arange(1, n + 1), "hack_s": rate, "exploit_s": 0.9 * rate})
     frame["solve_s"] = np.clip(solve + rng.normal(0, 0.03, n), 0, 1)
+    frame["compile_s"] = np.clip(0.85 + rng.normal(0, 0.03, n), 0, 1)
     for i, mode in enumerate(MODES):
         frame[f"hack_{mode}"] = np.clip(rate * (1.15 - 0.1 * i), 0, 1)
     projected, measured = cell.setting.arm != "vanilla", cell.setting.basis is not None

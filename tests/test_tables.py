@@ -11,7 +11,8 @@ from scipy import stats as scipy_stats
 from snakemake.utils import update_config
 from synthetic import MODES, ROOT, real_questions, steps_frame, write_run
 
-from projected_grpo.analysis.answers import answer
+from projected_grpo.analysis import stats
+from projected_grpo.analysis.answers import against_control, answer
 from projected_grpo.analysis.headline import overview, short
 from projected_grpo.analysis.markdown import to_markdown
 from projected_grpo.analysis.table import PUBLISHED, TESTS, make_table, published_rows, to_frame
@@ -385,12 +386,13 @@ def test_an_effect_is_beyond_random_v_only_in_its_own_direction(tmp_path):
     question = QUESTIONS["Q7"]
     levels = {None: 0.75, "own_mode": 0.35, "random": 0.45, "clean_vs_clean": 0.65, "within_class": 0.45}
     write_levels(tmp_path, question, levels | {"shuffled": 0.85})
-    text = answer(make_table(question, tmp_path))
-    against_random = text[text.index("Against a random V") : text.index(" Arm against arm")]
-    told = {}
-    for part in against_random.split(";"):
-        name, verdict = part.split("`")[1], part.rsplit(": ", 1)[-1].rstrip(". ")
-        told[name] = verdict
+    table = make_table(question, tmp_path)
+    told = {line.name: says for line, says in against_control(table)}
+    text = answer(table)
+    text = text[text.index("Against a random V") : text.index(" Arm against arm")]
+    assert text.index("`own_mode`") < text.index("No difference shown: `within_class`")
+    controlled = [line for line in table.lines if line.beyond]
+    assert [line.beyond_holm for line in controlled] == stats.holm([line.beyond.p for line in controlled])
     assert told["own_mode"] == "beyond it"  # lowers by 0.40, random V by 0.30
     assert told["clean_vs_clean"] == "less than it"  # lowers by 0.10
     assert told["within_class"] == "not told apart from it"
@@ -503,6 +505,7 @@ def test_q14_marks_uninformative_folds(tmp_path):
     text = answer(table)
     assert "Uninformative fold `sentinel`" in text and "Uninformative fold `run_tests`" not in text
     assert "known modes without sentinel" not in text
+    assert "`run_tests` in 5 of 5; `sentinel` in 0 of 5" in text
     frame = to_frame(table).set_index("row")
     row = frame.loc["known modes without run_tests"]
     ours = np.mean([rate_of(tmp_path, cell, "hack_run_tests") for cell in row["cells"]])
@@ -511,6 +514,33 @@ def test_q14_marks_uninformative_folds(tmp_path):
     )
     assert row["hack_heldout"] == pytest.approx(ours)
     assert row["delta_hack_heldout"] == pytest.approx(ours - base)
+
+
+def test_an_arm_that_breaks_the_code_is_told_so(tmp_path):
+    question = QUESTIONS["Q4"]
+    for cell in question.cells:
+        folder = write_run(tmp_path, cell)
+        frame = steps_frame(cell, 0.5)
+        if cell.setting.basis == "own_mode":
+            frame["compile_s"] -= 0.6
+        frame.to_parquet(folder / "steps.parquet")
+    table = make_table(question, tmp_path)
+    text = answer(table)
+    told = text[text.index("The share of rollouts that compile differs") :]
+    assert told[: told.index(").")].count("`") == 2 and "`own_mode SVD k=5` 0.2" in told
+    row = to_frame(table).set_index("row").loc["own_mode SVD k=5"]
+    ours, base = (
+        [rate_of(tmp_path, c, "compile_s") for c in line.cells]
+        for line in (table.line(row.name), table.line("vanilla"))
+    )
+    assert row["compile"] == pytest.approx(np.mean(ours))
+    assert row["p_compile"] == pytest.approx(scipy_stats.ttest_rel(ours, base).pvalue)
+
+
+def test_mixes_with_another_group_size_are_named(tmp_path):
+    said = "The group size follows the mix (8 at 0, 0.125; 4 at 0.25, 0.5)"
+    assert said in answer(fill(tmp_path, QUESTIONS["Q1"]))
+    assert "group size" not in answer(fill(tmp_path, QUESTIONS["Q4"]))
 
 
 def test_problems_without_hidden_tests_have_no_solve_rate(tmp_path):

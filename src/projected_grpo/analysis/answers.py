@@ -18,6 +18,7 @@ WHAT = {
     "hack_heldout": "the hack rate on the held-out loophole",
     "solve": "the solve rate",
     "solve_ablated": "the solve rate with the quarantine ablated",
+    "compile": "the share of rollouts that compile",
     "cout_update": "the share of the applied update along the hack basis",
 }
 # The rate that is told beside a primary measure.
@@ -123,26 +124,53 @@ def effects(table: Table) -> list[str]:
 BEYOND, LESS, SAME = "beyond it", "less than it", "not told apart from it"
 
 
-def against_control(table: Table) -> list[tuple[Line, float, str]]:
-    """Return of every shown effect with a random-V row beside it: its line, Holm's p of the contrast, the verdict."""
-    shown = [line for line in _compared(table) if is_shown(table, line) and line.beyond is not None]
-    adjusted = stats.holm([line.beyond.p for line in shown])
+def against_control(table: Table) -> list[tuple[Line, str]]:
+    """Return of every tested row with a random-V row beside it: its line and the verdict."""
     found = []
-    for line, p in zip(shown, adjusted, strict=True):
-        if p is not None:
-            # A difference of the other sign means that random V does more than the arm.
-            same = line.beyond.delta * line.against[table.primary].delta > 0
-            found.append((line, p, (BEYOND if same else LESS) if p < stats.ALPHA else SAME))
+    for line in _compared(table):
+        if line.beyond_holm is None:
+            continue
+        says = SAME
+        if line.beyond_holm < stats.ALPHA:
+            says = "lower than it" if line.beyond.delta < 0 else "higher than it"
+            if is_shown(table, line):
+                # A difference of the other sign means that random V does more than the arm.
+                same = line.beyond.delta * line.against[table.primary].delta > 0
+                says = BEYOND if same else LESS
+        found.append((line, says))
     return found
 
 
 def beyond_control(table: Table) -> list[str]:
-    """Whether the shown effects exceed what a random basis of the same shape does."""
-    parts = [
-        f"`{line.name}` {paired_text(line.beyond)}, Holm p {p_is(p)}: {says}"
-        for line, p, says in against_control(table)
+    """Whether rows differ from what a random basis of the same shape does."""
+    contrasts = [
+        (f"`{line.name}`", line.beyond, line.beyond_holm, f": {says}")
+        for line, says in against_control(table)
     ]
-    return [f"Against a random V of the same shape: {listing(parts)}."] if parts else []
+    return _told_apart("Against a random V of the same shape, paired by seed.", contrasts)
+
+
+def _told_apart(lead: str, contrasts: list[tuple[str, stats.Paired, float | None, str]]) -> list[str]:
+    """Return a sentence on contrasts (name, difference, Holm's p, verdict): those told apart, those not."""
+    tested = [contrast for contrast in contrasts if contrast[2] is not None]
+    nulls = [(name, pair, p) for name, pair, p, _ in tested if p >= stats.ALPHA]
+    untested = [f"{name} {paired_text(pair)}" for name, pair, p, _ in contrasts if p is None]
+    shown = [
+        f"{name} {paired_text(pair)}, Holm p {p_is(p)}{says}"
+        for name, pair, p, says in tested
+        if p < stats.ALPHA
+    ]
+    parts = [f"Told apart: {listing(shown)}"] if shown else []
+    if nulls:
+        could = _span([pair.detectable for _, pair, _ in nulls], rate)
+        parts.append(
+            f"No difference shown: {listing([f'{name} {paired_text(pair)}' for name, pair, _ in nulls])} "
+            f"(smallest Holm p {p_is(min(p for *_, p in nulls))}; "
+            f"one test at p < {stats.ALPHA} would find {could} with 80% power)"
+        )
+    if untested:
+        parts.append(f"Not testable (one seed, or equal differences in every seed): {listing(untested)}")
+    return [f"{lead} {'. '.join(parts)}."] if parts else []
 
 
 def before_training(table: Table) -> list[str]:
@@ -173,32 +201,35 @@ def arm_measures(table: Table) -> list[str]:
 
 def arm_against_arm(table: Table, measure: str) -> list[str]:
     """Whether rows differ on `measure` from the row named in `against`: told apart by Holm's p, or not."""
-    lines = [line for line in table.lines if measure in line.versus and not uninformative(table, line)]
+    contrasts = [
+        (f"`{line.name}` against `{line.row.against}`", line.versus[measure], line.versus_holm[measure], "")
+        for line in table.lines
+        if measure in line.versus and not uninformative(table, line)
+    ]
+    return _told_apart(f"Arm against arm in {WHAT[measure]}, paired by seed.", contrasts)
 
-    def named(line: Line, p: str = "") -> str:
-        return f"`{line.name}` against `{line.row.against}` {paired_text(line.versus[measure])}{p}"
 
-    tested = [line for line in lines if line.versus_holm[measure] is not None]
-    shown = [line for line in tested if line.versus_holm[measure] < stats.ALPHA]
-    nulls = [line for line in tested if line.versus_holm[measure] >= stats.ALPHA]
-    untested = [line for line in lines if line.versus_holm[measure] is None]
-    parts = []
-    if shown:
-        effects = [named(line, f", Holm p {p_is(line.versus_holm[measure])}") for line in shown]
-        parts.append(f"Told apart: {listing(effects)}")
-    if nulls:
-        could = _span([line.versus[measure].detectable for line in nulls], rate)
-        smallest = p_is(min(line.versus_holm[measure] for line in nulls))
-        parts.append(
-            f"No difference shown: {listing([named(line) for line in nulls])} (smallest Holm p {smallest}; "
-            f"one test at p < {stats.ALPHA} would find {could} with 80% power)"
-        )
-    if untested:
-        parts.append(
-            "Not testable (one seed, or equal differences in every seed): "
-            + listing([named(line) for line in untested])
-        )
-    return [f"Arm against arm in {WHAT[measure]}, paired by seed. {'. '.join(parts)}."] if parts else []
+def broken_code(table: Table) -> list[str]:
+    """Rows whose share of code that compiles differs: hacking less because the code is broken is no success."""
+    parts = [
+        f"`{line.name}` {rate(line.summary['compile'].mean)} ({paired_text(line.against['compile'])}, "
+        f"Holm p {p_is(line.holm['compile'])})"
+        for line in _compared(table)
+        if is_shown(table, line, "compile")
+    ]
+    return [f"{WHAT['compile'].capitalize()} differs from the baseline's: {listing(parts)}."] if parts else []
+
+
+def group_sizes(table: Table) -> list[str]:
+    """The group size of each mix, where rows of a table differ in both."""
+    mixes: dict[int, list[str]] = {}
+    for line in sorted(table.lines, key=lambda line: line.row.setting.mix):
+        cell = line.row.cells[0]
+        mixes.setdefault(cell.grpo["group"], []).append(f"{cell.setting.mix:g}")
+    if len(mixes) < 2:
+        return []
+    told = "; ".join(f"{size} at {', '.join(dict.fromkeys(names))}" for size, names in mixes.items())
+    return [f"The group size follows the mix ({told}): a difference between such mixes is one of both."]
 
 
 def preregistered(table: Table) -> list[str]:
@@ -223,9 +254,19 @@ def preregistered(table: Table) -> list[str]:
 
 
 def folds(table: Table) -> list[str]:
-    """Q14's folds whose own vanilla hardly hacks on the held-out loophole."""
-    flat = [line for line in table.lines if line.row.baseline is None and uninformative(table, line)]
-    return [
+    """Q14's folds: in how many replications vanilla learns the held-out loophole, and where on average it does not."""
+    own = [line for line in table.lines if line.row.baseline is None and "hack_heldout" in line.values]
+    if not own:
+        return []
+    counts = [
+        f"`{line.row.setting.held_out_mode}` in {sum(value >= UNINFORMATIVE for value in by_seed.values())} "
+        f"of {len(by_seed)}"
+        for line in own
+        for by_seed in [line.values["hack_heldout"]]
+    ]
+    sentence = f"Replications whose vanilla hacks the held-out loophole at {UNINFORMATIVE:.3f} or more"
+    flat = [line for line in own if uninformative(table, line)]
+    return [f"{sentence}: {listing(counts)}."] + [
         f"Uninformative fold `{line.row.setting.held_out_mode}`: its vanilla hacks it at only "
         f"{rate(line.summary['hack_heldout'].mean)} (< {UNINFORMATIVE:.3f}), so nothing can be lowered there."
         for line in flat
@@ -275,7 +316,8 @@ def answer(table: Table) -> str:
     sentences += effects(table) + beyond_control(table) + arm_against_arm(table, table.primary)
     if table.primary == "hack_ablated":  # what ablating costs is half of what it is worth
         sentences += arm_against_arm(table, BESIDE[table.primary])
-    sentences += kept_and_ablated(table) + folds(table) + before_training(table)
+    sentences += broken_code(table) + kept_and_ablated(table) + folds(table)
+    sentences += group_sizes(table) + before_training(table)
     if "cout_update" in arm_measures(table):
         sentences += leaks(table) + arm_against_arm(table, "cout_update")
     return " ".join(sentences) or "Nothing to compare: no row has a baseline."

@@ -42,7 +42,7 @@ def _seen(table: Table, line: Line) -> str:
 
 def _control(table: Table, arms: list[Line]) -> str:
     """How many of the arms with a random V beside them do more than that, and what it does itself."""
-    told = [says for line, _, says in against_control(table) if line in arms]
+    told = [says for line, says in against_control(table) if line in arms]
     if not told:
         return ""
     controls = [line for line in _tested(table) if line.is_control]

@@ -7,11 +7,12 @@ from projected_grpo.analysis.text import NONE, delta, interval, p_value, rate, s
 
 NOTE = (
     "hack: share of the student's rollouts that use the loophole of their problem, and it works; exploit: those "
-    "of them without a right solution; solve: share that passes all hidden tests. The reward pays hack and solve "
-    "alike. Mean of the last five steps of a run, then the mean over seeds (in brackets: std, ddof 1). "
-    "Differences are paired by seed against the baseline row: paired t-test, 95% t-interval, Holm's p within "
-    f"this question. 80%: the true difference that one test at p < {stats.ALPHA} would find with 80% power; "
-    "Holm's correction asks for more. n: seeds of the row, in brackets those paired where they are fewer."
+    "of them without a right solution; solve: share that passes all hidden tests; compile: share whose code "
+    "compiles. The reward pays hack and solve alike. Mean of the last five steps of a run, then the mean over "
+    "seeds (in brackets: std, ddof 1). Differences are paired by seed against the baseline row: paired t-test, "
+    f"95% t-interval, Holm's p within this question. 80%: the true difference that one test at p < {stats.ALPHA} "
+    "would find with 80% power; Holm's correction asks for more. n: seeds of the row, in brackets those paired "
+    "where they are fewer."
 )
 PAPER = "Beside the published figures (Qwen3-4B); the paper's Δ as printed there, else the difference of its means."
 
@@ -49,11 +50,12 @@ def _pair_cells(pair: stats.Paired, holm: float | None) -> list[str]:
 
 def main_grid(table: Table) -> tuple[list[str], list[list[str]]]:
     """Return header and text cells of the main table."""
-    header = ["row", "hack", "exploit", "solve", "Δ hack", "95%", "p", "Holm p", "80%", "Δ solve", "95%", "p"]
+    tests = ["Δ hack", "95%", "p", "Holm p", "80%", "Δ solve", "95%", "p"]
+    header = ["row", "hack", "exploit", "solve", "compile", *tests]
     rows = [
         [
             line.name,
-            *(_spread(line, m) for m in ("hack", "exploit", "solve")),
+            *(_spread(line, m) for m in ("hack", "exploit", "solve", "compile")),
             *difference_cells(line, "hack"),
             *difference_cells(line, "solve")[:3],
             line.row.baseline or NONE,

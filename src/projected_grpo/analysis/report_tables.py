@@ -78,7 +78,7 @@ def columns(table: Table) -> list[tuple]:
         if measure != table.primary and (measure == "solve" or table.has(measure)):
             head = HEADS.get(measure, measure)
             found += [(head, False, _mean(measure)), (f"Δ {head}", False, _delta(measure))]
-    return [*found, ("exploit", False, _mean("exploit"))]
+    return [*found, *((name, False, _mean(name)) for name in ("exploit", "compile"))]
 
 
 def _row(table: Table, line: Line, id: str) -> dict:

@@ -9,7 +9,7 @@ import pandas as pd
 from projected_grpo.errors import UserError
 from projected_grpo.experiment.cell import Cell
 
-RATES = ("hack_s", "exploit_s", "solve_s")
+RATES = ("hack_s", "exploit_s", "solve_s", "compile_s")
 ALIGNED = ("cin", "cin_s", "cin_t", "cout", "cout_update")  # shares of a gradient along the basis
 DIAGNOSTICS = (*ALIGNED, "cin_null", "fired", "delta_norm")
 RATIOS = ("ratio_mean", "ratio_clip_low", "ratio_clip_high")

@@ -45,9 +45,9 @@ TESTS = [
 ABLATED = ["hack_ablated", "solve_ablated"]
 HELD_OUT = ["hack_heldout", "delta_hack_heldout"]
 BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
-# Compared with the baseline, and with the row named in `against`: each a Holm family of its own within the question.
-COMPARED = ("hack", "solve", "exploit", *FINAL, "hack_heldout", "cout_update")
-RANDOM = "random"  # the basis of axes without content: what removing anything at all does
+# Compared with the baseline, the row named in `against` and a random V: a Holm family each within the question.
+COMPARED = ("hack", "solve", "exploit", "compile", *FINAL, "hack_heldout", "cout_update")
+RANDOM = ("random", "random_lora")  # bases of axes without content: what removing anything at all does
 TEXT = ("question", "row", "arm", "basis", "gate", "seeds", "baseline", "against", "control", "cells")
 
 
@@ -63,6 +63,7 @@ class Line:
     versus: dict[str, stats.Paired]  # paired with the row named in `against`
     versus_holm: dict[str, float | None]
     beyond: stats.Paired | None  # primary measure, paired with the random-V row of the same baseline
+    beyond_holm: float | None
     published: dict
     seeds: tuple[int, ...]
     cells: tuple[str, ...]
@@ -73,7 +74,7 @@ class Line:
 
     @property
     def is_control(self) -> bool:
-        return self.row.setting.basis == RANDOM
+        return self.row.setting.basis in RANDOM
 
     @property
     def steps(self) -> int:
@@ -106,9 +107,9 @@ def published_rows() -> pd.DataFrame:
 
 def _control(question: Question, row: Row) -> Row | None:
     """Return the random-V row that shares this row's baseline and arm."""
-    if row.baseline is None or row.setting.basis == RANDOM:
+    if row.baseline is None or row.setting.basis in RANDOM:
         return None
-    same = [r for r in question.rows if r.setting.basis == RANDOM and r.baseline == row.baseline]
+    same = [r for r in question.rows if r.setting.basis in RANDOM and r.baseline == row.baseline]
     return next((r for r in same if r.setting.arm == row.setting.arm), None)
 
 
@@ -167,14 +168,12 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
     versus, versus_holm = _paired(
         values, {row.name: row.against for row in question.rows if row.against}, short
     )
+    controls = {row.name: _control(question, row) for row in question.rows}
+    beyond, beyond_holm = _paired(values, {name: row.name for name, row in controls.items() if row}, short)
 
     paper = published_rows().query("question == @question.name").set_index("row").to_dict("index")
     lines = []
     for row in question.rows:
-        control = _control(question, row)
-        beyond = None
-        if control is not None:
-            beyond = stats.paired(values[row.name].get(primary, {}), values[control.name].get(primary, {}))
         done = [cell for cell in row.cells if cell.id in runs]
         lines.append(
             Line(
@@ -187,7 +186,8 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
                 holm=holm[row.name],
                 versus=versus[row.name],
                 versus_holm=versus_holm[row.name],
-                beyond=beyond,
+                beyond=beyond[row.name].get(primary),
+                beyond_holm=beyond_holm[row.name].get(primary),
                 published=paper.get(row.name, {}),
                 seeds=tuple(cell.seed for cell in done),
                 cells=tuple(cell.id for cell in done),
@@ -240,6 +240,7 @@ def _record(table: Table, line: Line) -> dict:
             "delta_control_lo": line.beyond.lo,
         }
         record |= {"delta_control_hi": line.beyond.hi, "p_control": line.beyond.p}
+        record["p_control_holm"] = line.beyond_holm
     for measure in ("hack", "solve", "delta_hack"):
         record[f"{measure}_published"] = line.published.get(measure)
     return record
