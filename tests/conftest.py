@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +17,10 @@ ROOT = Path(__file__).parents[1]
 # Seconds from a signal to the end. Five are what a user is promised; a machine that shares its cores takes longer.
 AFTER_A_SIGNAL = [30, pytest.param(5, marks=pytest.mark.slow)]
 TARGETS = ["reports/paper.html"]  # every rule but the self-taught evaluator's stands before it
+
+# A shell that starts the tests in its background makes them, and all they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def clone(folder):

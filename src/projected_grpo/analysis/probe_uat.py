@@ -218,8 +218,8 @@ def to_markdown(
     parts = [
         "# Distillation probe: acceptance tests",
         "Does the basis see hacking at all, and does projection take it out? The teacher's rollouts are "
-        "replayed as NLL training of the student, one problem a step; "
-        f"basis `{basis}`, {len(vanilla.steps)} problems, "
+        "replayed as NLL training of the student, one problem a step, in one replication "
+        f"(`{vanilla.folder.name}`, `{projected.folder.name}`); basis `{basis}`, {len(vanilla.steps)} problems, "
         f"{len(vanilla.samples)} samples, {modules} modules with axes (cos_S_contrib is bounded by "
         f"{modules**0.5:.2f}).",
         prose_grid(header, rows),
