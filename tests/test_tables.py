@@ -389,7 +389,7 @@ def test_an_effect_is_beyond_random_v_only_in_its_own_direction(tmp_path):
     table = make_table(question, tmp_path)
     told = {line.name: says for line, says in against_control(table)}
     text = answer(table)
-    text = text[text.index("Against a random V") : text.index(" Arm against arm")]
+    text = text[text.index("Against a random V") : text.index("Arm against arm")]
     assert text.index("`own_mode`") < text.index("No difference shown: `within_class`")
     controlled = [line for line in table.lines if line.beyond]
     assert [line.beyond_holm for line in controlled] == stats.holm([line.beyond.p for line in controlled])

@@ -309,15 +309,22 @@ def left_out(table: Table) -> list[str]:
 
 
 def answer(table: Table) -> str:
-    """Return the answer to the question as one paragraph."""
-    sentences = []
-    if table.question.name == "Q2":
-        sentences += preregistered(table)
-    sentences += effects(table) + beyond_control(table) + arm_against_arm(table, table.primary)
+    """Return the answer to the question: paragraphs with a blank line between them, what was asked first."""
+    arms = arm_against_arm(table, table.primary)
     if table.primary == "hack_ablated":  # what ablating costs is half of what it is worth
-        sentences += arm_against_arm(table, BESIDE[table.primary])
-    sentences += broken_code(table) + kept_and_ablated(table) + folds(table)
-    sentences += group_sizes(table) + before_training(table)
+        arms += arm_against_arm(table, BESIDE[table.primary])
+    paragraphs = [
+        preregistered(table) if table.question.name == "Q2" else [],
+        effects(table),
+        beyond_control(table),
+        arms,
+        broken_code(table)
+        + kept_and_ablated(table)
+        + folds(table)
+        + group_sizes(table)
+        + before_training(table),
+    ]
     if "cout_update" in arm_measures(table):
-        sentences += leaks(table) + arm_against_arm(table, "cout_update")
-    return " ".join(sentences) or "Nothing to compare: no row has a baseline."
+        paragraphs.append(leaks(table) + arm_against_arm(table, "cout_update"))
+    told = [" ".join(sentences) for sentences in paragraphs if sentences]
+    return "\n\n".join(told) or "Nothing to compare: no row has a baseline."

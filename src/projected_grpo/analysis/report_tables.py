@@ -127,7 +127,7 @@ def question_section(table: Table, figures: list[dict]) -> dict:
         "name": question.name,
         "title": question.title,
         "asks": question.asks,
-        "answer": prose.inline(answer(table), ids),
+        "answer": [prose.inline(part, ids) for part in answer(table).split("\n\n")],
         "figures": figures,
         "heads": [head for head, _, _ in columns(table)],
         "rows": [_row(table, line, ids[line.name]) for line in table.lines],
