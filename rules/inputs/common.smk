@@ -1,6 +1,5 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +17,7 @@ try:
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
+TRAININGS = {cell.training: cell for cell in CELLS.values()}
 RESULTS = config["results"]
 SEEDS = cells.seeds(config)
 MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
@@ -115,9 +115,8 @@ def basis_seed(wildcards):
 
 def vanilla_cell(seed, mix=cells.Setting().mix):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    setting = cells.Setting(mix=mix)
-    final = cells.cell_id(replace(setting, final_eval=True), seed)
-    cell = CELLS[final] if final in CELLS else cells.make_cell(setting, seed, config)
+    plain = cells.make_cell(cells.Setting(mix=mix), seed, config)
+    cell = TRAININGS.get(plain.training, plain)
     return CELLS.setdefault(cell.id, cell).id
 
 

@@ -237,7 +237,7 @@ def preregistered(table: Table) -> list[str]:
     sentences = []
     for line in table.lines:
         hack, solve = line.against.get("hack"), line.against.get("solve")
-        if hack is None or solve is None or line.is_control:
+        if hack is None or solve is None or line.row.is_control:
             continue
         met = hack.delta <= MARK_HACK and abs(solve.delta) <= MARK_SOLVE
         text = f"`{line.name}` {'met' if met else 'not met'}"
@@ -308,12 +308,12 @@ def left_out(table: Table) -> list[str]:
     return [f"Left out: {names}."]
 
 
-def answer(table: Table) -> str:
-    """Return the answer to the question: paragraphs with a blank line between them, what was asked first."""
+def paragraphs(table: Table) -> list[str]:
+    """Return the answer to the question by paragraph, what was asked first."""
     arms = arm_against_arm(table, table.primary)
     if table.primary == "hack_ablated":  # what ablating costs is half of what it is worth
         arms += arm_against_arm(table, BESIDE[table.primary])
-    paragraphs = [
+    parts = [
         preregistered(table) if table.question.name == "Q2" else [],
         effects(table),
         beyond_control(table),
@@ -325,6 +325,11 @@ def answer(table: Table) -> str:
         + before_training(table),
     ]
     if "cout_update" in arm_measures(table):
-        paragraphs.append(leaks(table) + arm_against_arm(table, "cout_update"))
-    told = [" ".join(sentences) for sentences in paragraphs if sentences]
-    return "\n\n".join(told) or "Nothing to compare: no row has a baseline."
+        parts.append(leaks(table) + arm_against_arm(table, "cout_update"))
+    told = [" ".join(sentences) for sentences in parts if sentences]
+    return told or ["Nothing to compare: no row has a baseline."]
+
+
+def answer(table: Table) -> str:
+    """Return the answer as text, a blank line between its paragraphs."""
+    return "\n\n".join(paragraphs(table))

@@ -45,7 +45,7 @@ def _control(table: Table, arms: list[Line]) -> str:
     told = [says for line, says in against_control(table) if line in arms]
     if not told:
         return ""
-    controls = [line for line in _tested(table) if line.is_control]
+    controls = [line for line in _tested(table) if line.row.is_control]
     does = " and ".join(f"`{line.name}` {paired_text(line.against[table.primary])}" for line in controls)
     return f"; beyond random axes ({does}): {told.count(BEYOND)} of {len(told)}"
 
@@ -74,7 +74,7 @@ def short(table: Table) -> str:
     Random axes and a placebo are what arms are held against, so they count as none.
     """
     reference = _reference(table)
-    tested = [line for line in _tested(table) if not line.is_control and line is not reference]
+    tested = [line for line in _tested(table) if not line.row.is_control and line is not reference]
     if not tested:
         return "Not tested yet: fewer than two complete seeds."
     lower = [line for line in tested if is_shown(table, line) and line.against[table.primary].delta < 0]

@@ -6,7 +6,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from projected_grpo.analysis import aa, prose
-from projected_grpo.analysis.answers import answer, is_shown, uninformative
+from projected_grpo.analysis.answers import is_shown, paragraphs, uninformative
 from projected_grpo.analysis.headline import overview
 from projected_grpo.analysis.markdown import extra_grids
 from projected_grpo.analysis.runs import Loaded, Run
@@ -127,7 +127,7 @@ def question_section(table: Table, figures: list[dict]) -> dict:
         "name": question.name,
         "title": question.title,
         "asks": question.asks,
-        "answer": [prose.inline(part, ids) for part in answer(table).split("\n\n")],
+        "answer": [prose.inline(part, ids) for part in paragraphs(table)],
         "figures": figures,
         "heads": [head for head, _, _ in columns(table)],
         "rows": [_row(table, line, ids[line.name]) for line in table.lines],

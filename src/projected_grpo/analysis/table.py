@@ -47,7 +47,6 @@ HELD_OUT = ["hack_heldout", "delta_hack_heldout"]
 BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
 # Compared with the baseline, the row named in `against` and a random V: a Holm family each within the question.
 COMPARED = ("hack", "solve", "exploit", "compile", *FINAL, "hack_heldout", "cout_update")
-RANDOM = ("random", "random_lora")  # bases of axes without content: what removing anything at all does
 TEXT = ("question", "row", "arm", "basis", "gate", "seeds", "baseline", "against", "control", "cells")
 
 
@@ -62,7 +61,8 @@ class Line:
     holm: dict[str, float | None]
     versus: dict[str, stats.Paired]  # paired with the row named in `against`
     versus_holm: dict[str, float | None]
-    beyond: stats.Paired | None  # primary measure, paired with the random-V row of the same baseline
+    control: str | None  # the random-V row of the same baseline
+    beyond: stats.Paired | None  # primary measure, paired with that row
     beyond_holm: float | None
     published: dict
     seeds: tuple[int, ...]
@@ -71,10 +71,6 @@ class Line:
     @property
     def name(self) -> str:
         return self.row.name
-
-    @property
-    def is_control(self) -> bool:
-        return self.row.setting.basis in RANDOM
 
     @property
     def steps(self) -> int:
@@ -105,12 +101,12 @@ def published_rows() -> pd.DataFrame:
         return pd.read_csv(file, dtype={"seeds": str})
 
 
-def _control(question: Question, row: Row) -> Row | None:
-    """Return the random-V row that shares this row's baseline and arm."""
-    if row.baseline is None or row.setting.basis in RANDOM:
+def _control(question: Question, row: Row) -> str | None:
+    """Return the name of the random-V row that shares this row's baseline and arm."""
+    if row.baseline is None or row.is_control:
         return None
-    same = [r for r in question.rows if r.setting.basis in RANDOM and r.baseline == row.baseline]
-    return next((r for r in same if r.setting.arm == row.setting.arm), None)
+    same = [r for r in question.rows if r.is_control and r.baseline == row.baseline]
+    return next((r.name for r in same if r.setting.arm == row.setting.arm), None)
 
 
 Values = dict[str, dict[str, dict[int, float]]]  # row -> measure -> seed -> the run's number
@@ -169,7 +165,7 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
         values, {row.name: row.against for row in question.rows if row.against}, short
     )
     controls = {row.name: _control(question, row) for row in question.rows}
-    beyond, beyond_holm = _paired(values, {name: row.name for name, row in controls.items() if row}, short)
+    beyond, beyond_holm = _paired(values, {name: other for name, other in controls.items() if other}, short)
 
     paper = published_rows().query("question == @question.name").set_index("row").to_dict("index")
     lines = []
@@ -186,6 +182,7 @@ def make_table(question: Question, results: Path, loaded: Loaded | None = None) 
                 holm=holm[row.name],
                 versus=versus[row.name],
                 versus_holm=versus_holm[row.name],
+                control=controls[row.name],
                 beyond=beyond[row.name].get(primary),
                 beyond_holm=beyond_holm[row.name].get(primary),
                 published=paper.get(row.name, {}),
@@ -232,15 +229,8 @@ def _record(table: Table, line: Line) -> dict:
         record["against"] = line.row.against
     for measure, pair in line.versus.items():
         record |= _difference(f"against_{measure}", pair, line.versus_holm[measure])
-    control = _control(table.question, line.row)
-    if control is not None and line.beyond is not None:
-        record |= {
-            "control": control.name,
-            "delta_control": line.beyond.delta,
-            "delta_control_lo": line.beyond.lo,
-        }
-        record |= {"delta_control_hi": line.beyond.hi, "p_control": line.beyond.p}
-        record["p_control_holm"] = line.beyond_holm
+    if line.beyond is not None:
+        record |= {"control": line.control, **_difference("control", line.beyond, line.beyond_holm)}
     for measure in ("hack", "solve", "delta_hack"):
         record[f"{measure}_published"] = line.published.get(measure)
     return record

@@ -81,6 +81,7 @@ class Row:
     baseline: str | None
     cells: tuple[Cell, ...]
     against: str | None = None  # a second row that it is paired with, where the question is arm against arm
+    is_control: bool = False  # its axes are random, without content: what removing anything at all does
 
 
 @dataclass(frozen=True)
@@ -293,7 +294,8 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
                 cells = tuple(make_cell(setting, seed, config) for seed in seeds(config))
             except UserError as error:
                 raise UserError(f"{where}: {error}") from error
-            rows.append(Row(row["name"], setting, cells=cells, **others))
+            control = bool(setting.basis) and knobs(config, setting.basis)["control"] == "random"
+            rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others))
         kept = {row.name for row in rows}
         for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out
             others = {key: getattr(row, key) for key in OTHER_ROWS}
