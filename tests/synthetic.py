@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from projected_grpo.analysis.table import Table, make_table
 from projected_grpo.experiment.cell import Cell, Question, load_questions
 from projected_grpo.experiment.ratio import RATIO_EDGES
 
@@ -122,3 +123,11 @@ def write_run(results: Path, cell: Cell, hack: float | None = None, solve: float
         info["final"] |= {"hack_ablated": max(0.0, ablated), "solve_ablated": solve}
     (folder / "run.json").write_text(json.dumps(info))
     return folder
+
+
+def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> Table:
+    """Write the runs of a question, all but those in `skip`, and return its table."""
+    for cell in question.cells:
+        if cell.id not in skip:
+            write_run(results, cell)
+    return make_table(question, results)

@@ -98,6 +98,14 @@ def test_what_a_row_is_compared_with_is_no_part_of_its_cells(config):
     assert [(c.id, c.params()) for c in compared.cells] == [(c.id, c.params()) for c in plain.cells]
 
 
+def test_a_basis_of_random_axes_makes_its_row_a_control_by_whatever_name(config):
+    config["bases"]["noise"] = {"pairs": "own_mode", "control": "random"}
+    bases = ("noise", "random", "own_mode", "shuffled")
+    rows = [{"name": "a"}, *({"name": basis, "arm": "erase", "basis": basis} for basis in bases)]
+    found = load_questions(questions(rows), config)["Q"].rows
+    assert [row.name for row in found if row.is_control] == ["noise", "random"]
+
+
 def test_a_run_that_one_question_evaluates_at_the_end_is_the_run_of_the_others_too(config):
     loaded = load_questions(
         {
