@@ -60,7 +60,7 @@ def test_the_paper_scale_config_runs_end_to_end(tmp_path):
     }
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small))
     questions = yaml.safe_load((folder / "config" / "questions.yaml").read_text())
-    chosen = ("vanilla", "own_mode", "moral", "random V")
+    chosen = ("vanilla", "own_mode", "null_city (placebo)", "random V")
     q10 = questions["Q10"] | {"rows": [row for row in questions["Q10"]["rows"] if row["name"] in chosen]}
     (tmp_path / "questions.yaml").write_text(yaml.safe_dump({"Q10": q10}))
     configs = ("config/qwen3-4b.yaml", str(tmp_path / "small.yaml"))
@@ -74,7 +74,7 @@ def test_the_paper_scale_config_runs_end_to_end(tmp_path):
     # One shared model: a random basis per seed, the extracted ones shared by the seeds.
     assert {path.stem for path in (results / "basis/qwen3-4b").iterdir()} == {
         "own_mode",
-        "moral",
+        "null_city",
         "random-s41",
         "random-s42",
     }
