@@ -10,6 +10,7 @@ from synthetic import MODES, fill, real_questions
 
 from projected_grpo.analysis.table import make_table
 from projected_grpo.errors import UserError
+from projected_grpo.experiment.ratio import RATIO_EDGES
 
 _, QUESTIONS = real_questions(5)
 
@@ -52,6 +53,8 @@ BROKEN = {
     "overlap without a refresh": damage(lambda f: hole(f.assign(basis_overlap=2.0), "basis_overlap")),
     "exploits that are no hacks": damage(lambda f: f.assign(exploit_s=f["hack_s"] + 0.01)),
     "no ratio_hist": damage(lambda f: f.assign(ratio_hist=[None] * len(f))),
+    "a bin missing": damage(lambda f: f.assign(ratio_hist=[[1] * len(RATIO_EDGES)] * len(f))),
+    "text in ratio_hist": damage(lambda f: f.assign(ratio_hist=[["1"] * (len(RATIO_EDGES) + 1)] * len(f))),
 }
 MODE_COLUMNS = {f"hack_{mode}" for mode in MODES}
 

@@ -4,13 +4,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from projected_grpo.errors import UserError
 
 
 def read_parquet(path: str | Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a Parquet file, all of it or the named columns.
+    """Read a Parquet file, all of it or the named columns; raises as `read_arrow` does."""
+    return read_arrow(path, columns).to_pandas()
+
+
+def read_arrow(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file as an Arrow table, all of it or the named columns.
 
     Raises UserError with the path where it is absent, truncated, no Parquet, or lacks one of `columns`.
     """
@@ -21,7 +27,7 @@ def read_parquet(path: str | Path, columns: Sequence[str] | None = None) -> pd.D
         if missing:
             raise UserError(f"{path}: no column {missing[0]!r}; needed: {', '.join(columns)}")
         # As a list: pyarrow takes None for "all", and passes over names that it does not find.
-        return file.read(columns=list(columns) if columns else None, use_threads=False).to_pandas()
+        return file.read(columns=list(columns) if columns else None, use_threads=False)
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors

@@ -36,8 +36,8 @@ def _band(series: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _series(table: Table, line: Line, column: str) -> list[np.ndarray]:
-    frames = [table.runs[cell].steps for cell in line.cells]
-    return [frame[column].to_numpy(dtype=float) for frame in frames if column in frame]
+    runs = [table.runs[cell].steps for cell in line.cells]
+    return [steps[column] for steps in runs if column in steps]
 
 
 def _draw(axes, table: Table, line: Line, column: str, **look) -> None:

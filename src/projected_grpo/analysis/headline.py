@@ -135,7 +135,7 @@ def totals(tables: list[Table]) -> dict:
     return {
         "runs": len(runs),
         "seeds": len(seeds),
-        "steps": sum(len(run.steps) for run in runs.values()),
+        "steps": sum(run.cell.steps for run in runs.values()),
         "left_out": len({cell for table in tables for cell in table.left_out}),
         "alpha": stats.ALPHA,
     }

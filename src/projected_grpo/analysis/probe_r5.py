@@ -7,7 +7,7 @@ from projected_grpo.analysis import stats
 from projected_grpo.analysis.markdown import grid
 from projected_grpo.analysis.table import Line, Table
 from projected_grpo.analysis.text import NONE, paired_text, rate
-from projected_grpo.experiment.ratio import CLIP_HIGH, CLIP_LOW
+from projected_grpo.experiment.ratio import CLIP_HIGH, CLIP_LOW, RATIO_EDGES
 
 AT, EARLIER = 15, 10  # steps at which the rise is read
 RISES, STAYS, BELOW = 0.20, 0.10, 0.10
@@ -18,10 +18,10 @@ def at_step(table: Table, line: Line, step: int, column: str = "hack_s") -> dict
     """Return seed -> the column's value at a step, for the runs that have that step."""
     values = {}
     for cell, seed in zip(line.cells, line.seeds, strict=True):
-        frame = table.runs[cell].steps
-        found = frame.loc[frame["step"] == step, column]
-        if len(found) and pd.notna(found.iloc[0]):
-            values[seed] = float(found.iloc[0])
+        steps = table.runs[cell].steps
+        for value in steps[column][steps["step"] == step]:
+            if not np.isnan(value):
+                values[seed] = float(value)
     return values
 
 
@@ -37,27 +37,24 @@ def below(table: Table, line: Line, step: int) -> stats.Paired | None:
 
 def ratios(table: Table, line: Line) -> pd.DataFrame | None:
     """Return per step: `step`, `share` (the ratio histogram as `[bins]` shares), `low`, `high`, `mean` over seeds."""
-    frames = [table.runs[cell].steps for cell in line.cells]
-    frames = [frame for frame in frames if "ratio_hist" in frame and frame["ratio_hist"].notna().any()]
-    if not frames:
-        return None
-    rows = []
-    for step in frames[0]["step"]:
-        found = [frame.loc[frame["step"] == step].iloc[0] for frame in frames]
-        found = [row for row in found if row["ratio_hist"] is not None]
-        if not found:
-            continue
-        counts = [np.asarray(row["ratio_hist"], dtype=float) for row in found]
-        rows.append(
+    bins, frames = list(range(len(RATIO_EDGES) + 1)), []
+    for cell in line.cells:
+        steps = table.runs[cell].steps
+        counts = steps["ratio_hist"]
+        frame = pd.DataFrame(
             {
-                "step": step,
-                "share": np.mean([count / count.sum() for count in counts], axis=0),
-                "low": np.mean([row["ratio_clip_low"] for row in found]),
-                "high": np.mean([row["ratio_clip_high"] for row in found]),
-                "mean": np.mean([row["ratio_mean"] for row in found]),
-            }
+                "low": steps["ratio_clip_low"],
+                "high": steps["ratio_clip_high"],
+                "mean": steps["ratio_mean"],
+                **dict(zip(bins, (counts / counts.sum(axis=1, keepdims=True)).T, strict=True)),
+            },
+            index=pd.Index(steps["step"].astype(int), name="step"),
         )
-    return pd.DataFrame(rows)
+        frames.append(frame.dropna())
+    if not any(map(len, frames)):
+        return None
+    means = pd.concat(frames).groupby("step").mean()
+    return means.assign(share=list(means[bins].to_numpy()))[["share", "low", "high", "mean"]].reset_index()
 
 
 def clip_series(table: Table) -> dict[str, dict[str, pd.Series]]:

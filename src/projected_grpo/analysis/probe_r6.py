@@ -88,15 +88,21 @@ def _verdict(share: float, shortfall: stats.Paired) -> str:
 
 
 def _column_mean(table: Table, cells: tuple[str, ...], column: str, part: slice) -> float | None:
-    values = [table.runs[cell].steps[column].to_numpy(dtype=float)[part] for cell in cells]
+    values = [table.runs[cell].steps[column][part] for cell in cells]
     values = [value[~np.isnan(value)].mean() for value in values if not np.isnan(value).all()]
     return float(np.mean(values)) if values else None
 
 
+def mean_by_step(table: Table, cells: tuple[str, ...], column: str) -> pd.Series:
+    """Return step -> mean of the column over the runs that have a value there; empty without a run."""
+    runs = [table.runs[cell].steps for cell in cells]
+    series = [pd.Series(steps[column], index=steps["step"].astype(int)) for steps in runs]
+    return pd.concat(series, axis=1).mean(axis=1) if series else pd.Series(dtype=float)
+
+
 def overlap_by_step(table: Table, cells: tuple[str, ...]) -> pd.Series:
     """Return step -> mean overlap with the basis before, for refreshing runs; empty for others."""
-    frames = [table.runs[cell].steps.set_index("step")["basis_overlap"].astype(float) for cell in cells]
-    return pd.concat(frames, axis=1).mean(axis=1).dropna() if frames else pd.Series(dtype=float)
+    return mean_by_step(table, cells, "basis_overlap").dropna()
 
 
 def drift_grid(table: Table, drifts: Mapping[str, dict]) -> tuple[list[str], list[list[str]]]:
@@ -162,6 +168,5 @@ def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
         if line.row.setting.refresh:
             overlaps[line.name] = overlap_by_step(table, line.cells)
         else:
-            frames = [table.runs[cell].steps.set_index("step")["cin"].astype(float) for cell in line.cells]
-            seen[line.name] = pd.concat(frames, axis=1).mean(axis=1)
+            seen[line.name] = mean_by_step(table, line.cells, "cin")
     return {"hack-ward share (cin), frozen V": seen, "overlap of a new V with the one before": overlaps}

@@ -116,7 +116,7 @@ def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
     return brief(run) | {
         "model": run.cell.model,
         "basis": run.cell.basis or "none",
-        "steps": len(run.steps),
+        "steps": run.cell.steps,
         "code": info.get("code", "not recorded"),
         "sandbox": info.get("sandbox", "not recorded"),
         "device": f"{info.get('device', '?')}, {info.get('dtype', '?')}",

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.steps import DIAGNOSTICS, RATES, Incomplete, check_steps, per_mode
+from projected_grpo.analysis.steps import DIAGNOSTICS, RATES, Incomplete, Steps, per_mode, read_steps
 from projected_grpo.errors import UserError
 from projected_grpo.experiment.cell import Cell
 from projected_grpo.files import read_json
-from projected_grpo.parquet import read_parquet
 
 # Rates after the last step, with the quarantine kept and ablated.
 FINAL = ("hack_kept", "solve_kept", "hack_ablated", "solve_ablated")
@@ -23,24 +21,23 @@ FINAL = ("hack_kept", "solve_kept", "hack_ablated", "solve_ablated")
 
 @dataclass(frozen=True)
 class Run:
-    """One finished run: its cell, its per-step rows, their checked columns `[steps]`, and what `run.json` says."""
+    """One finished run: its cell, its columns by step (`steps.read_steps`), and what `run.json` says."""
 
     cell: Cell
-    steps: pd.DataFrame = field(repr=False)
-    numbers: dict[str, np.ndarray] = field(repr=False)
+    steps: Steps = field(repr=False)
     info: dict[str, Any] = field(repr=False)
 
     @cached_property
     def measures(self) -> dict[str, float]:
         """Return the run's numbers: rates (last-five-step means), final rates and diagnostics that it has."""
         values = {}
-        for column in (*RATES, *per_mode(self.numbers), *DIAGNOSTICS):
-            tail = self.numbers[column][-stats.LAST :]
+        for column in (*RATES, *per_mode(self.steps), *DIAGNOSTICS):
+            tail = self.steps[column][-stats.LAST :]
             tail = tail[~np.isnan(tail)]  # a mode without a prompt in a step, a diagnostic of another arm
             if tail.size:
                 values[column.removesuffix("_s") if column in RATES else column] = stats.last_mean(tail)
         for rate in ("hack_s", "solve_s"):
-            start = float(self.numbers[rate][0])  # sampled before the first update
+            start = float(self.steps[rate][0])  # sampled before the first update
             if not np.isnan(start):
                 values[f"start_{rate.removesuffix('_s')}"] = start
         final = self.info.get("final") or {}
@@ -98,15 +95,14 @@ def load_run(results: Path, cell: Cell) -> Run:
     held_out = cell.setting.held_out_mode
     if held_out and held_out not in cell.setting.modes:
         raise Incomplete(f"the pool has no problem of the held-out mode {held_out}")
-    frame = read_parquet(path)
-    numbers = check_steps(frame, path, cell)
+    steps = read_steps(path, cell)
     if not record.exists():  # written last
         raise Incomplete("no run.json")
     info = read_json(record)
     check_info(info, record, cell)
     if cell.setting.final_eval and not info.get("final"):
         raise Incomplete("no final evaluation in run.json")
-    return Run(cell, frame, numbers, info)
+    return Run(cell, steps, info)
 
 
 Loaded = tuple[dict[str, Run], dict[str, str]]
