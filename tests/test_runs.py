@@ -8,6 +8,7 @@ import pytest
 from snakemake.utils import update_config
 from synthetic import MODES, fill, real_questions
 
+from projected_grpo.analysis.runs import load_run
 from projected_grpo.analysis.table import make_table
 from projected_grpo.errors import UserError
 from projected_grpo.experiment.ratio import RATIO_EDGES
@@ -93,6 +94,21 @@ def test_nulls_that_a_run_writes_are_no_damage(tmp_path):
     damage(lambda f: hole(f, "hack_sentinel", step=3))(path)  # no prompt of that loophole
     damage(lambda f: hole(f, "ratio_mean", "ratio_clip_low", "ratio_clip_high", step=4))(path)
     assert make_table(question, tmp_path).left_out == {}
+
+
+def test_a_runs_columns_are_those_of_its_file(tmp_path):
+    question = QUESTIONS["Q2"]
+    fill(tmp_path, question)
+    for cell in question.cells:
+        steps = load_run(tmp_path, cell).steps
+        frame = pd.read_parquet(tmp_path / "grpo" / cell.id / "steps.parquet")
+        counts = [
+            np.full(len(RATIO_EDGES) + 1, np.nan) if row is None else row for row in frame["ratio_hist"]
+        ]
+        np.testing.assert_array_equal(steps.pop("ratio_hist"), np.stack(counts).astype(float))
+        assert steps.keys() >= MODE_COLUMNS
+        for column, values in steps.items():
+            np.testing.assert_array_equal(values, frame[column].to_numpy(dtype=float), err_msg=column)
 
 
 def test_a_run_without_its_record_does_not_count(tmp_path):
