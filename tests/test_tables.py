@@ -11,7 +11,8 @@ from scipy import stats as scipy_stats
 from synthetic import ROOT, fill, real_questions, steps_frame, write_run
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.answers import against_control, answer
+from projected_grpo.analysis.answers import answer
+from projected_grpo.analysis.contrasts import against_control
 from projected_grpo.analysis.headline import overview, short
 from projected_grpo.analysis.markdown import to_markdown
 from projected_grpo.analysis.table import PUBLISHED, TESTS, make_table, published_rows, to_frame

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from scipy import stats as scipy_stats
 
 from projected_grpo.analysis import style
-from projected_grpo.analysis.answers import is_shown, uninformative
+from projected_grpo.analysis.contrasts import is_shown, uninformative
 from projected_grpo.analysis.dose import dose
 from projected_grpo.analysis.table import Line, Table, published_delta
 

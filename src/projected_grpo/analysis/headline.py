@@ -3,14 +3,14 @@
 from statistics import mean
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.answers import (
+from projected_grpo.analysis.answers import before_training
+from projected_grpo.analysis.contrasts import (
     BESIDE,
     BEYOND,
     WHAT,
     against_control,
-    before_training,
+    compared,
     is_shown,
-    uninformative,
 )
 from projected_grpo.analysis.table import Line, Table
 from projected_grpo.analysis.text import delta, interval, p_is, paired_text, rate
@@ -19,8 +19,7 @@ FIRST_SCREEN = ("Q2", "Q10", "Q12")
 
 
 def _tested(table: Table) -> list[Line]:
-    lines = [line for line in table.lines if table.primary in line.against and not uninformative(table, line)]
-    return [line for line in lines if line.against[table.primary].p is not None]
+    return [line for line in compared(table) if line.against[table.primary].p is not None]
 
 
 def _seen(table: Table, line: Line) -> str:

@@ -1,7 +1,8 @@
 """A table as `QN.md`: ours, what was left out, the published row beside ours, sources and the answer."""
 
 from projected_grpo.analysis import stats
-from projected_grpo.analysis.answers import answer, arm_measures, left_out, uninformative
+from projected_grpo.analysis.answers import answer, left_out
+from projected_grpo.analysis.contrasts import arm_measures, uninformative
 from projected_grpo.analysis.table import Line, Table, published_delta
 from projected_grpo.analysis.text import NONE, delta, interval, p_value, rate, seed_list
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from projected_grpo.analysis import aa, prose
-from projected_grpo.analysis.answers import is_shown, paragraphs, uninformative
+from projected_grpo.analysis.answers import paragraphs
+from projected_grpo.analysis.contrasts import is_shown, uninformative
 from projected_grpo.analysis.headline import overview
 from projected_grpo.analysis.markdown import extra_grids
 from projected_grpo.analysis.runs import Loaded, Run
