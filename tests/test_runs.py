@@ -52,7 +52,6 @@ BROKEN = {
     "cout above one": damage(lambda f: f.assign(cout=1.4)),
     "infinite norm": damage(lambda f: f.assign(delta_norm=np.inf)),
     "overlap without a refresh": damage(lambda f: hole(f.assign(basis_overlap=2.0), "basis_overlap")),
-    "exploits that are no hacks": damage(lambda f: f.assign(exploit_s=f["hack_s"] + 0.01)),
     "no ratio_hist": damage(lambda f: f.assign(ratio_hist=[None] * len(f))),
     "a bin missing": damage(lambda f: f.assign(ratio_hist=[[1] * len(RATIO_EDGES)] * len(f))),
     "text in ratio_hist": damage(lambda f: f.assign(ratio_hist=[["1"] * (len(RATIO_EDGES) + 1)] * len(f))),
@@ -93,6 +92,8 @@ def test_nulls_that_a_run_writes_are_no_damage(tmp_path):
     damage(lambda f: hole(f, "cin_t", step=2))(path)  # the teacher's groups alone
     damage(lambda f: hole(f, "hack_sentinel", step=3))(path)  # no prompt of that loophole
     damage(lambda f: hole(f, "ratio_mean", "ratio_clip_low", "ratio_clip_high", step=4))(path)
+    # Exploits are counted among the rollouts whose problem has hidden tests, hacks among all.
+    damage(lambda f: f.assign(exploit_s=f["hack_s"] / 2 + 0.5))(path)
     assert make_table(question, tmp_path).left_out == {}
 
 

@@ -1,4 +1,4 @@
-"""The one exception for bad input: entry points print it as one line and exit 2."""
+"""The one exception for bad input: every entry point prints it as one line."""
 
 import difflib
 from collections.abc import Iterable

@@ -14,7 +14,7 @@ with job(snakemake) as log:
     params, output = snakemake.params, snakemake.output
     table = make_table(read_question(params.name, snakemake.config), Path(params.results))
     found = {line.name: probe_r5.ratios(table, line) for line in table.lines}
-    found = {name: frame for name, frame in found.items() if frame is not None and len(frame)}
+    found = {name: frame for name, frame in found.items() if frame is not None}
     figures = {
         "ratios": (
             ratio_heatmap(found, RATIO_EDGES) if found else None,

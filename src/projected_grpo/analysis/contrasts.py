@@ -143,9 +143,11 @@ def against_control(table: Table) -> list[tuple[Line, str]]:
 
 def beyond_control(table: Table) -> list[str]:
     """Whether rows differ from what a random basis of the same shape does."""
+    says = {line.name: verdict for line, verdict in against_control(table)}
     contrasts = [
-        (f"`{line.name}`", line.beyond, line.beyond_holm, f": {says}")
-        for line, says in against_control(table)
+        (f"`{line.name}`", line.beyond, line.beyond_holm, f": {says.get(line.name)}")
+        for line in compared(table)
+        if line.beyond is not None
     ]
     return _told_apart("Against a random V of the same shape, paired by seed.", contrasts)
 

@@ -14,12 +14,12 @@ RISES, STAYS, BELOW = 0.20, 0.10, 0.10
 SATURATED = 0.5  # share of teacher tokens beyond the clip bounds
 
 
-def at_step(table: Table, line: Line, step: int, column: str = "hack_s") -> dict[int, float]:
-    """Return seed -> the column's value at a step, for the runs that have that step."""
+def at_step(table: Table, line: Line, step: int) -> dict[int, float]:
+    """Return seed -> hack rate at a step, for the runs that have that step."""
     values = {}
     for cell, seed in zip(line.cells, line.seeds, strict=True):
         steps = table.runs[cell].steps
-        for value in steps[column][steps["step"] == step]:
+        for value in steps["hack_s"][steps["step"] == step]:
             if not np.isnan(value):
                 values[seed] = float(value)
     return values
@@ -64,7 +64,7 @@ def clip_series(table: Table) -> dict[str, dict[str, pd.Series]]:
         "share of the teacher's tokens beyond the clip bounds": {
             name: frame.set_index("step")[["low", "high"]].sum(axis=1)
             for name, frame in found.items()
-            if frame is not None and len(frame)
+            if frame is not None
         }
     }
 
@@ -127,7 +127,7 @@ def verdict(table: Table) -> list[str]:
         )
     for line in table.lines:
         frame = ratios(table, line) if line.row.setting.off_policy else None
-        if frame is None or frame.empty:
+        if frame is None:
             continue
         share = (frame["low"] + frame["high"]).mean()
         sentences.append(

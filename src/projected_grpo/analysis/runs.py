@@ -46,7 +46,8 @@ class Run:
             held_out = f"hack_{self.cell.setting.held_out_mode}"
             if held_out not in values:
                 raise UserError(
-                    f"{self.cell.id}: steps.parquet has no {held_out}, the rate on the held-out mode"
+                    f"{self.cell.id}: {held_out}, the rate on the held-out mode, is empty in its last "
+                    f"{stats.LAST} steps"
                 )
             values["hack_heldout"] = values[held_out]
         return values

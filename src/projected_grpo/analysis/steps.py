@@ -61,8 +61,6 @@ def read_steps(path: Path, cell: Cell) -> Steps:
         top = np.inf if column in UNBOUNDED else 1 if column in (*RATES, *modes) else 1 + ROUNDING
         if ((numbers < 0) | (numbers > top) | np.isinf(numbers)).any():
             raise UserError(f"{path}: column {column!r} has a value outside 0 ... {top:.0f}")
-    if (values["exploit_s"] > values["hack_s"] + ROUNDING).any():
-        raise UserError(f"{path}: column 'exploit_s' exceeds 'hack_s', of which it is a part")
     values["ratio_hist"] = _counts(table["ratio_hist"], path)
     if (np.isnan(values["ratio_hist"][:, 0]) & ~np.isnan(values["ratio_mean"])).any():
         raise UserError(f"{path}: column 'ratio_hist' is empty at a step that has a mean ratio")

@@ -2,7 +2,7 @@
 
 A pair set is a YAML list of `prompt`, `hack`, `clean` and optional `tags`. Its `digest` is a hash of what
 extraction reads, the texts in their order, and nothing else: layout, comments and tags leave it as it is,
-so they rerun nothing. A filter by tag acts before the digest is taken.
+so they rerun nothing.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ class PairSet:
     def select(self, n_pairs: int, n_heldout: int = 0, without_tag: str | None = None) -> "PairSet":
         """The pairs a basis is made from: filtered by tag, the first `n_pairs`, less the last `n_heldout`.
 
-        Raises UserError where there are not that many. The digest of this set is what a basis depends on.
+        Raises UserError where there are not that many.
         """
         pairs = self.without_tag(without_tag) if without_tag else self
         return pairs.first(n_pairs).first(n_pairs - n_heldout)
