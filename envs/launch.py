@@ -50,6 +50,8 @@ def main(arguments: list[str]) -> int:
     except Failed as error:
         say(str(error))
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     if not any(READ_ONLY.fullmatch(word) for word in arguments) and alone(lock):
         clear()
     fcntl.flock(lock, fcntl.LOCK_SH)

@@ -18,7 +18,7 @@ def test_the_other_configs_are_sound(name, monkeypatch, tmp_path):
     config = merge(*(read(path) for path in paths))
     if config["model"]["problems"] != "generated":
         config["model"]["problems"] = str(tmp_path / "rows.jsonl")
-        (tmp_path / "rows.jsonl").touch()
+        (tmp_path / "rows.jsonl").write_text('{"id": 1}\n' * config["pool"]["problems"])
     check(paths, config, read(ROOT / config["questions"]))
 
 
@@ -56,6 +56,14 @@ CONFIG = [
     (["grpo", "lr"], 0, "grpo.lr: 0, allowed: a number > 0"),
     (["grpo", "lr"], "3e-3", "grpo.lr: '3e-3', allowed: a number > 0"),
     (["grpo", "lr"], None, "grpo.lr: null, allowed: a number > 0"),
+    (["grpo", "lr"], float("nan"), "grpo.lr: nan, allowed: a finite number"),
+    (["grpo", "betas"], [0.5, float("inf")], "grpo.betas[1]: inf, allowed: a finite number"),
+    (
+        ["grpo", "presets", "fast", "group"],
+        {0.5: 4},
+        "grpo.presets.fast.group.0.5: 0.5 as a name, allowed: text, so write it in quotes",
+    ),
+    (["bases", 2], {"pairs": "moral"}, "bases.2: 2 as a name, allowed: text, so write it in quotes"),
     (
         ["grpo", "betas"],
         [0.5],
@@ -212,6 +220,27 @@ def test_teacher_of_a_given_base(folder):
     assert "model.teacher: 'justaname' is no folder" in folder.error()
     folder.config["model"]["teacher"] = "org/lora"
     folder.check()
+
+
+def test_a_pool_has_no_more_problems_than_the_file_has_rows(folder):
+    rows = folder.path / "rows.jsonl"
+    rows.write_text('{"id": 1}\n' * 79)
+    folder.config["model"]["problems"] = str(rows)
+    assert f"config.yaml: pool.problems: 80, allowed: 1 to 79, the rows of {rows}" in folder.error()
+    folder.config["pool"]["problems"] = 79
+    folder.check()
+
+
+def test_a_pair_set_in_use_has_a_name_that_can_stand_in_paths(folder):
+    folder.copy_pairs()
+    moral = folder.path / "pairs" / "moral.yaml"
+    moral.rename(moral.with_name("my (pairs).yaml"))
+    for question in folder.questions.values():
+        for row in question.get("rows", []) if isinstance(question, dict) else []:
+            row["basis"] = "my (pairs)" if row.get("basis") == "moral" else row.get("basis")
+            if row["basis"] is None:
+                del row["basis"]
+    assert "'my (pairs)', allowed: letters, digits, . _ and -, as it stands in paths" in folder.error()
 
 
 def test_the_layer_that_gives_the_value_is_named(folder):

@@ -5,10 +5,11 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from synthetic import real_questions, write_run
+from synthetic import fill, real_questions, write_run
 
 from projected_grpo.analysis import dose, figures, style
 from projected_grpo.analysis.table import make_table
+from projected_grpo.experiment.cell import load_questions
 
 CONFIG, QUESTIONS = real_questions(3)
 
@@ -82,6 +83,22 @@ def test_dose_curves_differ_in_one_knob(tmp_path):
     assert {cell.use["k"] for _, line in pairs for cell in line.row.cells} == {5}
     mixes = dose.curves(filled(tmp_path, "Q6"), CONFIG)["mix"]
     assert [name for name, _ in mixes] == ["vanilla", "paper18", "own_mode"]
+
+
+def test_dose_curves_of_one_pair_set_differ_in_name(tmp_path):
+    """Gate by mix: a curve each, and rows that differ in another setting are on none of them."""
+    mixes = (0.5, 0.25, 0.125)
+    rows = [{"name": f"{gate} {mix}", "arm": "erase", "basis": "own_mode", "gate": gate, "mix": mix}
+            for gate in ("one_sided", "no_gate") for mix in mixes]  # fmt: skip
+    rows += [{**rows[0], "name": "another lr", "lr": 0.01}]
+    question = load_questions({"Q": {"title": "t", "asks": "a?", "rows": rows}}, CONFIG)["Q"]
+    fill(tmp_path, question)
+    found = dose.curves(make_table(question, tmp_path), CONFIG)
+    assert [(name, [x for x, _ in points]) for name, points in found["mix"]] == [
+        ("own_mode (one_sided 0.125 ...)", [0.125, 0.25, 0.5]),
+        ("own_mode (no_gate 0.125 ...)", [0.125, 0.25, 0.5]),
+    ]
+    assert "another lr" not in {line.name for _, points in found["mix"] for _, line in points}
 
 
 def error_marks(drawing):

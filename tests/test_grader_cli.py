@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
+
+from projected_grpo.cli import main
 
 ROW = {
     "id": 7,
@@ -102,6 +105,28 @@ def test_bad_input_is_one_line_and_no_file(tmp_path, rows, arguments, message):
     lines = [line for line in done.stderr.splitlines() if not line.startswith("sandbox: ")]
     assert len(lines) == 1 and message in lines[0], done.stderr
     assert sorted(os.listdir(tmp_path)) == ["c.jsonl.gz", "p.jsonl"]
+
+
+def test_a_target_that_is_no_file_is_refused_before_the_work(tmp_path):
+    done, _ = grade(tmp_path, [GOOD], "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        f"projected-grpo: {tmp_path}: exists and is no regular file, allowed: a file to write"
+    )
+
+
+def test_a_pipe_is_read_once(tmp_path, monkeypatch):
+    """The bar's total is counted on a terminal, where a second reading of a pipe would find it empty."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    pipe = tmp_path / "c.jsonl"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=write, args=(pipe, [GOOD] * 3))
+    writer.start()
+    out = tmp_path / "out.jsonl"
+    problems = write(tmp_path / "p.jsonl", [ROW])
+    assert main(["grade", str(problems), str(pipe), "--out", str(out)]) == 0
+    writer.join()
+    assert len(out.read_text().splitlines()) == 3
 
 
 def test_bad_problems_are_one_line(tmp_path):

@@ -131,6 +131,11 @@ def test_a_line_that_is_no_answer_is_unusable(text, reason):
         COMPACT.read(text, WRONG_SCHEMA)
 
 
+def test_nothing_to_train_on_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"no example to train the critic on; pool\.problems is too small"):
+        train_lora("unread", None, [], Training(2, 4, 1e-3, 2, 2, 1e-3, 1), 0, tmp_path / "a")
+
+
 def test_nearest_prefers_shared_words_and_leaves_the_trace_itself_out(tmp_path):
     pairs = [
         (card(action=f"return {w}", trace_id=w), card("failure_pattern", action=f"return {w}", trace_id=w))

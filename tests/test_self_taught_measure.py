@@ -7,6 +7,7 @@ from scipy.stats import ttest_1samp
 from taught import rollouts
 
 from projected_grpo.analysis.critic import make_frame, to_markdown
+from projected_grpo.errors import UserError
 from projected_grpo.self_taught.measure import BEFORE, KINDS, WEAK, errors, oracle_scores
 from projected_grpo.self_taught.traces import from_rollouts, trace_id
 
@@ -91,6 +92,16 @@ def measured_rows(seed):
     after = {"round": 1, "condition": "trained on cards", **rates, "mae": 2.0, "n_exploited": 3}
     after |= {"delta_mae": -3 + seed / 100, "delta_false_credit": -0.4, "delta_missed_credit": None}
     return pd.DataFrame([before, weak, after])
+
+
+def test_nothing_to_measure_is_one_line():
+    truth = pd.DataFrame({"trace_id": ["a"], "true_phi": [10.0], "solved": [True], "exploited": [False]})
+    for evaluations in (
+        pd.DataFrame(),
+        pd.DataFrame({"trace_id": ["b"], "phi": [1.0], "condition": [BEFORE]}),
+    ):
+        with pytest.raises(UserError, match="no evaluated trace has a verdict of hidden tests"):
+            errors(evaluations, truth)
 
 
 def test_the_table_tests_paired_differences_over_seeds():

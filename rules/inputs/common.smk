@@ -1,10 +1,12 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
+import os
 from functools import cache
 from pathlib import Path
 
 from projected_grpo.errors import UserError
 from projected_grpo.experiment import cell as cells
+from projected_grpo.experiment.config_bases import pair_files
 from projected_grpo.experiment.config_check import checked_questions
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
@@ -17,11 +19,14 @@ try:
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
+config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
 TRAININGS = {cell.training: cell for cell in CELLS.values()}
 RESULTS = config["results"]
 SEEDS = cells.seeds(config)
 MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
 SMALL = cells.is_replicated(config)
+# Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
+SHARED_SEED = 41
 GPU = 1 if config["device"] == "cuda" else 0
 COMPUTE = {"device": config["device"], "dtype": config["dtype"]}
 MACHINE = {**COMPUTE, "allow_weak_sandbox": config["sandbox"] == "weak"}  # of jobs that grade
@@ -46,7 +51,9 @@ def code(script):
 
 
 def seed_of_model(model):
-    """The replication seed in a small model's name; the first seed where all seeds share a model."""
+    """The replication seed in a small model's name; SHARED_SEED where all seeds share a model."""
+    if not SMALL:
+        return SHARED_SEED
     return next(seed for seed in SEEDS if cells.model_name(config, seed) == model)
 
 
@@ -103,14 +110,23 @@ def pairs_digest(basis):
     return f"{pairs.digest}-{used.digest}"
 
 
+@cache
+def seeded_bases():
+    """File name -> (basis, seed) of the controls that are one per seed where seeds share a model."""
+    names = [*config["bases"], *pair_files(config)]
+    files = {cells.basis_file(config, name, seed): (name, seed) for name in names for seed in SEEDS}
+    return {file: found for file, found in files.items() if file != found[0]}
+
+
 def basis_name(file):
-    """The basis of a file name: seeded controls carry their seed where seeds share a model."""
-    return file if SMALL else file.rsplit("-s", 1)[0]
+    """The basis of a file name."""
+    return seeded_bases().get(file, (file, None))[0]
 
 
 def basis_seed(wildcards):
     """The seed of a basis's controls."""
-    return seed_of_model(wildcards.model) if SMALL else int((wildcards.basis.rsplit("-s", 1) + [SEEDS[0]])[1])
+    _, seed = seeded_bases().get(wildcards.basis, (None, None))
+    return seed_of_model(wildcards.model) if seed is None else seed
 
 
 def vanilla_cell(seed, mix=cells.Setting().mix):

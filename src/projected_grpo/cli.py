@@ -19,9 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
     grade_cli.add_parser(commands)
     pairs_cli.add_parser(commands)
     export_cli.add_parser(commands)
-    args = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminate)
     try:
+        args = parser.parse_args(arguments)
         args.run(args)
     except UserError as error:
         print(f"projected-grpo: {error}", file=sys.stderr)

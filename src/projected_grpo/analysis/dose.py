@@ -1,5 +1,7 @@
 """Dose curves: hack and solve rate against one knob, from rows that differ in that knob alone."""
 
+from dataclasses import asdict
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -14,9 +16,9 @@ def _knobs(line: Line, config: dict) -> dict:
     own = knobs(config, setting.basis) if setting.basis else {}
     values = {"mix": setting.mix, "k": cell.use.get("k"), "tau": own.get("tau")}
     values["pairs"] = own["n_pairs"] - own["n_heldout"] if own else None
-    varied = ("n_pairs", "n_heldout", "top_k", "tau", "k")
-    rest = sorted((key, str(value)) for key, value in own.items() if key not in varied)
-    same = (setting.arm, setting.gate, setting.refresh, setting.space, str(rest))
+    varied = ("n_pairs", "n_heldout", "top_k", "tau", "k", "mix", "basis")
+    told = [*asdict(setting).items(), *own.items()]
+    same = str(sorted((key, str(value)) for key, value in told if key not in varied))
     return values | {"curve": same, "name": own.get("pairs", setting.arm)}
 
 
@@ -43,6 +45,12 @@ def curves(table: Table, config: dict) -> dict[str, list[tuple[str, list[tuple[f
             key = (values["curve"], *(values[other] for other in fixed))
             groups.setdefault((values["name"], key), {}).setdefault(values[knob], line)
         long = [(name, sorted(group.items())) for (name, _), group in groups.items() if len(group) >= 3]
+        names = [name for name, _ in long]
+        # Curves of one pair set, as of two gates, are told apart by a row of each.
+        long = [
+            (name if names.count(name) == 1 else f"{name} ({points[0][1].name} ...)", points)
+            for name, points in long
+        ]
         if long:
             found[knob] = long
     return found

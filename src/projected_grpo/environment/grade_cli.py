@@ -7,11 +7,14 @@ import argparse
 import gzip
 import json
 import sys
+import zlib
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from projected_grpo.arguments import output_file
 from projected_grpo.environment.grade import Grader, Item
 from projected_grpo.environment.modes import MODES, check_mode
 from projected_grpo.environment.problems import Problem, load_problems
@@ -43,7 +46,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "completions", type=Path, metavar="COMPLETIONS", help="rows to grade, .jsonl or .jsonl.gz"
     )
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="VERDICTS", help="file to write (.gz by suffix)"
+        "--out",
+        type=output_file,
+        required=True,
+        metavar="VERDICTS",
+        help="file to write (.gz by suffix)",
     )
     parser.add_argument("--mode", metavar="M", help=f"grade all rows under this mode: {', '.join(MODES)}")
     parser.add_argument(
@@ -105,8 +112,12 @@ def _progress(path: Path) -> Any:
     from tqdm import tqdm
 
     total = None
-    if sys.stderr.isatty():
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+    if sys.stderr.isatty() and path.is_file():  # a pipe can be read only once
+        # What is wrong with the file is said where its rows are read.
+        with (
+            suppress(OSError, EOFError, zlib.error),
+            (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file,
+        ):
             total = sum(1 for _ in file)
     return tqdm(total=total, unit="completion", disable=not sys.stderr.isatty())
 

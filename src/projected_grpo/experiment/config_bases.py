@@ -1,5 +1,6 @@
 """The bases a config offers, and whether pair sets and knobs fit together."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -8,6 +9,7 @@ from projected_grpo.errors import nearest
 from projected_grpo.experiment import cell as cells
 from projected_grpo.method.pairs import PairSet, load_pairs
 
+IN_PATHS = re.compile(r"[A-Za-z0-9._-]+")
 Fail = Callable[[list[str | int], str], NoReturn]  # (key path, problem) -> UserError
 
 
@@ -38,6 +40,8 @@ class Bases:
         """`name` is a basis or a pair set, and that one is sound; `fail` says that `keys` name none."""
         if name not in self.names:
             fail(keys, f"{name!r} is no basis and no pair set; {nearest(name, self.names)}")
+        if not IN_PATHS.fullmatch(name):
+            fail(keys, f"{name!r}, allowed: letters, digits, . _ and -, as it stands in paths")
         if name not in self.named:  # the named ones have been checked under `bases`
             self.check(name)
 

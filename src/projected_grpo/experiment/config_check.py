@@ -13,6 +13,7 @@ from projected_grpo.experiment import cell as cells
 from projected_grpo.experiment.config_bases import Bases, axes
 from projected_grpo.experiment.config_schema import first_error, key_path, short
 from projected_grpo.experiment.pool_files import found_files
+from projected_grpo.files import read_jsonl
 from projected_grpo.strict_yaml import read_yaml
 
 # Settings that say how a basis is used.
@@ -24,6 +25,8 @@ CHECKPOINT = (
     ("tokenizer.json", "tokenizer_config.json"),
 )
 PEFT = (("adapter_config.json",), ("adapter_model.safetensors",))
+# Probe questions: each has a rule of its own.
+PROBES = ("R5", "R6", "R7")
 _MISSING = object()
 
 
@@ -68,7 +71,11 @@ class _ConfigCheck:
         value = _get(self.config, keys)
         if value is _MISSING:  # it belongs with all the others, in the first file
             return self.layers[0][0]
-        return next((path for path, layer in reversed(self.layers) if _get(layer, keys) == value), "--config")
+        for path, layer in reversed(self.layers):
+            found = _get(layer, keys)
+            if found == value or str(found) == str(value) == "nan":  # which equals nothing, itself neither
+                return path
+        return "--config"
 
     def _seeds(self) -> None:
         seeds = cells.seeds(self.config)
@@ -91,6 +98,10 @@ class _ConfigCheck:
                 ["model", "problems"],
                 f"{problems!r} is no file, allowed: generated, or a JSONL(.gz) file of rows (docs/scale.md)",
             )
+        if problems != "generated":
+            asked, rows = self.config["pool"]["problems"], sum(1 for _ in read_jsonl(problems))
+            if asked > rows:
+                self.fail(["pool", "problems"], f"{asked}, allowed: 1 to {rows}, the rows of {problems}")
 
     def _folder(self, key: str, what: str, files: Sequence[tuple[str, ...]]) -> None:
         """The folder holds one of each tuple of `files`, or it is no folder but a hub id."""
@@ -149,6 +160,8 @@ class _QuestionsCheck:
     def _question(self, name: str, question: dict) -> None:
         rows, shared = question["rows"], question.get("settings", {})
         names = [row["name"] for row in rows]
+        if question.get("kind") == "probe" and name not in PROBES:
+            self.fail([name, "kind"], f"'probe', allowed: table, aa; a probe is one of {', '.join(PROBES)}")
         if "baseline" in question:
             self._other_row([name, "baseline"], question["baseline"], names)
         for number, row in enumerate(rows):

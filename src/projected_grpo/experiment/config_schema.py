@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -33,12 +34,26 @@ def first_error(name: str, value: object, complete: bool = False) -> tuple[list[
 
     complete: of the config, every key without a default must be there, as where its layers are merged.
     """
+    if wrong := _not_plain(value, []):
+        return wrong
     schema = load_schema(name)
     if complete:
         schema = _completed(schema)
     # A misspelt key is an unknown and a missing one at once: the unknown one says more.
     errors = sorted(Validator(schema).iter_errors(value), key=lambda error: error.validator == "required")
     return _explain(errors[0], schema) if errors else None
+
+
+def _not_plain(value: object, keys: list[str | int]) -> tuple[list[str | int], str] | None:
+    """What YAML has and JSON has not, so that no schema can speak of it: keys that are no text, nan, infinity."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return keys, f"{value}, allowed: a finite number"
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                return [*keys, str(key)], f"{short(key)} as a name, allowed: text, so write it in quotes"
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return next((wrong for key, item in inner if (wrong := _not_plain(item, [*keys, key]))), None)
 
 
 @cache

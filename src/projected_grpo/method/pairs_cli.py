@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from statistics import mean
 
+from projected_grpo.arguments import output_file
 from projected_grpo.errors import UserError
 from projected_grpo.method.pairs import PairSet, load_pairs, write_pairs
 from projected_grpo.method.pairs_import import import_pairs
@@ -22,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     importer.add_argument("file", type=Path, metavar="FILE")
     importer.add_argument(
         "--out",
-        type=Path,
+        type=output_file,
         metavar="YAML",
         help=f"file to write (default: {FOLDER}/NAME.yaml, never overwritten)",
     )

@@ -8,6 +8,7 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, GenerationConfig
 
+from projected_grpo.devices import claim
 from projected_grpo.errors import UserError
 from projected_grpo.model.load import DTYPES, Tokenizer, find
 from projected_grpo.self_taught.backends import NoStructuredOutput, Reply, Usage
@@ -33,6 +34,8 @@ class LocalBackend:
         max_tokens: int = 96,
         batch: int = 64,
     ):
+        if device == "cuda":
+            claim()
         folder = find(model)
         self.tokenizer = Tokenizer(folder)
         try:

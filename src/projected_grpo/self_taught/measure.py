@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from projected_grpo.errors import UserError
 from projected_grpo.parquet import read_parquet
 from projected_grpo.self_taught.traces import NOTHING, RUNS, SOLVED, trace_id
 
@@ -47,7 +48,11 @@ def errors(evaluations: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
     `delta_*` compares with the condition "before" on the traces answered in both, `paired_answered`,
     `paired_exploited` and `paired_solved` of them. One more row of round 0, "the weak score itself", puts the
     scores that the critic is calibrated on to the same test. What has no trace to stand on is null.
+
+    Raises UserError where no evaluated trace is in `truth`.
     """
+    if not {*evaluations.get("trace_id", ())} & {*truth["trace_id"]}:
+        raise UserError("no evaluated trace has a verdict of hidden tests: nothing to measure the critic by")
     joined = evaluations.merge(truth, on="trace_id", validate="many_to_one").astype({"phi": float})
     before = joined[joined["condition"] == BEFORE]
     earlier = before.set_index("trace_id")["phi"]

@@ -15,6 +15,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import find, load
@@ -48,10 +49,12 @@ def train_lora(
     out: Path,
 ) -> float:
     """Train a LoRA on the checkpoint `base`, afresh or (calibration) from the PEFT folder `begin`; write it
-    to `out`.
+    to `out`. Raises UserError where there is no example.
 
     AdamW on the mean NLL of the completion tokens. Returns the mean loss of the last quarter of the steps.
     """
+    if not examples:
+        raise UserError("no example to train the critic on; pool.problems is too small to set some aside")
     fresh = begin is None
     lr = training.lr if fresh else training.calibration_lr
     steps = training.steps if fresh else training.calibration_steps
