@@ -113,7 +113,7 @@ def pairs_digest(basis):
 @cache
 def seeded_bases():
     """File name -> (basis, seed) of the controls that are one per seed where seeds share a model."""
-    names = [*config["bases"], *pair_files(config)]
+    names = [*config.get("bases", {}), *pair_files(config)]
     files = {cells.basis_file(config, name, seed): (name, seed) for name in names for seed in SEEDS}
     return {file: found for file, found in files.items() if file != found[0]}
 
