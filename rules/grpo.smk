@@ -26,7 +26,7 @@ rule grpo:
         cell=lambda w: CELLS[w.cell].params(),
         model=cell_model,
         base=lambda w: base_path(cell_model(w)),
-        refresh=refresh_source,
+        pairs=refresh_pairs,
         pool=json.dumps(config["pool"], sort_keys=True),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),

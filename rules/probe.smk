@@ -84,12 +84,8 @@ rule drift:
         gpu=GPU,
     params:
         base=lambda w: base_path(cell_model(w)),
-        knobs=lambda w: json.dumps(
-            cells.extraction_knobs(config, CELLS[w.cell].setting.basis), sort_keys=True
-        ),
         use=lambda w: json.dumps(CELLS[w.cell].use, sort_keys=True),
         pairs=lambda w: pair_file(cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)),
-        digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,
         machine=COMPUTE,
         code=code("r6_drift.py"),
@@ -114,12 +110,10 @@ rule loss_overlap:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        knobs=lambda w: json.dumps(cells.extraction_knobs(config, basis_name(w.nll)), sort_keys=True),
         use=lambda w: json.dumps(
             {key: cells.knobs(config, basis_name(w.nll))[key] for key in cells.USE_KNOBS}
         ),
         pairs=lambda w: pair_file(cells.knobs(config, basis_name(w.nll))["pairs"], w.model),
-        digest=lambda w: pairs_digest(basis_name(w.nll)),
         machine=COMPUTE,
         code=code("r7_overlap.py"),
     script:

@@ -37,7 +37,6 @@ out.mkdir(exist_ok=True)
 with job(SimpleNamespace(rule="grpo", wildcards={{}}, params={{}}, log=[str(out / "log")], threads=1)):
     run_cell(
         params=json.dumps(params),
-        knobs=None,
         sources=Sources(
             base=str(models / "base"),
             svd=models / "svd.safetensors",
@@ -50,11 +49,12 @@ with job(SimpleNamespace(rule="grpo", wildcards={{}}, params={{}}, log=[str(out 
         folder=out / "run",
         checkpoint=out / "checkpoint",
         record={{"cell": "{cell}", "code": "x"}},
+        events=Path(sys.argv[3]) if sys.argv[3:] else None,
     )
 """
 
 
-def start(finished, out):
+def start(finished, out, *events):
     environ = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),
@@ -68,6 +68,7 @@ def start(finished, out):
         DRIVER.format(cell=CELL, steps=STEPS),
         str(finished / "results/smoke"),
         str(out),
+        *map(str, events),
     ]
     return subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, start_new_session=True, text=True)
 
@@ -110,6 +111,21 @@ def wait_for_step(process, out, step):
 @pytest.fixture(scope="module")
 def undisturbed(finished, tmp_path_factory):
     return run_to_the_end(finished, tmp_path_factory.mktemp("undisturbed") / "out")
+
+
+def test_a_tracker_that_fails_costs_no_step(finished, undisturbed, tmp_path):
+    out, blocked = tmp_path / "out", tmp_path / "a file"
+    blocked.touch()
+    process = start(finished, out, blocked / "events")
+    process.communicate(timeout=300)
+    assert process.returncode != 0 and (out / "checkpoint").exists()
+    process = start(finished, out, tmp_path / "events")
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert (out / "log").read_text().count(f" step {STEPS}/{STEPS} ") == 1  # it was not trained again
+    assert list((tmp_path / "events").iterdir())
+    assert not (out / "checkpoint").exists()
+    assert_equal(results(out), undisturbed)
 
 
 def assert_whole(path):

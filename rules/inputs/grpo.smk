@@ -1,15 +1,9 @@
 # What a run depends on beside its cell.
 
 
-def refresh_source(wildcards):
-    """Extraction knobs and pair file of a refreshing run, with the pairs' digest; null for a frozen basis."""
+def refresh_pairs(wildcards):
+    """The pair file that a refreshing run extracts its basis from anew; null for a frozen basis."""
     cell = CELLS[wildcards.cell]
     if not cell.setting.refresh:
         return None
-    knobs = cells.extraction_knobs(config, cell.setting.basis)
-    source = {
-        "knobs": knobs,
-        "pairs": pair_file(knobs["pairs"], cell.model),
-        "digest": pairs_digest(cell.setting.basis),
-    }
-    return json.dumps(source, sort_keys=True)
+    return pair_file(cells.knobs(config, cell.setting.basis)["pairs"], cell.model)

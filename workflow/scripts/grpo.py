@@ -3,38 +3,32 @@
 import json
 from pathlib import Path
 
-import pandas as pd
-
 from projected_grpo.experiment.run import Machine, Sources, run_cell
-from projected_grpo.experiment.tracker import write_events
 from projected_grpo.job import job
 from projected_grpo.progress import Progress
 
 with job(snakemake):
     params, given = snakemake.params, snakemake.input
-    refresh = json.loads(params.refresh) if params.refresh else None
     folder = Path(snakemake.output.run).parent
     cell = snakemake.wildcards.cell
+    # No param: switching the tracker on is no reason to train a finished cell again.
+    events = Path(snakemake.config["results"], "tensorboard", cell)
     with Progress(json.loads(params.cell)["grpo"]["steps"], cell) as bar:
         run_cell(
             params=params.cell,
-            knobs=refresh and refresh["knobs"],
             sources=Sources(
                 base=params.base,
                 svd=Path(given.svd),
                 problems=Path(given.problems),
                 pool=Path(given.pool).parent,
                 basis=Path(given.basis[0]) if given.basis else None,
-                pairs=Path(refresh["pairs"]) if refresh else None,
+                pairs=Path(params.pairs) if params.pairs else None,
             ),
             machine=Machine(threads=snakemake.threads, verdicts=Path(params.verdicts), **params.machine),
             pool_config=json.loads(params.pool),
             folder=folder,
             checkpoint=Path(params.checkpoint),
             record={"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]},
+            events=events if snakemake.config["tracker"] == "tensorboard" else None,
             progress=lambda row: bar.update(),
         )
-    # No param: switching the tracker on is no reason to train a finished cell again.
-    if snakemake.config["tracker"] == "tensorboard":
-        events = Path(snakemake.config["results"], "tensorboard", cell)
-        write_events(events, pd.read_parquet(snakemake.output.steps).to_dict("records"))

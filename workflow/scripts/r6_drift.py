@@ -12,11 +12,12 @@ from projected_grpo.method.basis import Basis
 
 with job(snakemake) as log:
     given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine
-    knobs, use = json.loads(params.knobs), json.loads(params.use)
+    use = json.loads(params.use)
+    frozen = Basis.load(Path(given.basis), machine["device"]).used(**use)
+    knobs = json.loads(frozen.metadata["knobs"])
     pairs = select_pairs(Path(params.pairs), knobs)
     policy = load_policy(knobs["adapter"], params.base, Path(given.svd), machine["dtype"], machine["device"])
     policy.theta = read_adapter(Path(given.adapter), policy)
-    frozen = Basis.load(Path(given.basis), machine["device"]).used(**use)
     measured = drift(policy, pairs, knobs, use, frozen, params.seed)
     write_json(snakemake.output[0], measured)
     log.info("%s", measured)

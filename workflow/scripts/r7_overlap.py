@@ -12,10 +12,11 @@ from projected_grpo.method.basis import Basis
 
 with job(snakemake) as log:
     given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine
-    knobs, use = json.loads(params.knobs), json.loads(params.use)
+    use = json.loads(params.use)
+    nll, grpo = (Basis.load(Path(path), machine["device"]).used(**use) for path in (given.nll, given.grpo))
+    knobs = json.loads(nll.metadata["knobs"])
     pairs = select_pairs(Path(params.pairs), knobs)
     policy = load_policy(knobs["adapter"], params.base, Path(given.svd), machine["dtype"], machine["device"])
-    nll, grpo = (Basis.load(Path(path), machine["device"]).used(**use) for path in (given.nll, given.grpo))
     measured = compare_losses(policy, pairs, knobs, use, nll, grpo)
     write_json(snakemake.output[0], measured)
     log.info("%s", measured)

@@ -12,6 +12,7 @@ from projected_grpo.experiment.checkpoint import Checkpoint
 from projected_grpo.experiment.groups import read_pool
 from projected_grpo.experiment.policy import load_policy
 from projected_grpo.experiment.results import write_run
+from projected_grpo.experiment.tracker import write_events
 from projected_grpo.experiment.train import Refresh, Run, final_rates, train
 from projected_grpo.files import file_digest
 from projected_grpo.method.basis import Basis
@@ -66,19 +67,19 @@ def step_line(row: dict, steps: int) -> str:
 
 def run_cell(
     params: str,
-    knobs: dict | None,
     sources: Sources,
     machine: Machine,
     pool_config: dict,
     folder: Path,
     checkpoint: Path,
     record: dict,
+    events: Path | None = None,
     progress: Callable[[dict], None] = lambda row: None,
 ) -> None:
     """Train one cell and write its folder; see `results.write_run` for the files.
 
-    params: `Cell.params()`; knobs: the basis's extraction knobs (for refresh); record: what `run.json` shall say
-    beside the settings (cell id, code fingerprint, log, ...); checkpoint: folder, removed at the end.
+    params: `Cell.params()`; record: what `run.json` shall say beside the settings (cell id, code fingerprint, log,
+    ...); events: folder for TensorBoard events, if wanted; checkpoint: folder, removed when all is written.
     """
     cell = json.loads(params)
     setting, seed = cell["setting"], cell["seed"]
@@ -107,6 +108,12 @@ def run_cell(
         "basis": file_digest(sources.basis) if sources.basis else None,
     }
     with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
+        basis = Basis.load(sources.basis, machine.device) if sources.basis else None
+        refresh = None
+        if setting[
+            "refresh"
+        ]:  # by the knobs of its basis: a generated set may have fewer pairs than asked for
+            refresh = Refresh(sources.pairs, json.loads(basis.metadata["knobs"]))
         run = Run(
             seed=seed,
             setting=setting,
@@ -116,8 +123,8 @@ def run_cell(
             problems=problems,
             pool=read_pool(sources.pool, policy.tokenizer),
             grader=grader,
-            basis=Basis.load(sources.basis, machine.device) if sources.basis else None,
-            refresh=Refresh(sources.pairs, knobs) if setting["refresh"] else None,
+            basis=basis,
+            refresh=refresh,
         )
         log.info("sandbox level %s, %d problems", grader.level, len(problems))
         key = json.dumps([params, record["code"], digests, machine.dtype, machine.device], sort_keys=True)
@@ -133,4 +140,6 @@ def run_cell(
     write_run(
         folder, policy, rows, rollouts, {**record, **more, "device": machine.device, "dtype": machine.dtype}
     )
+    if events:
+        write_events(events, rows)
     saved.remove()
