@@ -131,3 +131,9 @@ def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> Table
         if cell.id not in skip:
             write_run(results, cell)
     return make_table(question, results)
+
+
+def rate_of(results: Path, cell: str, column: str = "hack_s") -> float:
+    """Mean of a run's last five steps, read by pandas: what tables are held against."""
+    frame = pd.read_parquet(results / "grpo" / cell / "steps.parquet")
+    return frame.sort_values("step")[column].tail(5).mean()

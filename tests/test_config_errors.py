@@ -235,11 +235,8 @@ def test_a_pair_set_in_use_has_a_name_that_can_stand_in_paths(folder):
     folder.copy_pairs()
     moral = folder.path / "pairs" / "moral.yaml"
     moral.rename(moral.with_name("my (pairs).yaml"))
-    for question in folder.questions.values():
-        for row in question.get("rows", []) if isinstance(question, dict) else []:
-            row["basis"] = "my (pairs)" if row.get("basis") == "moral" else row.get("basis")
-            if row["basis"] is None:
-                del row["basis"]
+    [row] = [row for row in folder.questions["Q10"]["rows"] if row.get("basis") == "moral"]
+    row["basis"] = "my (pairs)"
     assert "'my (pairs)', allowed: letters, digits, . _ and -, as it stands in paths" in folder.error()
 
 

@@ -4,7 +4,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from projected_grpo.errors import UserError
+from projected_grpo.errors import UserError, nearest
 from projected_grpo.experiment import cell as cells
 from projected_grpo.experiment.config_bases import pair_files
 from projected_grpo.experiment.config_check import checked_questions
@@ -20,6 +20,7 @@ except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
 config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
+PAIR_FILES = pair_files(config)
 TRAININGS = {cell.training: cell for cell in CELLS.values()}
 RESULTS = config["results"]
 SEEDS = cells.seeds(config)
@@ -92,9 +93,9 @@ def pair_file(name, model):
     """The pair-set file of a basis: by hand (the first folder that has it), or from the self-taught evaluator."""
     if name in cells.GENERATED_PAIRS:
         return f"{RESULTS}/self_taught/{model}/pairs/{name}.yaml"
-    folders = [config["pairs"]] if isinstance(config["pairs"], str) else config["pairs"]
-    paths = [f"{folder}/{name}.yaml" for folder in folders]
-    return next((path for path in paths if Path(path).exists()), paths[-1])
+    if name not in PAIR_FILES:
+        raise UserError(f"{name}: no basis and no pair set; {nearest(name, PAIR_FILES)}")
+    return str(PAIR_FILES[name])
 
 
 @cache
@@ -113,7 +114,7 @@ def pairs_digest(basis):
 @cache
 def seeded_bases():
     """File name -> (basis, seed) of the controls that are one per seed where seeds share a model."""
-    names = [*config.get("bases", {}), *pair_files(config)]
+    names = [*config.get("bases", {}), *PAIR_FILES]
     files = {cells.basis_file(config, name, seed): (name, seed) for name in names for seed in SEEDS}
     return {file: found for file, found in files.items() if file != found[0]}
 

@@ -124,28 +124,26 @@ def effects(table: Table) -> list[str]:
 BEYOND, LESS, SAME = "beyond it", "less than it", "not told apart from it"
 
 
+def _verdict(table: Table, line: Line) -> str:
+    """How a row stands to the random-V row beside it."""
+    if line.beyond_holm is None or line.beyond_holm >= stats.ALPHA:
+        return SAME
+    if is_shown(table, line):
+        # A difference of the other sign means that random V does more than the arm.
+        same = line.beyond.delta * line.against[table.primary].delta > 0
+        return BEYOND if same else LESS
+    return "lower than it" if line.beyond.delta < 0 else "higher than it"
+
+
 def against_control(table: Table) -> list[tuple[Line, str]]:
     """Return of every tested row with a random-V row beside it: its line and the verdict."""
-    found = []
-    for line in compared(table):
-        if line.beyond_holm is None:
-            continue
-        says = SAME
-        if line.beyond_holm < stats.ALPHA:
-            says = "lower than it" if line.beyond.delta < 0 else "higher than it"
-            if is_shown(table, line):
-                # A difference of the other sign means that random V does more than the arm.
-                same = line.beyond.delta * line.against[table.primary].delta > 0
-                says = BEYOND if same else LESS
-        found.append((line, says))
-    return found
+    return [(line, _verdict(table, line)) for line in compared(table) if line.beyond_holm is not None]
 
 
 def beyond_control(table: Table) -> list[str]:
     """Whether rows differ from what a random basis of the same shape does."""
-    says = {line.name: verdict for line, verdict in against_control(table)}
     contrasts = [
-        (f"`{line.name}`", line.beyond, line.beyond_holm, f": {says.get(line.name)}")
+        (f"`{line.name}`", line.beyond, line.beyond_holm, f": {_verdict(table, line)}")
         for line in compared(table)
         if line.beyond is not None
     ]

@@ -7,7 +7,7 @@ from projected_grpo.analysis import stats
 from projected_grpo.analysis.markdown import grid
 from projected_grpo.analysis.table import Line, Table
 from projected_grpo.analysis.text import NONE, paired_text, rate
-from projected_grpo.experiment.ratio import CLIP_HIGH, CLIP_LOW, RATIO_EDGES
+from projected_grpo.experiment.ratio import CLIP_HIGH, CLIP_LOW
 
 AT, EARLIER = 15, 10  # steps at which the rise is read
 RISES, STAYS, BELOW = 0.20, 0.10, 0.10
@@ -37,24 +37,16 @@ def below(table: Table, line: Line, step: int) -> stats.Paired | None:
 
 def ratios(table: Table, line: Line) -> pd.DataFrame | None:
     """Return per step: `step`, `share` (the ratio histogram as `[bins]` shares), `low`, `high`, `mean` over seeds."""
-    bins, frames = list(range(len(RATIO_EDGES) + 1)), []
-    for cell in line.cells:
-        steps = table.runs[cell].steps
-        counts = steps["ratio_hist"]
-        frame = pd.DataFrame(
-            {
-                "low": steps["ratio_clip_low"],
-                "high": steps["ratio_clip_high"],
-                "mean": steps["ratio_mean"],
-                **dict(zip(bins, (counts / counts.sum(axis=1, keepdims=True)).T, strict=True)),
-            },
-            index=pd.Index(steps["step"].astype(int), name="step"),
-        )
-        frames.append(frame.dropna())
-    if not any(map(len, frames)):
+    runs = [table.runs[cell].steps for cell in line.cells]
+    if not runs:
         return None
-    means = pd.concat(frames).groupby("step").mean()
-    return means.assign(share=list(means[bins].to_numpy()))[["share", "low", "high", "mean"]].reset_index()
+    counts = [steps["ratio_hist"] for steps in runs]
+    shares = stats.mean_by_step([count / count.sum(axis=1, keepdims=True) for count in counts])
+    frame = pd.DataFrame({"step": runs[0]["step"].astype(int), "share": list(shares)})
+    for name, column in (("low", "ratio_clip_low"), ("high", "ratio_clip_high"), ("mean", "ratio_mean")):
+        frame[name] = stats.mean_by_step([steps[column] for steps in runs])
+    frame = frame.dropna(subset="mean").reset_index(drop=True)
+    return frame if len(frame) else None
 
 
 def clip_series(table: Table) -> dict[str, dict[str, pd.Series]]:

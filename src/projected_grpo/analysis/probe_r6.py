@@ -96,8 +96,9 @@ def _column_mean(table: Table, cells: tuple[str, ...], column: str, part: slice)
 def mean_by_step(table: Table, cells: tuple[str, ...], column: str) -> pd.Series:
     """Return step -> mean of the column over the runs that have a value there; empty without a run."""
     runs = [table.runs[cell].steps for cell in cells]
-    series = [pd.Series(steps[column], index=steps["step"].astype(int)) for steps in runs]
-    return pd.concat(series, axis=1).mean(axis=1) if series else pd.Series(dtype=float)
+    if not runs:
+        return pd.Series(dtype=float)
+    return pd.Series(stats.mean_by_step([steps[column] for steps in runs]), index=runs[0]["step"].astype(int))
 
 
 def overlap_by_step(table: Table, cells: tuple[str, ...]) -> pd.Series:

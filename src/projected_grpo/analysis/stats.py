@@ -55,6 +55,11 @@ def critical(n: int, alpha: float = ALPHA) -> float:
     return float(stats.t.ppf(1 - alpha / 2, n - 1))
 
 
+def mean_by_step(runs: Sequence[np.ndarray]) -> np.ndarray:
+    """Mean over runs of `[steps, ...]` values, where a run has one; NaN where none has."""
+    return np.ma.masked_invalid(np.stack(runs)).mean(axis=0).filled(np.nan)
+
+
 def last_mean(values: Sequence[float], last: int = LAST) -> float:
     """Mean of the last `last` entries of a run's per-step values (all of them in a shorter run)."""
     tail = np.asarray(values, dtype=float)[-last:]

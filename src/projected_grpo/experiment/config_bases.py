@@ -7,9 +7,9 @@ from typing import NoReturn
 
 from projected_grpo.errors import nearest
 from projected_grpo.experiment import cell as cells
+from projected_grpo.experiment.config_schema import load_schema
 from projected_grpo.method.pairs import PairSet, load_pairs
 
-IN_PATHS = re.compile(r"[A-Za-z0-9._-]+")
 Fail = Callable[[list[str | int], str], NoReturn]  # (key path, problem) -> UserError
 
 
@@ -40,8 +40,9 @@ class Bases:
         """`name` is a basis or a pair set, and that one is sound; `fail` says that `keys` name none."""
         if name not in self.names:
             fail(keys, f"{name!r} is no basis and no pair set; {nearest(name, self.names)}")
-        if not IN_PATHS.fullmatch(name):
-            fail(keys, f"{name!r}, allowed: letters, digits, . _ and -, as it stands in paths")
+        names = load_schema("config")["properties"]["bases"]["propertyNames"]  # a set's name is its file's
+        if not re.search(names["pattern"], name):
+            fail(keys, f"{name!r}, allowed: {names['description']}")
         if name not in self.named:  # the named ones have been checked under `bases`
             self.check(name)
 

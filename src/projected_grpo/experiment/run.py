@@ -110,9 +110,8 @@ def run_cell(
     with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
         basis = Basis.load(sources.basis, machine.device) if sources.basis else None
         refresh = None
-        if setting[
-            "refresh"
-        ]:  # by the knobs of its basis: a generated set may have fewer pairs than asked for
+        if setting["refresh"]:
+            # By the knobs of its basis: a generated set may have fewer pairs than asked for.
             refresh = Refresh(sources.pairs, json.loads(basis.metadata["knobs"]))
         run = Run(
             seed=seed,
