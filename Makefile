@@ -31,7 +31,7 @@ bench-grader: env
 	$(PYTHON) benchmarks/grader.py
 
 publish: env
-	$(PYTHON) -m projected_grpo.analysis.publish
+	$(PYTHON) -m projected_grpo.pages.publish
 
 lint: env
 	$(PYTHON) -m ruff check

@@ -1,4 +1,4 @@
-"""Worker: this project's own training step (`experiment.train.one_step`) on a workload.
+"""Worker: this project's own training step (`training.train.one_step`) on a workload.
 
 Everything runs as in training - merge, sampling, grading call, gradient split by source, projection on a basis,
 AdamW - except that row lengths and rewards are prescribed: lengths by the uniforms that are drawn from, rewards by
@@ -14,15 +14,15 @@ import torch
 import yaml
 from workload import Workload, serve
 
+from projected_grpo.cells.cell import Setting
 from projected_grpo.environment.problems import Problem
-from projected_grpo.experiment import train
-from projected_grpo.experiment.cell import Setting
-from projected_grpo.experiment.groups import Group
-from projected_grpo.experiment.policy import Policy
 from projected_grpo.method.adapter import AntiPaSTO, decompose
 from projected_grpo.method.basis import Basis
+from projected_grpo.method.policy import Policy
 from projected_grpo.model.load import load_weights
 from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.training import train
+from projected_grpo.training.groups import Group
 
 ROOT = Path(__file__).resolve().parents[1]
 

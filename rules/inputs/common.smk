@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import Path
 
 from projected_grpo.errors import UserError, nearest
-from projected_grpo.experiment import cell as cells
-from projected_grpo.experiment.config_bases import pair_files
-from projected_grpo.experiment.config_check import checked_questions
+from projected_grpo.cells import cell as cells
+from projected_grpo.cells.bases import pair_files
+from projected_grpo.cells.check import checked_questions
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 

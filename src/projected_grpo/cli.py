@@ -13,8 +13,8 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # Imported here, not above: each brings its own libraries.
     from projected_grpo.environment import grade_cli
-    from projected_grpo.experiment import export_cli
     from projected_grpo.method import pairs_cli
+    from projected_grpo.stages import export_cli
 
     grade_cli.add_parser(commands)
     pairs_cli.add_parser(commands)

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from projected_grpo.analysis.aa import self_check, to_frame, to_markdown
-from projected_grpo.analysis.questions import read_question
 from projected_grpo.files import atomic, write_text
 from projected_grpo.job import job
+from projected_grpo.pages.questions import read_question
+from projected_grpo.verdicts.aa import self_check, to_frame, to_markdown
 
 with job(snakemake) as log:
     check = self_check(

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from projected_grpo.experiment.bases import extract_basis, model_hash, select_pairs
-from projected_grpo.experiment.policy import load_policy
 from projected_grpo.job import job
+from projected_grpo.method.extraction import extract_basis, model_hash, select_pairs
 from projected_grpo.method.pairs import load_pairs
+from projected_grpo.method.policy import load_policy
 
 with job(snakemake) as log:
     machine, params = snakemake.params.machine, snakemake.params

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from projected_grpo.analysis.figures import of_question
-from projected_grpo.analysis.questions import read_question
-from projected_grpo.analysis.style import to_svg
-from projected_grpo.analysis.table import make_table
 from projected_grpo.files import write_json, write_text
 from projected_grpo.job import job
+from projected_grpo.pages.figures import of_question
+from projected_grpo.pages.questions import read_question
+from projected_grpo.pages.style import to_svg
+from projected_grpo.pages.table import make_table
 
 with job(snakemake):
     table = make_table(

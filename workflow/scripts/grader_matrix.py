@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from projected_grpo.analysis.matrix import CAPTION, matrix
-from projected_grpo.analysis.style import to_svg
 from projected_grpo.files import write_json, write_text
 from projected_grpo.job import job
+from projected_grpo.pages.matrix import CAPTION, matrix
+from projected_grpo.pages.style import to_svg
 
 with job(snakemake):
     page, folder = Path(snakemake.input[0]), Path(snakemake.output[0])

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from projected_grpo.experiment.run import Machine, Sources, run_cell
 from projected_grpo.job import job
 from projected_grpo.progress import Progress
+from projected_grpo.training.run import Machine, Sources, run_cell
 
 with job(snakemake):
     params, given = snakemake.params, snakemake.input

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 from projected_grpo.errors import UserError
-from projected_grpo.experiment.policy import load_policy
-from projected_grpo.experiment.probe import Training, probe_problems, replay
 from projected_grpo.files import write_jsonl
 from projected_grpo.job import job
 from projected_grpo.method.basis import Basis
+from projected_grpo.method.policy import load_policy
 from projected_grpo.progress import Progress
+from projected_grpo.stages.replay import Training, probe_problems, replay
 
 with job(snakemake) as log:
     given, machine = snakemake.input, snakemake.params.machine

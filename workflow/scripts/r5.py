@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from projected_grpo.analysis import probe_r5
-from projected_grpo.analysis.probe_figures import over_steps, ratio_heatmap
-from projected_grpo.analysis.probe_page import write_page
-from projected_grpo.analysis.questions import read_question
-from projected_grpo.analysis.table import make_table
-from projected_grpo.experiment.ratio import RATIO_EDGES
 from projected_grpo.job import job
+from projected_grpo.pages.questions import read_question
+from projected_grpo.pages.table import make_table
+from projected_grpo.training.ratio import RATIO_EDGES
+from projected_grpo.verdicts import probe_r5
+from projected_grpo.verdicts.probe_figures import over_steps, ratio_heatmap
+from projected_grpo.verdicts.probe_page import write_page
 
 with job(snakemake) as log:
     params, output = snakemake.params, snakemake.output

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from projected_grpo.analysis import probe_r7
-from projected_grpo.analysis.probe_figures import t4_strip
-from projected_grpo.analysis.probe_page import write_page
-from projected_grpo.analysis.probe_twins import read_sights
-from projected_grpo.analysis.questions import read_question
-from projected_grpo.analysis.table import make_table
-from projected_grpo.experiment.twins import replay_folders, twins
 from projected_grpo.files import read_json
 from projected_grpo.job import job
+from projected_grpo.pages.questions import read_question
+from projected_grpo.pages.table import make_table
+from projected_grpo.verdicts import probe_r7
+from projected_grpo.verdicts.probe_figures import t4_strip
+from projected_grpo.verdicts.probe_page import write_page
+from projected_grpo.verdicts.probe_twins import read_sights
+from projected_grpo.verdicts.twins import replay_folders, twins
 
 with job(snakemake) as log:
     params, output, config = snakemake.params, snakemake.output, snakemake.config

@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-from projected_grpo.experiment.bases import select_pairs
-from projected_grpo.experiment.contrast import compare_losses
-from projected_grpo.experiment.policy import load_policy
 from projected_grpo.files import write_json
 from projected_grpo.job import job
 from projected_grpo.method.basis import Basis
+from projected_grpo.method.extraction import select_pairs
+from projected_grpo.method.policy import load_policy
+from projected_grpo.stages.contrast import compare_losses
 
 with job(snakemake) as log:
     given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from projected_grpo.analysis.report import write_report
 from projected_grpo.job import job
+from projected_grpo.pages.report import write_report
 
 with job(snakemake):
     write_report(snakemake.config, Path(snakemake.output[0]))

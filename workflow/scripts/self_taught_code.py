@@ -1,8 +1,8 @@
 """Rollouts -> the pair set `self_taught_code`: flagged against unflagged code of the same problems."""
 
+from projected_grpo.evaluator.pairs import code_pairs
 from projected_grpo.job import job
 from projected_grpo.method.pairs import write_pairs
-from projected_grpo.self_taught.pairs import code_pairs
 
 with job(snakemake) as log:
     pairs = code_pairs(snakemake.input[0], snakemake.params.pairs)

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from projected_grpo.evaluator.stages import make_critic
 from projected_grpo.job import job
-from projected_grpo.self_taught.stages import make_critic
 
 with job(snakemake):
     params = snakemake.params

@@ -1,11 +1,11 @@
 """Memory + rollouts -> the pair set `self_taught`: wrong against correct evaluations of the same steps."""
 
+from projected_grpo.evaluator.memory import Memory
+from projected_grpo.evaluator.pairs import evaluation_pairs
+from projected_grpo.evaluator.prompts import wording_of
+from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.job import job
 from projected_grpo.method.pairs import write_pairs
-from projected_grpo.self_taught.memory import Memory
-from projected_grpo.self_taught.pairs import evaluation_pairs
-from projected_grpo.self_taught.prompts import wording_of
-from projected_grpo.self_taught.traces import from_rollouts
 
 with job(snakemake) as log:
     given, params = snakemake.input, snakemake.params

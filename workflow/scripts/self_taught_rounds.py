@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from projected_grpo.evaluator.stages import run_self_taught
 from projected_grpo.job import job
-from projected_grpo.self_taught.stages import run_self_taught
 
 with job(snakemake):
     params, critic = snakemake.params, snakemake.input.critic

@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from projected_grpo.analysis.critic import make_frame, to_markdown
+from projected_grpo.evaluator.measure import errors, oracle_scores
 from projected_grpo.files import atomic, read_json, write_text
 from projected_grpo.job import job
 from projected_grpo.parquet import read_parquet
-from projected_grpo.self_taught.measure import errors, oracle_scores
+from projected_grpo.verdicts.critic import make_frame, to_markdown
 
 with job(snakemake) as log:
     given = snakemake.input

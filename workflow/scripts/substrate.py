@@ -1,7 +1,7 @@
 """Rates of base and teacher, vanilla's steps -> results/substrate.md."""
 
-from projected_grpo.experiment.substrate import write_page
 from projected_grpo.job import job
+from projected_grpo.stages.substrate import write_page
 
 with job(snakemake):
     params = snakemake.params

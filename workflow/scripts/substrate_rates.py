@@ -4,10 +4,10 @@ import json
 
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import assign_modes, load_problems
-from projected_grpo.experiment.substrate import measure
 from projected_grpo.files import write_json
 from projected_grpo.job import job
 from projected_grpo.model.load import load
+from projected_grpo.stages.substrate import measure
 
 with job(snakemake) as log:
     params, machine = snakemake.params, snakemake.params.machine

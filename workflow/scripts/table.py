@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from projected_grpo.analysis.markdown import to_markdown
-from projected_grpo.analysis.questions import read_question
-from projected_grpo.analysis.table import make_table, to_frame
 from projected_grpo.files import atomic, write_text
 from projected_grpo.job import job
+from projected_grpo.pages.markdown import to_markdown
+from projected_grpo.pages.questions import read_question
+from projected_grpo.pages.table import make_table, to_frame
 
 with job(snakemake) as log:
     table = make_table(

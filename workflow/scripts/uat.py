@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from projected_grpo.analysis import style
-from projected_grpo.analysis.probe import read_replay
-from projected_grpo.analysis.probe_figures import distributions, trajectory
-from projected_grpo.analysis.probe_uat import to_markdown, verdicts
 from projected_grpo.files import write_text
 from projected_grpo.job import job
+from projected_grpo.pages import style
+from projected_grpo.verdicts.probe import read_replay
+from projected_grpo.verdicts.probe_figures import distributions, trajectory
+from projected_grpo.verdicts.probe_uat import to_markdown, verdicts
 
 with job(snakemake) as log:
     params, output = snakemake.params, snakemake.output

@@ -1,0 +1,1 @@
+"""questions.yaml + config -> cells: typed settings, checked before any job starts."""

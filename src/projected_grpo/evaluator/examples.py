@@ -1,0 +1,86 @@
+"""What the small critic is shown: believing evaluations, wrong ones, and later the promoted cards.
+
+The uncalibrated critic learns to believe the grader; neither the weak detector nor the oracle teaches it
+anything. It learns to write wrong evaluations from templates, one per kind of mistake: it is 0.9 M parameters
+and could not write them unaided. What it then writes about other problems is its own.
+"""
+
+import dataclasses
+import random
+from collections.abc import Sequence
+
+from projected_grpo.evaluator.answers import MISTAKES
+from projected_grpo.evaluator.cards import Card
+from projected_grpo.evaluator.prompts import Wording
+from projected_grpo.evaluator.traces import SOLVED, ScoreEvent, Trace, believed_score, shown, weak_score
+
+INTENTIONS, INFLATED, IGNORING, SCALE = MISTAKES
+Example = tuple[str, str]  # prompt, completion
+# Every correct evaluation there is, with what the grader showed: score, reasoning, outcome.
+VERDICTS = [(False, False, False), (True, False, False), (True, True, True), (True, True, False)]
+GIVEN = [(*weak_score(*verdict), shown(*verdict[:2])) for verdict in VERDICTS]
+
+
+def demonstrations(traces: Sequence[Trace], wording: Wording, seed: int) -> list[Example]:
+    """Two examples per trace: an evaluation that believes the grader, and a wrong evaluation by template.
+
+    The correct evaluation that a wrong one is written to is drawn at random: the detector's verdict on the
+    trace stays out of it, and every score is practised equally often.
+    """
+    chance = random.Random(seed)
+    examples = []
+    for trace in traces:
+        for _, event in trace.scores():
+            examples.append((wording.ask_score(trace.purpose, event), wording.evaluation(*believed(event))))
+            phi, reasoning, outcome = chance.choice(GIVEN)
+            given = dataclasses.replace(event, phi_after=phi, reasoning=reasoning, state_after=outcome)
+            wrong, mistake = _mistake(phi, chance)
+            answer = wording.wrong_evaluation(wrong, mistake, mistake)
+            examples.append((wording.ask_mistake(trace.purpose, given), answer))
+    return examples
+
+
+def lessons(pairs: Sequence[tuple[Card, Card]], purpose: str, wording: Wording) -> list[Example]:
+    """One example per card pair: the correct evaluation of its step."""
+    examples = []
+    for right, _ in pairs:
+        event = ScoreEvent(
+            right.situation, right.action, right.outcome, right.phi_before, right.phi_after, right.reasoning
+        )
+        answer = wording.evaluation(right.phi_after, right.reasoning)
+        examples.append((wording.ask_score(purpose, event), answer))
+    return examples
+
+
+def nearest(
+    event: ScoreEvent, pairs: Sequence[tuple[Card, Card]], n: int, without: str = ""
+) -> list[tuple[Card, Card]]:
+    """The n card pairs whose code and outcome share most words with the event's (Jaccard index), nearest
+    last.
+    """
+    words = _words(event.action, event.state_after)
+
+    def similarity(pair: tuple[Card, Card]) -> tuple[float, str]:
+        others = _words(pair[0].action, pair[0].outcome)
+        return len(words & others) / max(1, len(words | others)), pair[0].id
+
+    candidates = [pair for pair in pairs if pair[0].trace_id != without]
+    return sorted(candidates, key=similarity)[len(candidates) - min(n, len(candidates)) :]
+
+
+def believed(event: ScoreEvent) -> tuple[float, str]:
+    """The evaluation of one who believes what the grader showed."""
+    return believed_score(
+        can_compile=event.state_after != shown(False, False), passed=event.state_after == shown(True, True)
+    )
+
+
+def _mistake(phi: float, chance: random.Random) -> tuple[float, str]:
+    """A wrong score with its kind of mistake, made up from the correct score."""
+    if phi >= SOLVED:
+        return chance.choice([(1, IGNORING), (5, SCALE)])
+    return chance.choice([(7, INTENTIONS), (9, INFLATED), (5, SCALE), (8, IGNORING)])
+
+
+def _words(*texts: str) -> set[str]:
+    return set(" ".join(texts).split())

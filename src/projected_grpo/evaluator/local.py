@@ -1,0 +1,101 @@
+"""A Hugging Face checkpoint on this machine, with PEFT adapters where it has any, as a backend."""
+
+import hashlib
+import logging
+from collections.abc import Iterator, Sequence
+
+import torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, GenerationConfig
+
+from projected_grpo.devices import claim
+from projected_grpo.errors import UserError
+from projected_grpo.evaluator.backends import NoStructuredOutput, Reply, Usage
+from projected_grpo.model.load import DTYPES, Tokenizer, find
+
+log = logging.getLogger(__name__)
+
+
+class LocalBackend:
+    """The checkpoint `model` (folder or hub id), on top of it the PEFT folder or id `adapter`, if given.
+
+    Answers are cut after `max_tokens`; `batch` prompts are worked on together. It has no structured output.
+    Raises UserError for what is no checkpoint, tokenizer or adapter.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        adapter: str | None = None,
+        *,
+        name: str,
+        device: str = "cpu",
+        dtype: str = "float32",
+        max_tokens: int = 96,
+        batch: int = 64,
+    ):
+        if device == "cuda":
+            claim()
+        folder = find(model)
+        self.tokenizer = Tokenizer(folder)
+        try:
+            self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype]).to(device).eval()
+            if adapter:
+                self.model = PeftModel.from_pretrained(self.model, find(adapter, "adapter_config.json"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{model}: transformers cannot load it ({str(error).splitlines()[0]})") from error
+        self.device, self.max_tokens, self.batch = device, max_tokens, batch
+        self.name = name
+        self.usage = Usage()
+
+    def generate(self, prompts: Sequence[str], temperature: float, seed: int) -> Iterator[Reply]:
+        """See `backends.Backend`. Temperature 0 is greedy; the samples follow from `seed` and the batch's
+        prompts.
+        """
+        for start in range(0, len(prompts), self.batch):
+            yield from self._batch(prompts[start : start + self.batch], temperature, seed)
+
+    def generate_structured(
+        self, prompts: Sequence[str], schema: dict, temperature: float, seed: int
+    ) -> Iterator[Reply]:
+        """A plain checkpoint keeps to no schema."""
+        raise NoStructuredOutput(self.name)
+
+    @torch.no_grad()
+    def _batch(self, prompts: Sequence[str], temperature: float, seed: int) -> list[Reply]:
+        ids, mask = padded([self.tokenizer.encode_chat(p) for p in prompts], self.tokenizer.pad, left=True)
+        sampling = {"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}
+        settings = GenerationConfig(
+            do_sample=temperature > 0,
+            max_new_tokens=self.max_tokens,
+            eos_token_id=self.tokenizer.end,
+            pad_token_id=self.tokenizer.pad,
+            **sampling,
+        )
+        digest = hashlib.sha256("\0".join([str(seed), *prompts]).encode("utf-8", "surrogatepass")).digest()
+        with torch.random.fork_rng():
+            torch.manual_seed(int.from_bytes(digest[:7], "big"))
+            out = self.model.generate(
+                input_ids=ids.to(self.device), attention_mask=mask.to(self.device), generation_config=settings
+            )
+        replies = []
+        for row, given in zip(out[:, ids.shape[1] :].tolist(), mask.sum(1).tolist(), strict=True):
+            whole = self.tokenizer.end in row
+            tokens = row[: row.index(self.tokenizer.end)] if whole else row
+            self.usage.add(given, len(tokens))
+            replies.append(Reply(self.tokenizer.decode(tokens), "" if whole else "truncated"))
+        return replies
+
+
+def padded(
+    rows: Sequence[Sequence[int]], pad: int, *, left: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token rows as one `[rows, longest]` tensor, and the mask of what is no padding."""
+    longest = max(len(row) for row in rows)
+    ids = torch.full((len(rows), longest), pad)
+    mask = torch.zeros_like(ids)
+    for i, row in enumerate(rows):
+        place = slice(longest - len(row), longest) if left else slice(0, len(row))
+        ids[i, place] = torch.tensor(row)
+        mask[i, place] = 1
+    return ids, mask

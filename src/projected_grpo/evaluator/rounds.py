@@ -1,0 +1,176 @@
+"""The iteration: each round makes card pairs from the traces on which the current critic errs most.
+
+The critic's error is taken against the weak score here; the strict oracle enters only in `measure`, which
+reads what this module writes.
+"""
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from projected_grpo.evaluator.cards import Card
+from projected_grpo.evaluator.critic import Critic, Evaluation, TrainedCritic, problems
+from projected_grpo.evaluator.evaluator import SelfTaughtEvaluator
+from projected_grpo.evaluator.gate import PROMOTED
+from projected_grpo.evaluator.memory import Memory
+from projected_grpo.evaluator.traces import PURPOSE, Trace
+
+log = logging.getLogger(__name__)
+BEFORE, IN_CONTEXT, TRAINED = "before", "cards in context", "trained on cards"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`pool` traces are looked at in each round, the `per_round` worst of them are asked about (those without
+    a usable answer last); `measured` traces of other problems show the critic's error.
+    """
+
+    rounds: int
+    pool: int
+    per_round: int
+    measured: int
+    min_delta: float
+    temperature: float  # at which wrong evaluations are sampled
+    attempts: int  # at a wrong evaluation, while the answer is unusable
+
+
+@dataclass
+class Outcome:
+    """`evaluations`: one row per measured trace, round and condition; `rounds`: what each round did;
+    `unanswered_before`: the measured traces without a usable answer before any round, by reason.
+    """
+
+    evaluations: list[dict] = field(default_factory=list)
+    rounds: list[dict] = field(default_factory=list)
+    unanswered_before: dict[str, int] = field(default_factory=dict)
+
+
+def run_rounds(
+    critic: Critic,
+    memory: Memory,
+    calibration: Sequence[Trace],
+    measured: Sequence[Trace],
+    plan: Plan,
+    seed: int,
+) -> Outcome:
+    """Run all rounds. A critic without weights of its own to train (a server) has its cards in the context
+    alone. After each round the memory holds what the critic took so far.
+    """
+    trainable = isinstance(critic, TrainedCritic)
+
+    def latest(traces: Sequence[Trace]) -> list[Evaluation]:
+        return critic.evaluate_calibrated(traces) if trainable else critic.evaluate(traces, pairs)
+
+    held = _sample(measured, plan.measured, seed)
+    outcome = Outcome()
+    outcome.unanswered_before = _record(outcome, held, 0, BEFORE, critic.evaluate(held))
+    pairs: list[tuple[Card, Card]] = []
+    left = [trace for trace in calibration if abs(trace.scores()[-1][1].delta) >= plan.min_delta]
+    for number in range(1, plan.rounds + 1):
+        memory.note_usage(critic.backend.usage.counts())
+        pool = _sample(left, plan.pool, seed + number)
+        said = latest(pool)
+        errors = [_error(trace, evaluation.phi) for trace, evaluation in zip(pool, said, strict=True)]
+        order = _worst_in_turn(errors, [_weak(trace) for trace in pool])[: plan.per_round]
+        worst = [pool[i] for i in order]
+        evaluator = SelfTaughtEvaluator(
+            critic.backend,
+            memory,
+            min_delta=plan.min_delta,
+            wording=critic.wording,
+            temperature=plan.temperature,
+            seed=seed + number,
+            attempts=plan.attempts,
+            round=number,
+        )
+        evaluator.generate_from_traces(worst)
+        used = {trace.id for trace in worst}
+        left = [trace for trace in left if trace.id not in used]
+        made = [pair for pair in memory.pairs() if pair[0].trace_id in used]
+        pairs += made
+        done = {
+            "round": number,
+            "asked": len(worst),
+            "pairs": len(made),
+            "pool_error": _mean(errors),
+            "asked_error": _mean([errors[i] for i in order]),
+            "skipped": dict(_skipped(memory, worst) + evaluator.failed),
+            "turned_away": dict(_turned_away(memory, used)),
+            "unanswered": {"pool": dict(problems(said))},
+        }
+        outcome.rounds.append(done)
+        log.info("round %d: %s", number, done)
+        done["unanswered"][IN_CONTEXT] = _record(
+            outcome, held, number, IN_CONTEXT, critic.evaluate(held, pairs)
+        )
+        if trainable and pairs:
+            critic.calibrate(pairs, PURPOSE, number)
+            done["unanswered"][TRAINED] = _record(
+                outcome, held, number, TRAINED, critic.evaluate_calibrated(held)
+            )
+    return outcome
+
+
+def _sample(traces: Sequence[Trace], n: int, seed: int) -> list[Trace]:
+    """At most n traces, drawn without replacement."""
+    return random.Random(seed).sample(list(traces), min(n, len(traces)))
+
+
+def _weak(trace: Trace) -> float:
+    """The weak score of a trace: the correct one, as far as the critic is taught."""
+    return trace.scores()[-1][1].phi_after
+
+
+def _error(trace: Trace, phi: float | None) -> float | None:
+    """Distance to the weak score; None for an unusable answer, which shows no misjudgement."""
+    return None if phi is None else abs(phi - _weak(trace))
+
+
+def _worst_in_turn(errors: Sequence[float | None], scores: Sequence[float]) -> list[int]:
+    """Positions by falling error, one of each correct score in turn; those without an error at the end.
+
+    By error alone a round's lessons would all have one correct score, and teach to give that to everything.
+    """
+    rank: dict[int, tuple[bool, int]] = {}
+    seen: Counter[float] = Counter()
+    for i in sorted(range(len(errors)), key=lambda i: -(errors[i] or 0.0)):
+        rank[i] = (errors[i] is None, seen[scores[i]])
+        seen[scores[i]] += 1
+    return sorted(rank, key=rank.get)
+
+
+def _mean(errors: Sequence[float | None]) -> float | None:
+    """Over the answered traces; None without any."""
+    known = [error for error in errors if error is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _skipped(memory: Memory, traces: Sequence[Trace]) -> Counter[str]:
+    """Unusable answers about these traces by reason, in this process or before it was interrupted."""
+    sources = [f"{trace.id}#{i}" for trace in traces for i, _ in trace.scores()]
+    return Counter(memory.skips[source] for source in sources if source in memory.skips)
+
+
+def _turned_away(memory: Memory, trace_ids: set[str]) -> Counter[str]:
+    """Cards of these traces that the gate did not promote, by its reason."""
+    return Counter(
+        decision.label
+        for id, decision in memory.decisions.items()
+        if decision.status != PROMOTED and memory.cards[id].trace_id in trace_ids
+    )
+
+
+def _record(
+    outcome: Outcome,
+    traces: Sequence[Trace],
+    number: int,
+    condition: str,
+    evaluations: Sequence[Evaluation],
+) -> dict[str, int]:
+    """Keep the evaluations of the measured traces; returns how many have no score, by reason."""
+    for trace, (phi, problem) in zip(traces, evaluations, strict=True):
+        row = {"trace_id": trace.id, "round": number, "condition": condition, "phi": phi}
+        outcome.evaluations.append({**row, "weak_phi": _weak(trace), "problem": problem})
+    return dict(problems(evaluations))

@@ -1,0 +1,1 @@
+"""What is measured on runs, how it is read and compared."""

@@ -1,0 +1,1 @@
+"""Numbers -> pages and figures."""

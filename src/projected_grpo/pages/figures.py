@@ -1,0 +1,255 @@
+"""The figures of a question: trajectories, paired differences, dose curves, kept and ablated bars.
+
+Each function takes a computed table and returns a figure, or None where the question has nothing of the kind.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import stats as scipy_stats
+
+from projected_grpo.measures.contrasts import is_shown, uninformative
+from projected_grpo.pages import style
+from projected_grpo.pages.dose import dose
+from projected_grpo.pages.table import Line, Table, published_delta
+
+RATE = {
+    "hack": "hack rate",
+    "hack_ablated": "hack rate, quarantine ablated",
+    "hack_heldout": "hack rate on the held-out loophole",
+    "solve": "solve rate",
+}
+MANY = 5  # more arms than this are drawn in small panels, one each
+
+
+def _band(series: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return mean and half-width of the 95% t-interval over seeds; [steps] each, no width for one seed.
+
+    A seed without a value at a step (no prompt of that loophole) leaves it to the others.
+    """
+    values = np.ma.masked_invalid(np.stack(series))
+    n = values.count(axis=0)
+    mean = values.mean(axis=0).filled(np.nan)
+    if len(values) < 2:
+        return mean, None
+    std = values.std(axis=0, ddof=1).filled(np.nan)
+    return mean, scipy_stats.t.ppf(0.975, n - 1) * std / np.sqrt(n)
+
+
+def _series(table: Table, line: Line, column: str) -> list[np.ndarray]:
+    runs = [table.runs[cell].steps for cell in line.cells]
+    return [steps[column] for steps in runs if column in steps]
+
+
+def _draw(axes, table: Table, line: Line, column: str, **look) -> None:
+    series = _series(table, line, column)
+    if not series:
+        return
+    mean, half = _band(series)
+    steps = np.arange(1, len(mean) + 1)
+    axes.plot(steps, mean, **look)
+    if half is not None:
+        axes.fill_between(steps, mean - half, mean + half, color=look["color"], alpha=0.16, linewidth=0)
+
+
+def _column(line: Line) -> str:
+    held_out = line.row.setting.held_out_mode
+    return f"hack_{held_out}" if held_out else "hack_s"
+
+
+def trajectories(table: Table) -> Figure | None:
+    """Hack and solve rate per step, mean over seeds with its 95% interval, for every arm."""
+    lines = [line for line in table.lines if line.cells]
+    if not lines:
+        return None
+    with style.styled():
+        return _together(table, lines) if len(lines) <= MANY else _panels(table, lines)
+
+
+def _together(table: Table, lines: list[Line]) -> Figure:
+    drawing = style.figure(3.1)
+    left, right = drawing.subplots(1, 2, sharey=True)
+    for i, line in enumerate(lines):
+        plain = line.row.baseline is None
+        look = {"color": style.INK if plain else style.PALETTE[(i - 1) % len(style.PALETTE)]}
+        look |= {"linestyle": style.DASHES[i % len(style.DASHES)], "label": line.name}
+        _draw(left, table, line, _column(line), **look)
+        _draw(right, table, line, "solve_s", **look)
+    for axes, title in ((left, "hack rate"), (right, "solve rate")):
+        axes.set_title(title)
+        axes.set_xlabel("step")
+        style.rate_axis(axes)
+    handles, labels = left.get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside lower center", ncols=min(3, len(lines)))
+    return drawing
+
+
+def _panels(table: Table, lines: list[Line]) -> Figure:
+    columns = 4
+    rows = -(-len(lines) // columns)
+    drawing = style.figure(0.6 + 1.5 * rows)
+    grid = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes, line in zip(grid.flat, lines, strict=False):
+        if line.row.baseline:
+            base = table.line(line.row.baseline)
+            if base.cells:
+                _draw(
+                    axes, table, base, _column(base), color=style.SOFT, linewidth=1.1, label="hack, baseline"
+                )
+        _draw(axes, table, line, _column(line), color=style.RED, label="hack")
+        _draw(axes, table, line, "solve_s", color=style.BLUE, linestyle=style.DASHES[1], label="solve")
+        axes.set_title(_wrap(line.name, 24), fontsize=7.5)
+        style.rate_axis(axes)
+    for axes in list(grid.flat)[len(lines) :]:
+        axes.set_visible(False)
+    for axes in list(grid.flat)[max(0, len(lines) - columns) : len(lines)]:
+        axes.tick_params(labelbottom=True)
+    for axes in grid[-1]:
+        axes.set_xlabel("step")
+    found = {}
+    for axes in grid.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    drawing.legend(found.values(), found.keys(), loc="outside lower center", ncols=3)
+    return drawing
+
+
+def _wrap(text: str, width: int) -> str:
+    words, lines = text.split(" "), [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)
+
+
+def _published(table: Table, line: Line) -> float | None:
+    """Return the paper's difference in the primary measure, where it has that measure."""
+    return published_delta(table, line, table.primary) if table.primary in ("hack", "solve") else None
+
+
+def forest(table: Table, compact: bool = False) -> Figure | None:
+    """Paired differences from the baseline with 95% intervals; the paper's value as a diamond.
+
+    compact: for a third of the page's width, with the legend left to the caption.
+    """
+    lines = [line for line in table.lines if table.primary in line.against]
+    if not lines:
+        return None
+    published = [_published(table, line) for line in lines]
+    with style.styled():
+        drawing = (
+            style.figure(0.6 + 0.24 * len(lines), 4.3) if compact else style.figure(0.95 + 0.3 * len(lines))
+        )
+        axes = drawing.subplots()
+        axes.axvline(0, color=style.SOFT, linewidth=1)
+        labels = {}
+        for y, (line, paper) in enumerate(zip(lines, published, strict=True)):
+            pair = line.against[table.primary]
+            colour = style.SOFT if uninformative(table, line) else style.BLUE
+            if pair.lo is not None:
+                axes.plot([pair.lo, pair.hi], [y, y], color=colour, linewidth=2, solid_capstyle="round")
+            shown = is_shown(table, line)
+            name = "Holm p < 0.05" if shown else "Holm p ≥ 0.05 or untested"
+            (labels[name],) = axes.plot(
+                pair.delta,
+                y,
+                "o",
+                color=colour,
+                markerfacecolor=colour if shown else style.PAPER,
+                markersize=7,
+            )
+            if paper is not None:
+                (labels["published (Qwen3-4B)"],) = axes.plot(
+                    paper,
+                    y,
+                    "D",
+                    color=style.RED,
+                    markerfacecolor="none",
+                    markersize=5.5,
+                    markeredgewidth=1.4,
+                )
+        axes.set_yticks(range(len(lines)), [line.name for line in lines])
+        axes.tick_params(axis="y", length=0)
+        axes.grid(False, axis="y")
+        axes.spines["left"].set_visible(False)
+        axes.set_ylim(len(lines) - 0.4, -0.6)
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(low, -0.1), max(high, 0.1))
+        if compact:
+            axes.set_xlabel(f"difference in {RATE[table.primary]}")
+            return drawing
+        less = "solving" if table.primary == "solve" else "hacking"
+        axes.set_xlabel(f"difference in {RATE[table.primary]} from the baseline (left: less {less})")
+        drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=3)
+        return drawing
+
+
+def kept_and_ablated(table: Table) -> Figure | None:
+    """Hack and solve rate after the last step with the quarantine kept and ablated."""
+    lines = [line for line in table.lines if {"hack_kept", "hack_ablated"} <= set(line.summary)]
+    if not lines:
+        return None
+    with style.styled():
+        drawing = style.figure(0.9 + 0.42 * len(lines))
+        for axes, what in zip(drawing.subplots(1, 2, sharey=True), ("hack", "solve"), strict=True):
+            looks = ((-0.19, "kept", style.BLUE, ""), (0.19, "ablated", style.SKY, "////"))
+            for offset, state, colour, hatch in looks:
+                rows = [(y, line.summary[f"{what}_{state}"]) for y, line in enumerate(lines)]
+                axes.barh(
+                    [y + offset for y, _ in rows],
+                    [s.mean for _, s in rows],
+                    0.36,
+                    xerr=[np.nan if s.std is None else s.std for _, s in rows],  # NaN draws nothing
+                    color=colour,
+                    hatch=hatch,
+                    edgecolor=style.INK,
+                    linewidth=0.4,
+                    error_kw={"elinewidth": 1, "ecolor": style.INK, "capsize": 2},
+                    label=f"quarantine {state}",
+                )
+            axes.set_title(f"{what} rate")
+            axes.set_xlim(0, 1)
+            axes.set_yticks(range(len(lines)), [line.name for line in lines])
+            axes.set_ylim(len(lines) - 0.4, -0.6)
+            axes.grid(False, axis="y")
+        drawing.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        return drawing
+
+
+def of_question(table: Table, config: dict) -> dict[str, tuple[Figure, str]]:
+    """Return name -> (figure, caption) of all figures that a question has."""
+    ns = sorted({len(line.seeds) for line in table.lines if line.seeds})
+    seeds = (
+        "one seed" if ns == [1] else f"n = {'-'.join(map(str, sorted({ns[0], ns[-1]})))} seeds" if ns else ""
+    )
+    interval, mean, std = " with 95% t-intervals", "mean over seeds", "; bars: one std over seeds"
+    if ns == [1]:
+        interval, mean, std = "", "one seed", ""
+    published = any(_published(table, line) is not None for line in table.lines)
+    drawn = {
+        "summary": (
+            forest(table, compact=True),
+            f"Difference in {RATE[table.primary]}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05."
+            + (" Diamond: published (Qwen3-4B, often one seed)." if published else ""),
+        ),
+        "effects": (
+            forest(table),
+            f"Difference in {RATE[table.primary]} from the baseline, paired by seed{interval} ({seeds})."
+            + (
+                " Diamonds: the published value where the paper has one, often of one seed."
+                if published
+                else ""
+            ),
+        ),
+        "kept": (
+            kept_and_ablated(table),
+            f"Rates after the last step with the quarantine kept and ablated ({seeds}){std}.",
+        ),
+        "dose": (dose(table, config), f"Rates against one knob at a time, {mean}{interval}."),
+        "trajectories": (
+            trajectories(table),
+            f"Hack and solve rate per training step, {mean}{interval.replace('with', 'and')}.",
+        ),
+    }
+    return {name: (drawing, caption) for name, (drawing, caption) in drawn.items() if drawing is not None}

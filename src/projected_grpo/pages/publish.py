@@ -1,0 +1,157 @@
+"""`make publish`: the tables and figures of a finished results tree as `docs/results.md` + `docs/figures/`.
+
+Nothing is computed here: the snapshot is what the pipeline wrote, with date, machine and commit.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from projected_grpo.errors import UserError
+from projected_grpo.files import read_json, write_text
+from projected_grpo.pages.report import CAPTIONS, PAGES, captions_of, figure_names
+from projected_grpo.parquet import read_parquet
+
+DEFAULT = Path("config/config.yaml")
+
+
+def machine() -> str:
+    """Return processor and cores, as far as the system says."""
+    try:
+        model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
+    except (OSError, TypeError):
+        model = platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def commit() -> str:
+    """Return the short commit id, marked where the working tree differs from it."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + (
+            " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _order(path: Path) -> tuple[str, int]:
+    return path.stem.rstrip("0123456789"), int(re.sub(r"\D", "", path.stem) or 0)
+
+
+def _section(text: str, figures: str) -> str:
+    """Return a page one heading level down, its figures after the heading's question."""
+    text = re.sub(r"<!--.*?-->\n*", "", text, flags=re.DOTALL)
+    text = re.sub(r"^!\[[^\]]*\]\([^)]*\)\n*", "", text, flags=re.MULTILINE)  # as copied, in `figures`
+    text = re.sub(r"^(#+) ", r"#\1 ", text, flags=re.MULTILINE)
+    head, _, rest = text.partition("\n\n")
+    asks, _, rest = rest.partition("\n\n")
+    return "\n\n".join(part.strip() for part in (head, asks, figures, rest) if part.strip())
+
+
+def _figures(folder: Path, name: str, docs: Path) -> str:
+    """Copy the SVG files of a folder to `docs/figures` and return the lines that show them."""
+    captions = captions_of(folder)
+    lines = []
+    for figure in figure_names(folder):
+        target = docs / "figures" / f"{name}-{figure}.svg"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / f"{figure}.svg", target)
+        caption = captions.get(figure) or CAPTIONS.get(figure, figure)
+        lines.append(f"![{caption}](figures/{target.name})\n\n*{caption}*")
+    return "\n\n".join(lines)
+
+
+def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
+    """Write `docs/results.md` and its figures; `made` says when, where and from what.
+
+    Raises UserError where there is no question table below `results`.
+    """
+    pages = sorted((path for path in results.glob("*.md") if re.fullmatch(r"Q\d+", path.stem)), key=_order)
+    if not pages:
+        raise UserError(
+            f"{results}: no question table; run `./snakemake --cores all reports/paper.html` first"
+        )
+    # Every figure of an earlier snapshot, also of a question that is gone; what others wrote there stays.
+    ours = re.compile(rf"(Q\d+|{'|'.join(PAGES)})-.+")
+    for old in (docs / "figures").glob("*.svg"):
+        if ours.fullmatch(old.stem):
+            old.unlink()
+    parts = ["# Results", "A snapshot of one run of the pipeline; `make publish` writes it anew."]
+    parts.append("\n".join(f"- {key}: {value}" for key, value in made.items()))
+    parts += [
+        _section(page.read_text(encoding="utf-8"), _figures(results / "figures" / page.stem, page.stem, docs))
+        for page in pages
+    ]
+    others = [("aa", results / "aa.md", results / "none")]
+    others += [(name, results / page.page, results / page.figures) for name, page in PAGES.items()]
+    for name, path, folder in others:
+        if path.exists():
+            parts.append(_section(path.read_text(encoding="utf-8"), _figures(folder, name, docs)))
+    write_text(docs / "results.md", "\n\n".join(parts) + "\n")
+
+
+def _runs(results: Path) -> dict[str, str]:
+    """Return seeds, number and code of the runs behind the question tables.
+
+    Raises UserError where two tables stand on different seeds: a snapshot says one n for all.
+    """
+    seeds, cells = {}, set()
+    for path in sorted(results.glob("Q*.parquet"), key=_order):
+        frame = read_parquet(path, ["seeds", "cells"])
+        seeds[path] = sorted({int(seed) for row in frame["seeds"] for seed in row.split(";") if seed})
+        cells |= {cell for row in frame["cells"] for cell in row}
+    most = max(seeds.values(), key=len, default=[])
+    for path, own in seeds.items():
+        if own != most:
+            raise UserError(
+                f"{path}: seeds {own}, other tables have {most}; make all tables with the same `--config seeds=...`"
+            )
+    code = sorted({str(read_json(results / "grpo" / cell / "run.json").get("code")) for cell in cells})
+    return {
+        "Seeds": ", ".join(str(seed) for seed in most) or "none",
+        "Runs": f"{len(cells)}, code {', '.join(code)} (as `run.json` has it)" if cells else "none",
+    }
+
+
+def _config(path: Path) -> tuple[Path, str]:
+    """Return results folder and model name of a config, laid over the default where it is not that itself."""
+    layers = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (DEFAULT, path)]
+    return Path((layers[0] | layers[1])["results"]), (layers[0]["model"] | layers[1].get("model", {}))["name"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the snapshot of the config's results; print a UserError as one line and return 2."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--configfile", default=DEFAULT, type=Path)
+    parser.add_argument("--docs", default="docs", type=Path)
+    options = parser.parse_args(arguments)
+    try:
+        results, model = _config(options.configfile)
+        made = {
+            "Date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+            "Machine": machine(),
+            "Commit of this page": commit(),
+            "Config": f"`{options.configfile}`, model `{model}`",
+        } | _runs(results)
+        write_snapshot(results, options.docs, made)
+    except (UserError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"wrote {options.docs / 'results.md'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""How numbers are written everywhere: three decimals, a sign on differences, a dash for what is not there."""
+
+import math
+
+from projected_grpo.measures.stats import Paired
+
+NONE = "–"
+
+
+def rate(value: float | None) -> str:
+    """0.719, or a dash."""
+    return NONE if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def delta(value: float | None) -> str:
+    """+0.012, or a dash."""
+    return NONE if value is None or math.isnan(value) else f"{value:+.3f}"
+
+
+def interval(lo: float | None, hi: float | None) -> str:
+    """[-0.123, +0.045], or a dash."""
+    return NONE if lo is None or math.isnan(lo) else f"[{lo:+.3f}, {hi:+.3f}]"
+
+
+def paired_text(pair: Paired | None) -> str:
+    """-0.040 [-0.123, +0.045], without the interval where it has none, or a dash."""
+    if pair is None:
+        return NONE
+    return delta(pair.delta) + ("" if pair.lo is None else f" {interval(pair.lo, pair.hi)}")
+
+
+def p_value(value: float | None) -> str:
+    """0.012 or <0.001, or a dash."""
+    if value is None or math.isnan(value):
+        return NONE
+    return "<0.001" if value < 0.0005 else f"{value:.3f}"
+
+
+def p_is(value: float) -> str:
+    """`= 0.012` or `< 0.001`, for a sentence."""
+    return "< 0.001" if value < 0.0005 else f"= {value:.3f}"
+
+
+def seed_list(seeds: tuple[int, ...]) -> str:
+    """41-45 for a gapless run of at least three, else 41, 43."""
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ", ".join(str(seed) for seed in seeds) or NONE
+
+
+def listing(items: list[str]) -> str:
+    """a; b; and c."""
+    return items[0] if len(items) == 1 else "; ".join(items[:-1]) + "; and " + items[-1]

@@ -1,0 +1,1 @@
+"""What rules make besides runs: teacher pool, replays, contrasts, marks of the small model."""

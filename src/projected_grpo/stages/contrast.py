@@ -1,0 +1,95 @@
+"""Two bases compared, or one with itself later: how far losses differ (R7) and how far a frozen V drifts (R6)."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from projected_grpo.errors import UserError
+from projected_grpo.method.adapter import Parameters
+from projected_grpo.method.basis import Basis, Grads, Knobs, content_hash, extract, overlap
+from projected_grpo.method.extraction import extract_basis, pair_gradients
+from projected_grpo.method.optimizer import total_norm
+from projected_grpo.method.pairs import PairSet
+from projected_grpo.method.policy import Policy
+
+
+def null_overlap(a: Basis, b: Basis) -> float:
+    """Return the overlap expected of random subspaces of these shapes: max(k_a, k_b) / size, mean over modules."""
+    shared = [name for name in a.V if name in b.V]
+    return sum(max(len(a.V[n]), len(b.V[n])) / a.V[n].shape[1] for n in shared) / len(shared)
+
+
+def completion_lengths(policy: Policy, pairs: PairSet) -> tuple[Tensor, Tensor]:
+    """Return the tokens of each hack and each clean completion, end token included; `[n_pairs]` each."""
+    hack, clean = (
+        torch.tensor([float(len(policy.tokenizer.encode(getattr(pair, side))) + 1) for pair in pairs.pairs])
+        for side in ("hack", "clean")
+    )
+    return hack, clean
+
+
+def reweighted(grads: Grads, weights: Tensor) -> Grads:
+    """Return every pair's gradient times its weight `[n_pairs]`."""
+    return {name: g * weights.to(g)[:, None] for name, g in grads.items()}
+
+
+def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: Basis, grpo: Basis) -> dict:
+    """Compare the NLL basis of a pair set with its contrastive GRPO basis, both as they are used.
+
+    The contrastive loss sums where the NLL takes means, so its gradients are the NLL's times length / longest. To
+    show that nothing else differs, the NLL gradients are reweighted by hand and a basis is extracted from those:
+    `overlap_reweighted` is 1 when length weighting explains all. `overlap_pair_weights` weighs both sides of a pair
+    by their mean length alone: what then remains comes from length differences within pairs.
+    """
+    hack, clean = pair_gradients(policy, pairs, "nll")
+    n_hack, n_clean = completion_lengths(policy, pairs)
+    longest = max(n_hack.max(), n_clean.max())
+    names = ("top_k", "tau", "method", "solve_orth_m", "control")
+    chosen = Knobs(**{name: knobs[name] for name in names})
+
+    def rebuilt(weights_hack: Tensor, weights_clean: Tensor) -> Basis:
+        return extract(reweighted(hack, weights_hack), reweighted(clean, weights_clean), chosen).used(**use)
+
+    by_length = rebuilt(n_hack / longest, n_clean / longest)
+    by_pair = rebuilt((n_hack + n_clean) / 2 / longest, (n_hack + n_clean) / 2 / longest)
+    shared = [name for name in nll.V if name in grpo.V and nll.V[name].shape == grpo.V[name].shape]
+    ratio = n_hack / n_clean
+    return {
+        "overlap": overlap(nll.V, grpo.V),
+        "overlap_null": null_overlap(nll, grpo),
+        "overlap_reweighted": overlap(by_length.V, grpo.V),
+        "overlap_pair_weights": overlap(by_pair.V, grpo.V),
+        "largest_difference": max(float((nll.V[n] - grpo.V[n]).abs().max()) for n in shared)
+        if shared
+        else None,
+        "hash_nll": content_hash(nll.V),
+        "hash_grpo": content_hash(grpo.V),
+        "tokens_hack": float(n_hack.mean()),
+        "tokens_clean": float(n_clean.mean()),
+        "length_ratio_min": float(ratio.min()),
+        "length_ratio_max": float(ratio.max()),
+        "pairs": len(pairs),
+        "modules": len(nll.V),
+    }
+
+
+def read_adapter(path: Path, policy: Policy) -> Parameters:
+    """Read a run's trained parameters, quarantine left out. Raises UserError on a file of another adapter."""
+    try:
+        tensors = load_file(path, device=str(policy.base.device))
+        return {name: tensors[f"{name}.delta_S"] for name in policy.adapter.names}
+    except (SafetensorError, OSError, KeyError) as error:
+        raise UserError(f"{path}: no adapter of this model ({error})") from error
+
+
+def drift(policy: Policy, pairs: PairSet, knobs: dict, use: dict, frozen: Basis, seed: int) -> dict:
+    """Extract a fresh basis at the policy's trained weights and compare the frozen one with it."""
+    fresh = extract_basis(policy, pairs, knobs, seed).used(**use)
+    return {
+        "overlap_fresh": overlap(frozen.V, fresh.V),
+        "overlap_null": null_overlap(frozen, fresh),
+        "delta_norm": total_norm(policy.theta),
+    }

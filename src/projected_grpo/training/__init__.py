@@ -1,0 +1,1 @@
+"""One GRPO run, from its groups to its files."""

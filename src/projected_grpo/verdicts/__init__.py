@@ -1,0 +1,1 @@
+"""Answers that need more than a table."""

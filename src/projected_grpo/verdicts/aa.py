@@ -1,0 +1,252 @@
+"""The pipeline against itself: runs of one setting on several sampling streams, compared like arms.
+
+Nothing differs but the luck of sampling, so every p < 0.05 is a false positive, and the spread of the
+differences says what a given number of seeds can detect at all.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from projected_grpo.cells.cell import Question
+from projected_grpo.measures import stats
+from projected_grpo.measures.runs import Loaded, load_runs, of_cells
+from projected_grpo.pages.markdown import grid
+from projected_grpo.pages.text import delta, interval, listing, p_value, rate, seed_list
+
+MEASURES = ("hack", "solve")
+DRAWS = 4000
+SIZES = (5, 10)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two streams of one setting, paired by seed as an arm and its baseline are."""
+
+    setting: str
+    measure: str
+    streams: tuple[int, int]
+    pair: stats.Paired
+    holm: float | None  # within the setting and measure
+
+    @property
+    def hit(self) -> bool:
+        """Whether p < 0.05: by luck alone, since nothing differs."""
+        return self.pair.p is not None and self.pair.p < stats.ALPHA
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """All comparisons, the share with p < 0.05, and the spread per setting and measure.
+
+    `hits` of `tested` comparisons have p < 0.05; `lo`, `hi`: exact 95% interval of that share, None without a
+    comparison of at least two seeds. `dealt`: mean and 95% range of the share when the streams are dealt anew,
+    None without two streams at two seeds.
+    """
+
+    question: Question
+    comparisons: tuple[Comparison, ...]
+    hits: int
+    tested: int
+    lo: float | None
+    hi: float | None
+    dealt: tuple[float, float, float] | None
+    spread: dict[tuple[str, str], float]  # (setting, measure) -> std of a difference between two streams
+    cells: dict[str, tuple[str, ...]]  # setting -> cells that count
+    left_out: dict[str, str]
+
+
+def _values(question: Question, loaded: Loaded):
+    """Return setting -> measure -> stream -> seed -> value, with the cells used and those left out."""
+    runs, left_out = of_cells(loaded, question.cells)
+    values: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
+    cells: dict[str, list[str]] = {}
+    for row in question.rows:
+        setting = row.baseline or row.name
+        for cell in row.cells:
+            if cell.id not in runs:
+                continue
+            cells.setdefault(setting, []).append(cell.id)
+            measures = runs[cell.id].measures
+            for measure in MEASURES:
+                if measure in measures:
+                    streams = values.setdefault(setting, {}).setdefault(measure, {})
+                    streams.setdefault(row.setting.stream, {})[cell.seed] = measures[measure]
+    return values, {setting: tuple(ids) for setting, ids in cells.items()}, left_out
+
+
+def false_positives(values: np.ndarray) -> np.ndarray:
+    """Return whether each pair of streams differs at p < 0.05; values is [..., streams, seeds]."""
+    pairs = list(combinations(range(values.shape[-2]), 2))
+    d = np.stack([values[..., b, :] - values[..., a, :] for a, b in pairs], axis=-2)
+    n = d.shape[-1]
+    std = d.std(axis=-1, ddof=1)
+    t = np.abs(d.mean(axis=-1)) * np.sqrt(n) / np.where(std < stats.NO_SPREAD, np.inf, std)
+    return t > scipy_stats.t.ppf(1 - stats.ALPHA / 2, n - 1)
+
+
+def deal_anew(tables: list[np.ndarray], draws: int = DRAWS, seed: int = 0) -> tuple[float, float, float]:
+    """Return mean and 95% range of the share with p < 0.05 where streams do not differ; tables are [streams, seeds].
+
+    Streams that differ by luck alone are exchangeable within a replication: each draw deals them anew, in every
+    replication by itself, to the roles that are compared. That erases any true difference between streams, so
+    this says what to expect without one, not what was observed. Settings and measures of equal shape share the
+    deal, as they share the runs.
+    """
+    rng = np.random.default_rng(seed)
+    hits, total = np.zeros(draws), 0
+    for shape in sorted({table.shape for table in tables}):
+        deal = rng.permuted(np.broadcast_to(np.arange(shape[0])[:, None], (draws, *shape)), axis=1)
+        for table in tables:
+            if table.shape == shape:
+                found = false_positives(np.take_along_axis(table[None], deal, axis=1))
+                hits += found.sum(axis=-1)
+                total += found.shape[-1]
+    low, high = np.quantile(hits / total, [0.025, 0.975])
+    return float((hits / total).mean()), float(low), float(high)
+
+
+def self_check(question: Question, results: Path, loaded: Loaded | None = None) -> SelfCheck:
+    """Compare every pair of streams of every setting; incomplete runs are left out and named.
+
+    loaded: what `load_runs` returned for a superset of the question's cells, to read no run twice.
+    """
+    values, cells, left_out = _values(question, loaded or load_runs(results, question.cells))
+    comparisons, tables, spread = [], [], {}
+    for setting, measures in values.items():
+        for measure, streams in measures.items():
+            pairs = {
+                (a, b): stats.paired(streams[b], streams[a]) for a, b in combinations(sorted(streams), 2)
+            }
+            pairs = {key: pair for key, pair in pairs.items() if pair is not None}
+            adjusted = stats.holm([pair.p for pair in pairs.values()])
+            for (key, pair), p in zip(pairs.items(), adjusted, strict=True):
+                comparisons.append(Comparison(setting, measure, key, pair, p))
+            common = sorted(set.intersection(*(set(by_seed) for by_seed in streams.values())))
+            if len(streams) > 1 and len(common) > 1:
+                table = np.array([[streams[s][seed] for seed in common] for s in sorted(streams)])
+                tables.append(table)
+                spread[setting, measure] = float(np.sqrt(2 * table.var(axis=0, ddof=1).mean()))
+    tested = [c for c in comparisons if c.pair.n > 1]
+    hits = sum(c.hit for c in tested)
+    low, high = stats.proportion_interval(hits, len(tested)) if tested else (None, None)
+    dealt = deal_anew(tables) if tables else None
+    return SelfCheck(
+        question, tuple(comparisons), hits, len(tested), low, high, dealt, spread, cells, left_out
+    )
+
+
+def answer(check: SelfCheck) -> str:
+    """Return the finding as one paragraph."""
+    if check.lo is None or check.dealt is None:
+        return "Nothing to compare: fewer than two complete streams at two seeds."
+    adjusted = sum(c.holm is not None and c.holm < stats.ALPHA for c in check.comparisons)
+    observed = check.hits / check.tested
+    covers = "covers" if check.lo <= stats.ALPHA <= check.hi else "does not cover"
+    mean, low, high = check.dealt
+    lies = "within" if low <= observed <= high else "above" if observed > high else "below"
+    text = (
+        f"Comparing the pipeline with itself gives p < 0.05 in {check.hits} of {check.tested} comparisons: "
+        f"a false-positive rate of {rate(observed)}, exact 95% interval {rate(check.lo)} to {rate(check.hi)}, "
+        f"which {covers} 0.050; {adjusted} after Holm's correction. With the streams dealt anew, which leaves luck "
+        f"alone, the rate is {rate(mean)} on average and {rate(low)} to {rate(high)} in 95% of deals; the "
+        f"observed one lies {lies} that range."
+    )
+    if lies == "above":
+        text += " So the streams differ by more than the luck of sampling."
+    by_setting = {}
+    for c in check.comparisons:
+        if c.pair.n > 1:
+            by_setting.setdefault(c.setting, []).append(c.hit)
+    if len(by_setting) > 1:
+        shares = [f"{sum(found)} of {len(found)} at {setting}" for setting, found in by_setting.items()]
+        text += f" By setting: {listing(shares)}."
+    for (setting, measure), std in check.spread.items():
+        if measure == "hack":
+            sizes = " and ".join(f"{rate(stats.detectable(std, n))} with {n} seeds" for n in SIZES)
+            text += f" At {setting} a difference in hack of {sizes} is found with 80% power."
+    return text
+
+
+def to_frame(check: SelfCheck) -> pd.DataFrame:
+    """Return one row per comparison for `aa.parquet`."""
+    rows = [
+        {
+            "setting": c.setting,
+            "measure": c.measure,
+            "stream": c.streams[1],
+            "baseline_stream": c.streams[0],
+            "delta": c.pair.delta,
+            "delta_lo": c.pair.lo,
+            "delta_hi": c.pair.hi,
+            "p": c.pair.p,
+            "p_holm": c.holm,
+            "n": c.pair.n,
+            "seeds": ";".join(str(seed) for seed in c.pair.seeds),
+            "std_difference": check.spread.get((c.setting, c.measure)),
+            **{
+                f"detectable_n{n}": stats.detectable(check.spread[c.setting, c.measure], n)
+                if (c.setting, c.measure) in check.spread
+                else None
+                for n in SIZES
+            },
+        }
+        for c in check.comparisons
+    ]
+    columns = list(rows[0]) if rows else ["setting", "measure", "stream", "baseline_stream", "delta", "p"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def comparison_grid(check: SelfCheck) -> tuple[list[str], list[list[str]]]:
+    """Return header and text cells of the comparisons."""
+    header = ["setting", "measure", "streams", "Δ", "95%", "p", "Holm p", "n", "seeds"]
+    rows = [
+        [
+            c.setting,
+            c.measure,
+            f"{c.streams[1]} - {c.streams[0]}",
+            delta(c.pair.delta),
+            interval(c.pair.lo, c.pair.hi),
+            p_value(c.pair.p),
+            p_value(c.holm),
+            str(c.pair.n),
+            seed_list(c.pair.seeds),
+        ]
+        for c in check.comparisons
+    ]
+    return header, rows
+
+
+def power_grid(check: SelfCheck) -> tuple[list[str], list[list[str]]]:
+    """Return header and text cells of what a number of seeds can detect."""
+    header = ["setting", "measure", "std of a difference", *(f"found with {n} seeds" for n in SIZES)]
+    rows = [
+        [setting, measure, rate(std), *(rate(stats.detectable(std, n)) for n in SIZES)]
+        for (setting, measure), std in check.spread.items()
+    ]
+    return header, rows
+
+
+def to_markdown(check: SelfCheck) -> str:
+    """Return the page `aa.md`."""
+    question = check.question
+    parts = [f"# A/A. {question.title}", question.asks, grid(*comparison_grid(check))]
+    parts.append(
+        "Both runs of a comparison have one setting and one replication (base, teacher, pool); only the "
+        "sampling stream differs. Test and interval are those of the question tables. The exact interval of the "
+        "false-positive rate takes the comparisons as independent; those of three streams, and hack and solve "
+        "of one run, are not, which the range over deals keeps. A bootstrap over streams would be no test: it "
+        "covers 5% almost by construction. With so few comparisons only a rate far above 5% would show. "
+        "The smallest differences below hold for an effect that is the same in every replication; where an arm's "
+        "effect varies between them, its table's own 80% column is larger and is what counts."
+    )
+    parts += ["**Smallest true difference found with 80% power.**", grid(*power_grid(check))]
+    if check.left_out:
+        parts.append("Left out: " + ", ".join(f"`{c}` ({why})" for c, why in check.left_out.items()) + ".")
+    sources = "\n".join(f"{setting}: {', '.join(ids)}" for setting, ids in check.cells.items())
+    parts += [f"<!-- sources\n{sources}\n-->", f"**Answer.** {answer(check)}"]
+    return "\n\n".join(parts) + "\n"

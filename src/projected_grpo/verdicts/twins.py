@@ -1,0 +1,52 @@
+"""Rows of a question that differ in one knob of their basis: LoRA or SVD space (R6), NLL or GRPO loss (R7)."""
+
+from dataclasses import asdict, dataclass
+
+from projected_grpo.cells.cell import Question, Row, Setting, knobs
+
+# What a twin may differ in beside the basis: the adapter is the knob itself in R6 and brings its own rate.
+FREE = ("basis", "adapter", "lr")
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Two rows alike but for one knob: `reference` has the default, `other` the new value."""
+
+    reference: Row
+    other: Row
+
+
+def _rest(setting: Setting, config: dict, knob: str) -> tuple[dict, dict | None]:
+    own = {key: value for key, value in asdict(setting).items() if key not in FREE}
+    if setting.basis is None:
+        return own, None
+    return own, {key: value for key, value in knobs(config, setting.basis).items() if key != knob}
+
+
+def twins(question: Question, config: dict, knob: str) -> list[Twins]:
+    """Return the twin rows of a question that use a basis; the knob's default is that of the config's `basis`."""
+    found = []
+    rows = [row for row in question.rows if row.setting.basis]
+    default = config["basis"][knob]
+    for other in rows:
+        if knobs(config, other.setting.basis)[knob] == default:
+            continue
+        for row in rows:
+            same_knob = knobs(config, row.setting.basis)[knob] == default
+            if same_knob and _rest(row.setting, config, knob) == _rest(other.setting, config, knob):
+                found.append(Twins(row, other))
+                break
+    return found
+
+
+def replay_folders(question: Question, config: dict, knob: str) -> dict[str, dict[int, str]]:
+    """Return basis -> seed -> folder (below results/probe/) of the vanilla replays that T4 needs."""
+    folders: dict[str, dict[int, str]] = {}
+    for pair in twins(question, config, knob):
+        for row in (pair.reference, pair.other):
+            for cell in row.cells:
+                seeds = folders.setdefault(row.setting.basis, {})
+                folder = f"{cell.model}/{cell.basis}/vanilla"
+                if folder not in seeds.values():  # seeds that share model and basis share the replay
+                    seeds[cell.seed] = folder
+    return folders

@@ -1,0 +1,171 @@
+"""Cells: ids, sharing between questions, seeds, and what a cell depends on."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from projected_grpo.cells.cell import (
+    all_cells,
+    basis_file,
+    extraction_knobs,
+    load_questions,
+    model_name,
+    seeds,
+)
+from projected_grpo.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def config():
+    return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+
+
+def questions(rows, **more):
+    return {"Q": {"title": "t", "asks": "a", "rows": rows, **more}}
+
+
+def ids(rows, config, **more):
+    return [row.cells[0].id for row in load_questions(questions(rows, **more), config)["Q"].rows]
+
+
+def test_ids_say_what_differs_from_the_defaults(config):
+    rows = [
+        {"name": "a"},
+        {"name": "b", "arm": "erase", "basis": "prog_wide"},
+        {"name": "c", "arm": "erase", "basis": "own_mode", "mix": 0.5, "refresh": 2, "gate": "reverse"},
+        {"name": "d", "arm": "route", "basis": "random", "preset": "long", "stream": 2},
+        {"name": "e", "basis": "own_mode", "measure": True},
+    ]
+    assert ids(rows, config) == [
+        "vanilla-m0.125-s41",
+        "erase-prog_wide-m0.125-s41",
+        "erase-own_mode-reverse-refresh2-m0.5-s41",
+        "route-random-long-stream2-m0.125-s41",
+        "measure-own_mode-m0.125-s41",
+    ]
+
+
+def test_saying_a_default_makes_no_other_cell(config):
+    rows = [{"name": "a", "arm": "erase", "basis": "own_mode"}]
+    rows.append({"name": "b", "arm": "erase", "basis": "own_mode", "k": 5, "mix": 0.125, "gate": "one_sided"})
+    first, second = ids(rows, config)
+    assert first == second
+
+
+def test_questions_share_cells_and_every_id_means_one_setting(config):
+    loaded = load_questions(yaml.safe_load((ROOT / "config" / "questions.yaml").read_text()), config)
+    cells = all_cells(loaded)
+    assert sum(len(q.cells) for q in loaded.values()) > len(cells)
+    for question in loaded.values():
+        for row in question.rows:
+            assert [cell.seed for cell in row.cells] == [41, 42, 43, 44, 45]
+            assert [cell.model for cell in row.cells] == [f"small-s{s}" for s in range(41, 46)]
+
+
+def test_all_questions_of_the_paper_are_there(config):
+    loaded = load_questions(yaml.safe_load((ROOT / "config" / "questions.yaml").read_text()), config)
+    assert {f"Q{i}" for i in range(1, 16)} <= set(loaded)
+
+
+def test_without_a_critic_the_rows_of_its_pair_sets_are_left_out(config):
+    rows = [{"name": "a"}, {"name": "b", "arm": "erase", "basis": "self_taught_code"}]
+    assert len(ids(rows, config)) == 2
+    config["self_taught"]["critic"] = "none"
+    assert ids(rows, config) == ids(rows[:1], config)
+
+
+def test_a_held_out_loophole_that_no_problem_has_leaves_its_row_out(config):
+    rows = [{"name": mode, "held_out_mode": mode} for mode in ("run_tests", "sentinel")]
+    rows.append({"name": "b", "mix": 0.5, "baseline": "sentinel", "against": "run_tests"})
+    assert len(ids(rows, config)) == 3
+    config["pool"]["modes"] = ["run_tests"]
+    kept = load_questions(questions(rows), config)["Q"].rows
+    assert [(row.name, row.baseline, row.against) for row in kept] == [
+        ("run_tests", None, None),
+        ("b", None, "run_tests"),
+    ]
+
+
+def test_what_a_row_is_compared_with_is_no_part_of_its_cells(config):
+    rows = [{"name": "a"}, {"name": "b", "mix": 0.5}]
+    plain = load_questions(questions(rows), config)["Q"]
+    rows[1] |= {"baseline": "a", "against": "a"}
+    compared = load_questions(questions(rows, primary="solve"), config)["Q"]
+    assert (compared.rows[1].against, compared.primary) == ("a", "solve")
+    assert [(c.id, c.params()) for c in compared.cells] == [(c.id, c.params()) for c in plain.cells]
+
+
+def test_a_basis_of_random_axes_makes_its_row_a_control_by_whatever_name(config):
+    config["bases"]["noise"] = {"pairs": "own_mode", "control": "random"}
+    bases = ("noise", "random", "own_mode", "shuffled")
+    rows = [{"name": "a"}, *({"name": basis, "arm": "erase", "basis": basis} for basis in bases)]
+    found = load_questions(questions(rows), config)["Q"].rows
+    assert [row.name for row in found if row.is_control] == ["noise", "random"]
+
+
+def test_a_run_that_one_question_evaluates_at_the_end_is_the_run_of_the_others_too(config):
+    loaded = load_questions(
+        {
+            "P": questions([{"name": "a"}, {"name": "b", "mix": 0.5}])["Q"],
+            "Q": questions([{"name": "c", "final_eval": True}])["Q"],
+        },
+        config,
+    )
+    plain, other = loaded["P"].rows
+    assert plain.cells == loaded["Q"].rows[0].cells and plain.cells[0].setting.final_eval
+    assert not plain.setting.final_eval, "the row itself asks for no evaluation"
+    assert not any(cell.setting.final_eval for cell in other.cells)
+
+
+@pytest.mark.parametrize(
+    "given, expected", [(3, [41, 42, 43]), ([7, 9], [7, 9]), ("41,43", [41, 43]), (["41", "42"], [41, 42])]
+)
+def test_seeds(config, given, expected):
+    assert seeds(config | {"seeds": given}) == expected
+
+
+def test_a_row_depends_on_its_preset_and_learning_rate(config):
+    base = load_questions(questions([{"name": "a"}]), config)["Q"].cells[0]
+    config["grpo"]["lr"] = 0.2
+    assert load_questions(questions([{"name": "a"}]), config)["Q"].cells[0].params() != base.params()
+
+
+def test_one_shared_model_has_one_basis_file_per_seed_of_a_control(config):
+    assert basis_file(config, "random", 42) == "random"
+    config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
+    assert model_name(config, 42) == "qwen3-4b"
+    assert (
+        basis_file(config, "random", 42) == "random-s42" and basis_file(config, "own_mode", 42) == "own_mode"
+    )
+
+
+def test_how_a_basis_is_used_is_no_part_of_its_file(config):
+    knobs = extraction_knobs(config, "v_hack_full")
+    assert knobs["pairs"] == "paper18" and knobs["n_pairs"] == 12 and knobs["tau"] == 0.25
+    assert "k" not in knobs and "drop_bottom_frac" not in knobs
+
+
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        (
+            {"arm": "eraze"},
+            "Q.rows[0].arm: unknown arm 'eraze'; allowed: vanilla, erase, route; did you mean 'erase'?",
+        ),
+        ({"gaet": "reverse"}, "unknown setting"),
+        ({"arm": "erase"}, "needs a basis"),
+        ({"basis": "own_mode"}, "measure: true"),
+        ({"preset": "slow"}, "preset 'slow' is unknown; allowed: fast, long"),
+        ({"mix": 0.3}, "no group size for mix 0.3"),
+        ({"baseline": "b"}, "no row 'b' in Q"),
+        ({"against": "b"}, "Q.rows[0].against: no row 'b' in Q"),
+    ],
+)
+def test_bad_rows_are_one_line_that_names_the_key(config, row, message):
+    with pytest.raises(UserError) as error:
+        load_questions(questions([{"name": "a", **row}]), config)
+    assert message in str(error.value) and "questions.yaml: Q.rows[0]" in str(error.value)
+    assert "\n" not in str(error.value)

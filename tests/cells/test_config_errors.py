@@ -1,0 +1,258 @@
+"""Broken configs: each is one line that names file, key path, wrong value and what is allowed."""
+
+import pytest
+from broken import DROP, ROOT, matches, merge, read
+
+from projected_grpo.cells.check import check
+from projected_grpo.errors import UserError
+
+
+def test_the_default_is_sound(folder):
+    folder.check()
+
+
+@pytest.mark.parametrize("name", ["smoke", "qwen3-4b", "server"])
+def test_the_other_configs_are_sound(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    paths = [ROOT / "config" / "config.yaml", ROOT / "config" / f"{name}.yaml"]
+    config = merge(*(read(path) for path in paths))
+    if config["model"]["problems"] != "generated":
+        config["model"]["problems"] = str(tmp_path / "rows.jsonl")
+        (tmp_path / "rows.jsonl").write_text('{"id": 1}\n' * config["pool"]["problems"])
+    check(paths, config, read(ROOT / config["questions"]))
+
+
+# (key path to change, new value, key path in the message, the rest of the message)
+CONFIG = [
+    (["seeds"], 0, "seeds: 0, allowed: an integer >= 1"),
+    (["seeds"], 5.0, "seeds: 5.0, allowed: an integer >= 1"),
+    (["seeds"], [], "seeds: [], allowed: a non-empty list of different integers >= 0"),
+    (["seeds"], [41, "x"], "seeds[1]: 'x', allowed: an integer >= 0"),
+    (["seeds"], [41, 41], "seeds: [41, 41], allowed: a non-empty list of different integers >= 0"),
+    (["seeds"], "41,41", "seeds: '41,41', allowed: each seed once"),
+    (["seeds"], "41-45", "seeds: '41-45', allowed: numbers with commas between them"),
+    (["seeds"], True, "seeds: true, allowed: an integer >= 1"),
+    (["device"], "gpu", "device: 'gpu'; allowed: cpu, cuda"),
+    (["dtype"], "bfloat", "dtype: 'bfloat'; allowed: float32, bfloat16; did you mean 'bfloat16'?"),
+    (["threads"], "2", "threads: '2', allowed: an integer >= 1"),
+    (["threads"], True, "threads: true, allowed: an integer >= 1"),
+    (["sandbox"], "none", "sandbox: 'none'; allowed: strong, weak"),
+    (
+        ["tracker"],
+        "tensorbord",
+        "tracker: 'tensorbord'; allowed: none, tensorboard; did you mean 'tensorboard'?",
+    ),
+    (["results"], "my results", "results: 'my results', allowed: "),
+    (["treads"], 1, "treads: unknown key; allowed: results, seeds, .*; did you mean 'threads'?"),
+    (["grpo", "lrr"], 0.1, "grpo.lrr: unknown key; allowed: max_new, .*; did you mean 'lr'?"),
+    (["grpo", "lr"], DROP, "grpo.lr: missing; required: max_new, prompts, lr"),
+    (["grpo", "presets", "fast", "group"], DROP, "grpo.presets.fast.group: missing; required: steps, group"),
+    (["grpo", "presets", "long", "steps"], DROP, "grpo.presets.long.steps: missing; required: steps, group"),
+    (["small", "base"], DROP, "small.base: missing; required: base, teacher"),
+    (["small"], DROP, "small: missing; required: results, seeds"),
+    (["small", "teacher"], 0, "small.teacher: 0, allowed: an integer >= 1"),
+    (["grpo"], DROP, "grpo: missing; required: results, seeds"),
+    (["grpo"], 3, "grpo: 3, allowed: a mapping"),
+    (["grpo", "lr"], 0, "grpo.lr: 0, allowed: a number > 0"),
+    (["grpo", "lr"], "3e-3", "grpo.lr: '3e-3', allowed: a number > 0"),
+    (["grpo", "lr"], None, "grpo.lr: null, allowed: a number > 0"),
+    (["grpo", "lr"], float("nan"), "grpo.lr: nan, allowed: a finite number"),
+    (["grpo", "betas"], [0.5, float("inf")], "grpo.betas[1]: inf, allowed: a finite number"),
+    (
+        ["grpo", "presets", "fast", "group"],
+        {0.5: 4},
+        "grpo.presets.fast.group.0.5: 0.5 as a name, allowed: text, so write it in quotes",
+    ),
+    (["bases", 2], {"pairs": "moral"}, "bases.2: 2 as a name, allowed: text, so write it in quotes"),
+    (
+        ["grpo", "betas"],
+        [0.5],
+        "grpo.betas: [0.5], allowed: a non-empty list of two of: numbers >= 0 and < 1",
+    ),
+    (["grpo", "betas"], [0.5, 1.0], "grpo.betas[1]: 1.0, allowed: a number >= 0 and < 1"),
+    (["grpo", "clip"], -1, "grpo.clip: -1, allowed: a number > 0 or null"),
+    (["grpo", "warmup"], 10, "grpo.warmup: 10, allowed: a number >= 0 and <= 1"),
+    (["grpo", "prompts"], 1.5, "grpo.prompts: 1.5, allowed: an integer >= 1"),
+    (["grpo", "presets", "fast", "steps"], 0, "grpo.presets.fast.steps: 0, allowed: an integer >= 1"),
+    (["grpo", "presets", "fast", "group"], 1, "grpo.presets.fast.group: 1, allowed: an integer >= 2"),
+    (
+        ["grpo", "presets", "fast", "grup"],
+        4,
+        "grpo.presets.fast.grup: unknown key; .*; did you mean 'group'?",
+    ),
+    (
+        ["grpo", "presets", "fast", "group"],
+        {"half": 4},
+        "grpo.presets.fast.group.half: 'half' as a name, allowed: ",
+    ),
+    (
+        ["pool", "modes"],
+        ["run_test"],
+        "pool.modes[0]: 'run_test'; allowed: run_tests, .*; did you mean 'run_tests'?",
+    ),
+    (["pool", "modes"], [], "pool.modes: [], allowed: a non-empty list of different run_tests, sentinel"),
+    (["pool", "samples"], -1, "pool.samples: -1, allowed: an integer >= 1"),
+    (["model", "name"], "my model", "model.name: 'my model', allowed: "),
+    (
+        ["model", "base"],
+        "/nowhere/model",
+        "model.base: '/nowhere/model' is no folder, allowed: small, a Hugging Face",
+    ),
+    (["model", "teacher"], "org/lora", "model.teacher: 'org/lora', allowed with the base 'small': small"),
+    (["model", "problems"], "rows.jsonl", "model.problems: 'rows.jsonl' is no file, allowed: generated"),
+    (
+        ["probe", "basis"],
+        "v_hack_ful",
+        "probe.basis: 'v_hack_ful' is no basis and no pair set; allowed: .*'v_hack_full'?",
+    ),
+    (["probe", "compare"], ["randon"], "probe.compare[0]: 'randon' is no basis .*; did you mean 'random'?"),
+    (
+        ["probe", "mode"],
+        "exit_code",
+        "probe.mode: 'exit_code' is not in pool.modes; allowed: run_tests, sentinel",
+    ),
+    (["probe", "pools"], {"a/b": {}}, "probe.pools.a/b: 'a/b' as a name, allowed: letters, digits"),
+    (
+        ["probe", "pools"],
+        {"mine": {"folder": "x"}},
+        "probe.pools.mine.model: missing; required: folder, model",
+    ),
+    (
+        ["probe", "pools"],
+        {"mine": {"folder": "/nowhere", "model": "small-s41"}},
+        "probe.pools.mine.folder: '/nowhere' has none, allowed: a folder of JSON-lines files",
+    ),
+    (
+        ["probe", "pools"],
+        {"mine": {"folder": "/nowhere", "model": "small-s4"}},
+        "probe.pools.mine.model: 'small-s4' is no replication; allowed: .*; did you mean 'small-s45'?",
+    ),
+    (
+        ["probe", "pools"],
+        {"small-s42": {"folder": "/nowhere", "model": "small-s41"}},
+        "probe.pools.small-s42: 'small-s42' is a replication's own pool, allowed: another name",
+    ),
+    (["basis", "method"], "pca", "basis.method: 'pca'; allowed: svd, mean_diff"),
+    (["basis", "control"], "randon", "basis.control: 'randon'; .*; did you mean 'random'?"),
+    (["basis", "tau"], 1.5, "basis.tau: 1.5, allowed: a number >= 0 and <= 1"),
+    (["basis", "k"], 13, "basis.k: 13, allowed: 1 to 5, top_k, the axes stored (basis 'v_hack_full')"),
+    (["basis", "n_pairs"], 40, "basis.n_pairs: 40, allowed: 1 to 18, the pairs in "),
+    (
+        ["bases", "mine"],
+        {"pears": "own_mode"},
+        "bases.mine.pears: unknown key; allowed: pairs, .*; did you mean 'pairs'?",
+    ),
+    (
+        ["bases", "mine"],
+        {"pairs": "own_mod"},
+        "bases.mine.pairs: no pair set 'own_mod'; .*; did you mean 'own_mode'?",
+    ),
+    (["bases", "mine"], {}, "bases.mine.pairs: no pair set 'mine'; allowed: "),
+    (["bases", "my basis"], {"pairs": "moral"}, "bases.my basis: 'my basis' as a name, allowed: "),
+    (
+        ["bases", "v_hack_full", "n_heldout"],
+        12,
+        "bases.v_hack_full.n_heldout: 12, allowed: 0 to 11, less than n_pairs",
+    ),
+    (
+        ["bases", "v_hack_full", "n_pairs"],
+        19,
+        "bases.v_hack_full.n_pairs: 19, allowed: 1 to 18, the pairs in ",
+    ),
+    (["bases", "v_hack_full", "k"], 6, "bases.v_hack_full.k: 6, allowed: 1 to 5, top_k, the axes stored"),
+    (
+        ["bases", "own_mode_pairs8", "top_k"],
+        9,
+        "bases.own_mode_pairs8.top_k: 9, allowed: 1 to 8, the pairs used",
+    ),
+    (
+        ["bases", "own_mode_meandiff", "k"],
+        5,
+        "bases.own_mode_meandiff.k: 5, allowed: 1 to 1, all that mean_diff has",
+    ),
+    (
+        ["bases", "known_not_sentinel", "without_tag"],
+        "sentinal",
+        "bases.known_not_sentinel.without_tag: 'sentinal' is no tag of .*; did you mean 'sentinel'?",
+    ),
+    (
+        ["bases", "known_not_sentinel", "n_pairs"],
+        30,
+        "bases.known_not_sentinel.n_pairs: 30, allowed: 1 to 25, the pairs in .*own_mode34.yaml without tag sentinel",
+    ),
+]
+
+
+@pytest.mark.parametrize("key, value, expected", CONFIG, ids=lambda x: None)
+def test_broken_config(folder, key, value, expected):
+    folder.set("config", key, value)
+    message = folder.error()
+    assert message.startswith(f"{folder.path / 'config.yaml'}: ")
+    assert matches(message.removeprefix(f"{folder.path / 'config.yaml'}: "), expected), message
+
+
+@pytest.mark.parametrize(
+    "files, expected",
+    [
+        (
+            [],
+            "is a folder without config.json, allowed: small, a Hugging Face checkpoint folder or a hub id",
+        ),
+        (["config.json"], "is a folder without model.safetensors"),
+        (["config.json", "model.safetensors"], "is a folder without tokenizer.json"),
+    ],
+)
+def test_base_folder_that_is_no_checkpoint(folder, files, expected):
+    base = folder.path / "base"
+    base.mkdir()
+    for name in files:
+        (base / name).touch()
+    folder.config["model"] |= {"base": str(base), "teacher": "org/lora"}
+    assert f"config.yaml: model.base: '{base}' {expected}" in folder.error()
+
+
+def test_teacher_of_a_given_base(folder):
+    folder.config["model"] |= {"base": "org/model"}
+    assert "model.teacher: 'small', allowed with a given base: a PEFT folder or hub id" in folder.error()
+    folder.config["model"]["teacher"] = str(ROOT / "config")
+    assert "config' is a folder without adapter_config.json, allowed: small, a PEFT folder" in folder.error()
+    folder.config["model"]["teacher"] = "justaname"
+    assert "model.teacher: 'justaname' is no folder" in folder.error()
+    folder.config["model"]["teacher"] = "org/lora"
+    folder.check()
+
+
+def test_a_pool_has_no_more_problems_than_the_file_has_rows(folder):
+    rows = folder.path / "rows.jsonl"
+    rows.write_text('{"id": 1}\n' * 79)
+    folder.config["model"]["problems"] = str(rows)
+    assert f"config.yaml: pool.problems: 80, allowed: 1 to 79, the rows of {rows}" in folder.error()
+    folder.config["pool"]["problems"] = 79
+    folder.check()
+
+
+def test_a_pair_set_in_use_has_a_name_that_can_stand_in_paths(folder):
+    folder.copy_pairs()
+    moral = folder.path / "pairs" / "moral.yaml"
+    moral.rename(moral.with_name("my (pairs).yaml"))
+    [row] = [row for row in folder.questions["Q10"]["rows"] if row.get("basis") == "moral"]
+    row["basis"] = "my (pairs)"
+    assert "'my (pairs)', allowed: letters, digits, . _ and -, as it stands in paths" in folder.error()
+
+
+def test_the_layer_that_gives_the_value_is_named(folder):
+    folder.check()
+    over = folder.path / "over.yaml"
+    over.write_text("grpo: {lr: null}\nthreads: 1\n")
+    config = merge(folder.config, {"grpo": {"lr": None}})
+    paths = [folder.path / "config.yaml", over]
+    with pytest.raises(UserError, match=r"over.yaml: grpo.lr: null, allowed: a number > 0"):
+        check(paths, config, folder.questions)
+    with pytest.raises(UserError, match=r"^--config: threads: 0, allowed: an integer >= 1"):
+        check(paths, folder.config | {"threads": 0}, folder.questions)
+    over.write_text("threads: 1\nthreads: 2\n")
+    with pytest.raises(UserError, match=r"over.yaml:2: not YAML \(the key 'threads' is given twice\)"):
+        check(paths, folder.config, folder.questions)
+    over.write_text("- a\n")
+    with pytest.raises(UserError, match=r"over.yaml: found \['a'\], allowed: a mapping"):
+        check(paths, folder.config, folder.questions)

@@ -1,0 +1,161 @@
+"""Broken questions: each is one line that names file, key path, wrong value and what is allowed."""
+
+import pytest
+from broken import DROP, QUESTIONS_YAML, ROOT, matches
+from test_config_errors import CONFIG
+
+from projected_grpo.cells.check import checked_questions
+from projected_grpo.errors import UserError
+
+QUESTIONS = [
+    (
+        ["Q10", "rows", 1, "basis"],
+        "own_mod",
+        "Q10.rows[1].basis: 'own_mod' is no basis and no pair set; .*'own_mode'?",
+    ),
+    (["Q10", "rows", 1, "basis"], DROP, "Q10.rows[1].basis: missing, arm 'erase' needs one of: "),
+    (
+        ["Q10", "rows", 1, "arm"],
+        DROP,
+        "Q10.rows[1].basis: 'own_mode' with arm vanilla, allowed: none, or `measure: true`",
+    ),
+    (
+        ["Q10", "rows", 1, "arm"],
+        "earse",
+        "Q10.rows[1].arm: 'earse'; allowed: vanilla, erase, route; did you mean 'erase'?",
+    ),
+    (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: true with arm 'erase', allowed: arm vanilla"),
+    (["Q10", "rows", 0, "measure"], True, "Q10.rows[0].basis: missing, measure needs one of: "),
+    (
+        ["Q10", "rows", 0, "refresh"],
+        2,
+        "Q10.rows[0].refresh: 2 on a row without a basis, allowed: only beside a basis",
+    ),
+    (
+        ["Q3", "rows", 2, "gate"],
+        "nogate",
+        "Q3.rows[2].gate: 'nogate'; allowed: one_sided, .*; did you mean 'no_gate'?",
+    ),
+    (["Q15", "rows", 1, "space"], "updates", "Q15.rows[1].space: 'updates'; .*; did you mean 'update'?"),
+    (
+        ["Q10", "rows", 1, "refrsh"],
+        2,
+        "Q10.rows[1].refrsh: unknown key; allowed: name, .*; did you mean 'refresh'?",
+    ),
+    (["Q10", "rows", 1, "refresh"], -1, "Q10.rows[1].refresh: -1, allowed: an integer >= 0"),
+    (["Q10", "rows", 1, "overshoot"], "big", "Q10.rows[1].overshoot: 'big', allowed: a number > 0"),
+    (["Q2", "kind"], "probe", "Q2.kind: 'probe', allowed: table, aa; a probe is one of R5, R6, R7"),
+    (["Q10", "rows", 1, "k"], 13, "Q10.rows[1].k: 13, allowed: 1 to 12, the axes of the basis 'own_mode'"),
+    (
+        ["Q4", "rows", 2, "k"],
+        2,
+        "Q4.rows[2].k: 2, allowed: 1 to 1, the axes of the basis 'v_hack_full_meandiff'",
+    ),
+    (
+        ["Q10", "rows", 1, "adapter"],
+        "lora",
+        "Q10.rows[1].adapter: 'lora', allowed: antipasto, as the basis 'own_mode'",
+    ),
+    (["Q10", "rows", 1, "name"], DROP, "Q10.rows[1].name: missing; required: name"),
+    (
+        ["Q10", "rows", 2, "name"],
+        "own_mode",
+        "Q10.rows[2].name: 'own_mode' is rows[1]'s name, allowed: each once",
+    ),
+    (
+        ["Q10", "rows", 2, "name"],
+        "a|b",
+        "Q10.rows[2].name: 'a|b', allowed: one line without |, as it stands in the table",
+    ),
+    (
+        ["Q10", "baseline"],
+        "vanila",
+        "Q10.baseline: no row 'vanila'; allowed: vanilla, .*; did you mean 'vanilla'?",
+    ),
+    (
+        ["Q6", "rows", 3, "baseline"],
+        "vanilla mix .5",
+        "Q6.rows[3].baseline: no row 'vanilla mix .5'; .*'vanilla mix 0.5'?",
+    ),
+    (
+        ["Q3", "rows", 2, "against"],
+        "onesided",
+        "Q3.rows[2].against: no row 'onesided'; allowed: vanilla, .*; did you mean 'one_sided'?",
+    ),
+    (["Q9", "primary"], "solved", "Q9.primary: 'solved'; allowed: hack, solve; did you mean 'solve'?"),
+    (["Q10", "basline"], "vanilla", "Q10.basline: unknown key; .*; did you mean 'baseline'?"),
+    (["Q10", "title"], DROP, "Q10.title: missing; required: title, asks, rows"),
+    (["Q10", "rows"], [], "Q10.rows: [], allowed: a non-empty list of mappings"),
+    (["Q10", "rows"], {"a": 1}, "Q10.rows: {'a': 1}, allowed: a non-empty list of mappings"),
+    (["Q10", "kind"], "tabel", "Q10.kind: 'tabel'; allowed: table, aa, probe; did you mean 'table'?"),
+    (
+        ["Q-16"],
+        {"title": "t", "asks": "a", "rows": [{"name": "v"}]},
+        "Q-16: 'Q-16' as a name, allowed: ",
+    ),
+    (["Q16"], None, "Q16: null, allowed: a mapping"),
+    (
+        ["Q1", "rows", 0, "mix"],
+        0.3,
+        "Q1.rows[0].mix: 0.3 has no group size in preset 'fast', allowed: 0, 0.125, 0.25, 0.5",
+    ),
+    (["Q1", "rows", 0, "mix"], 50, "Q1.rows[0].mix: 50, allowed: a number >= 0 and <= 1"),
+    (["Q2", "settings", "mix"], 0.3, "Q2.settings.mix: 0.3 has no group size in preset 'fast'"),
+    (
+        ["Q11", "settings", "preset"],
+        "longer",
+        "Q11.settings.preset: no preset 'longer'; .*; did you mean 'long'?",
+    ),
+    (["Q11", "settings", "prest"], "long", "Q11.settings.prest: unknown key; .*; did you mean 'preset'?"),
+    (
+        ["Q10", "rows", 0, "modes"],
+        ["exit_code"],
+        "Q10.rows[0].modes: 'exit_code' is not in pool.modes; allowed: run_tests",
+    ),
+    (
+        ["Q10", "rows", 0, "modes"],
+        ["sentinal"],
+        "Q10.rows[0].modes[0]: 'sentinal'; .*; did you mean 'sentinel'?",
+    ),
+    (
+        ["Q14", "rows", 0, "held_out_mode"],
+        "run_test",
+        "Q14.rows[0].held_out_mode: 'run_test'; .*'run_tests'?",
+    ),
+    (
+        ["Q14", "rows", 0, "held_out_mode"],
+        "exit_code",
+        "Q14.rows[0].held_out_mode: 'exit_code' is no mode of the row; ",
+    ),
+    (["aa", "rows", 1, "stream"], "one", "aa.rows[1].stream: 'one', allowed: an integer >= 0"),
+    (["Q12", "settings", "final_eval"], "yes", "Q12.settings.final_eval: 'yes', allowed: true or false"),
+]
+
+
+@pytest.mark.parametrize("key, value, expected", QUESTIONS, ids=lambda x: None)
+def test_broken_questions(folder, key, value, expected):
+    folder.set("questions", key, value)
+    message = folder.error()
+    assert message.startswith(f"{folder.path / 'questions.yaml'}: ")
+    assert matches(message.removeprefix(f"{folder.path / 'questions.yaml'}: "), expected), message
+
+
+def test_there_are_at_least_forty():
+    assert len(CONFIG) + len(QUESTIONS) >= 40
+
+
+def test_questions_file_is_read_after_the_config_is_sound(folder):
+    folder.check()
+    paths, questions = [folder.path / "config.yaml"], folder.path / "questions.yaml"
+    with pytest.raises(UserError, match=r"questions.yaml: no such file"):
+        checked_questions(paths, folder.config)
+    with pytest.raises(UserError, match=r"--config: questions: 3, allowed: text that is not empty"):
+        checked_questions(paths, folder.config | {"questions": 3})
+    questions.write_text("Q1: [\n")
+    with pytest.raises(UserError, match=r"questions.yaml:2: not YAML"):
+        checked_questions(paths, folder.config)
+    questions.write_text("Q1: {}\nQ1: {}\n")
+    with pytest.raises(UserError, match=r"questions.yaml:2: not YAML \(the key 'Q1' is given twice\)"):
+        checked_questions(paths, folder.config)
+    questions.write_text((ROOT / "config" / "questions.yaml").read_text())
+    assert checked_questions(paths, folder.config) == QUESTIONS_YAML

@@ -1,0 +1,143 @@
+"""The critic's error against the oracle, and the page that shows it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ttest_1samp
+from taught import rollouts
+
+from projected_grpo.errors import UserError
+from projected_grpo.evaluator.measure import BEFORE, KINDS, WEAK, errors, oracle_scores
+from projected_grpo.evaluator.traces import from_rollouts, trace_id
+from projected_grpo.verdicts.critic import make_frame, to_markdown
+
+
+def by_definition(rows, said):
+    """(mae, false credit, missed credit) and their denominators, by a loop over rollouts with a score."""
+    off, hacks, solves = [], [], []
+    for r in rows:
+        phi = said[trace_id(r.problem_id, r.mode, r.completion)]
+        off.append(abs(phi - (10 if r.gt_pass else 2 if r.can_compile else 0)))
+        if r.channel and not r.gt_pass:
+            hacks.append(phi >= 5)
+        if r.gt_pass:
+            solves.append(phi < 5)
+    return np.array([np.mean(off), np.mean(hacks), np.mean(solves)]), [len(off), len(hacks), len(solves)]
+
+
+def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
+    path = rollouts(tmp_path / "r.parquet", 12)
+    frame = pd.read_parquet(path)
+    rng = np.random.default_rng(0)
+    traces = from_rollouts(path)
+    scores = {
+        when: {trace.id: float(rng.integers(0, 11)) if rng.random() < 0.7 else None for trace in traces}
+        for when in ((0, BEFORE), (1, "later"))
+    }
+    rows = [
+        {"trace_id": t.id, "round": n, "condition": c, "phi": said[t.id], "weak_phi": t.scores()[0][1].phi_after}
+        for (n, c), said in scores.items()
+        for t in traces
+    ]  # fmt: skip
+    table = errors(pd.DataFrame(rows), oracle_scores(path)).set_index("condition")
+    measures, counts = ["mae", "false_credit", "missed_credit"], ["answered", "exploited", "solved"]
+
+    def having(*conditions):
+        ids = [(r, trace_id(r.problem_id, r.mode, r.completion)) for r in frame.itertuples()]
+        return [r for r, id in ids if all(scores[c][id] is not None for c in conditions)]
+
+    for when, said in scores.items():
+        expected, sizes = by_definition(having(when), said)
+        row = table.loc[when[1]]
+        assert row[measures].astype(float).to_numpy() == pytest.approx(expected)
+        assert [row[f"n_{kind}"] for kind in counts] == sizes
+        given = [said[id] for id in {trace_id(r.problem_id, r.mode, r.completion) for r in having(when)}]
+        assert row["same_score"] == pytest.approx(max(map(given.count, given)) / len(given))
+        assert row["n"] == len(traces) and row["answered"] == sizes[0] / len(traces)
+    both = having(*scores)
+    now, sizes = by_definition(both, scores[(1, "later")])
+    then, _ = by_definition(both, scores[(0, BEFORE)])
+    later = table.loc["later"]
+    assert later[[f"delta_{name}" for name in measures]].astype(float).to_numpy() == pytest.approx(now - then)
+    assert [later[f"paired_{kind}"] for kind in counts] == sizes
+    assert sizes[0] < min(table["n_answered"])  # other sets than each condition's own
+    assert table.loc[BEFORE, "delta_mae":].isna().all()
+
+
+def test_the_weak_score_is_the_oracles_but_for_flagged_solutions(tmp_path):
+    path = rollouts(tmp_path / "r.parquet", 12)
+    traces, frame = from_rollouts(path), pd.read_parquet(path)
+    weak = {trace.id: trace.scores()[0][1].phi_after for trace in traces}
+    truth = oracle_scores(path).set_index("trace_id")["true_phi"]
+    ids = [trace_id(r.problem_id, r.mode, r.completion) for r in frame.itertuples()]
+    flagged_solution = dict(zip(ids, frame["channel"] & frame["gt_pass"], strict=True))
+    assert {id for id in ids if weak[id] != truth[id]} == {id for id in ids if flagged_solution[id]}
+    rows = [
+        {"trace_id": id, "round": 0, "condition": BEFORE, "phi": None, "weak_phi": phi}
+        for id, phi in weak.items()
+    ]
+    row = errors(pd.DataFrame(rows), oracle_scores(path)).set_index("condition").loc[WEAK]
+    n = sum(flagged_solution.values())
+    assert n > 0 and row["mae"] == pytest.approx(8 * n / len(ids))  # 2 in place of 10
+    assert row["missed_credit"] == pytest.approx(n / frame["gt_pass"].sum()) and row["false_credit"] == 0
+    assert row["n_answered"] == len(ids)
+
+
+def measured_rows(seed):
+    """What `errors` says of one replication: before, the weak score, and one round of training."""
+    counts = {f"{prefix}_{kind}": 7 for prefix in ("n", "paired") for kind in KINDS}
+    rates = {"answered": 1.0, "same_score": 0.5, "false_credit": 0.9, "missed_credit": 0.1, **counts}
+    before = {"round": 0, "condition": BEFORE, "mae": 5.0, **rates}
+    weak = {"round": 0, "condition": WEAK, "mae": 0.2, **rates}
+    after = {"round": 1, "condition": "trained on cards", **rates, "mae": 2.0, "n_exploited": 3}
+    after |= {"delta_mae": -3 + seed / 100, "delta_false_credit": -0.4, "delta_missed_credit": None}
+    return pd.DataFrame([before, weak, after])
+
+
+def test_nothing_to_measure_is_one_line():
+    truth = pd.DataFrame({"trace_id": ["a"], "true_phi": [10.0], "solved": [True], "exploited": [False]})
+    for evaluations in (
+        pd.DataFrame(),
+        pd.DataFrame({"trace_id": ["b"], "phi": [1.0], "condition": [BEFORE]}),
+    ):
+        with pytest.raises(UserError, match="no evaluated trace has a verdict of hidden tests"):
+            errors(evaluations, truth)
+
+
+def test_the_table_tests_paired_differences_over_seeds():
+    frame = make_frame({seed: measured_rows(seed) for seed in (41, 42, 43)})
+    before, weak, after = (frame.iloc[i] for i in range(3))
+    assert [before["condition"], weak["condition"]] == [BEFORE, WEAK]
+    assert after["delta_mae"] == pytest.approx(-3 + 0.42)  # and not 2 - 5
+    assert after["p_mae"] == pytest.approx(ttest_1samp([-2.59, -2.58, -2.57], 0).pvalue)
+    assert after["p_mae_holm"] == pytest.approx(after["p_mae"])  # the only difference that is tested
+    assert after["delta_false_credit"] == pytest.approx(-0.4)
+    assert pd.isna(after["delta_missed_credit"]) and pd.isna(weak["delta_mae"])
+    assert after["same_score"] == 0.5
+    assert after["n_answered"] == 21 and after["n_exploited"] == 9
+
+
+def test_the_page_escapes_what_models_wrote_and_says_what_it_stands_on():
+    measured = {seed: measured_rows(seed) for seed in (41, 42, 43)}
+    frame = make_frame(measured)
+    cards = pd.DataFrame(
+        [
+            {
+                "model": "m", "trace_id": "t", "event": 0, "kind": kind, "status": "promoted", "id": kind,
+                "phi_after": phi, "mistake_type": "inflated score", "reasoning": "<script>x</script>",
+                "action": "<b>code</b> | x", "outcome": "accepted",
+            }
+            for kind, phi in (("critic_calibration", 2.0), ("failure_pattern", 9.0))
+        ]
+    )  # fmt: skip
+    done = {"round": 1, "asked": 4, "pairs": 3, "pool_error": 1.0, "asked_error": 2.0}
+    done |= {"skipped": {"no_json": 1}, "turned_away": {}, "unanswered": {"pool": {"refusal": 2}}}
+    usage = {"calls": 3, "tokens_in": 5, "tokens_out": 2, "cost": None}
+    runs = [{"model": "m", "seed": 41, "critic": "trained:m", "usage": usage, "rounds": [done]}]
+    page = to_markdown(frame, runs, cards)
+    assert "<script>" not in page and "<b>" not in page
+    assert "mean absolute error of phi falls (Δ -2.580" in page
+    assert "1 no_json" in page and "2 refusal" in page
+    assert "21: 9 / 21" in page and WEAK in page
+    assert "One replication" not in page
+    assert "One replication" in to_markdown(make_frame({41: measured_rows(41)}), runs, cards)

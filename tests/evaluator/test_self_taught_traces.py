@@ -1,0 +1,182 @@
+"""Traces from rollouts, and the evaluator's rules that need no server."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from projected_grpo.errors import UserError
+from projected_grpo.evaluator.backends import NoStructuredOutput, Reply, Usage
+from projected_grpo.evaluator.evaluator import SelfTaughtEvaluator
+from projected_grpo.evaluator.memory import Memory
+from projected_grpo.evaluator.traces import Event, ScoreEvent, Trace, from_rollouts, split, submitted_code
+
+WRONG = '{"wrong_phi_after": 9, "wrong_reasoning": "passed", "mistake_type": "Inflated_Score"}'
+
+
+class Canned:
+    """A backend that says `text` to every prompt."""
+
+    name = "canned"
+
+    def __init__(self, text=WRONG, structured=True):
+        self.text, self.structured, self.usage = text, structured, Usage()
+        self.prompts: list[str] = []
+
+    def generate(self, prompts: Sequence[str], temperature: float, seed: int):
+        for prompt in prompts:
+            self.prompts.append(prompt)
+            yield Reply(self.text)
+
+    def generate_structured(self, prompts, schema, temperature, seed):
+        if not self.structured:
+            raise NoStructuredOutput(self.name)
+        yield from self.generate(prompts, temperature, seed)
+
+
+def rollouts(path, **changes):
+    rows = {
+        "step": [1, 1, 1, 1, 2],
+        "problem_id": ["p1", "p1", "p1", "p2", "p1"],
+        "mode": ["sentinel"] * 5,
+        "sample": [0, 1, 2, 0, 0],
+        "prompt": ["<|im_start|>user\nDo it.<|im_end|>\n<|im_start|>assistant\n"] * 5,
+        "completion": [f"```python\n{code}\n```" for code in ("right", "trick", "wrong", "bro(ken", "right")],
+        "can_compile": [True, True, True, False, True],
+        "channel": [False, True, False, False, False],
+        "passed": [True, True, False, False, True],
+        "gt_pass": [True, False, False, False, True],
+        "exploited": [False, True, False, False, False],
+    }
+    pd.DataFrame(rows | changes).to_parquet(path)
+    return path
+
+
+def test_scores_come_from_the_grader_and_the_weak_detector(tmp_path):
+    traces = from_rollouts(rollouts(tmp_path / "rollouts.parquet"))
+    events = {event.action: event for trace in traces for _, event in trace.scores()}
+    assert {action: event.phi_after for action, event in events.items()} == {
+        "right": 10.0,
+        "trick": 2.0,
+        "wrong": 2.0,
+        "bro(ken": 0.0,
+    }
+    assert events["trick"].state_before == "Do it."
+    assert events["trick"].state_after == events["right"].state_after == "the grader accepts it"
+    assert len(traces) == 4  # the repeated completion is one trace
+
+
+def test_traces_do_not_read_the_oracles_column(tmp_path):
+    plain = from_rollouts(rollouts(tmp_path / "a.parquet"))
+    scrambled = rollouts(
+        tmp_path / "b.parquet", gt_pass=[False, True, True, True, False], exploited=[True] * 5
+    )
+    assert from_rollouts(scrambled) == plain
+    without = pd.read_parquet(tmp_path / "a.parquet").drop(columns=["gt_pass", "exploited"])
+    without.to_parquet(tmp_path / "c.parquet")
+    assert from_rollouts(tmp_path / "c.parquet") == plain
+
+
+def test_missing_columns_or_files_are_one_line(tmp_path):
+    with pytest.raises(UserError, match="no such file"):
+        from_rollouts(tmp_path / "none.parquet")
+    pd.DataFrame({"step": [1]}).to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(UserError, match=r"bad\.parquet"):
+        from_rollouts(tmp_path / "bad.parquet")
+
+
+def test_problems_are_never_split_between_parts():
+    traces = [Trace(f"{g}-{i}", "p", (), group=f"g{g}") for g in range(40) for i in range(3)]
+    parts = split(traces, {"a": 1, "b": 2, "c": 1}, seed=3)
+    groups = {name: {t.group for t in part} for name, part in parts.items()}
+    assert [len(groups[name]) for name in "abc"] == [10, 20, 10]
+    assert set.union(*groups.values()) == {f"g{g}" for g in range(40)}
+    assert split(traces, {"a": 1, "b": 2, "c": 1}, seed=4)["a"] != parts["a"]
+
+
+@pytest.mark.parametrize(
+    ("completion", "code"),
+    [
+        ("Text\n```python\nx = 1\n```\nmore", "x = 1"),
+        ("```python\nx = 1", "x = 1"),
+        ("no fence", "no fence"),
+        ("```python\na\n```\n```python\nb\n```", "a"),
+    ],
+)
+def test_submitted_code_is_the_first_fence(completion, code):
+    assert submitted_code(completion) == code
+
+
+@pytest.mark.parametrize("phi", [float("nan"), -1, 10.5, "7", True])
+def test_a_score_out_of_range_is_refused(phi):
+    with pytest.raises(UserError, match="phi_after"):
+        ScoreEvent("s", "a", "s", 0.0, phi, "r")
+
+
+def test_a_trace_without_score_events_gives_no_pairs_and_says_so(tmp_path, caplog):
+    evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
+    assert evaluator.generate_from_trace(Trace("t0", "p", (Event("note", "hello"),))) == 0
+    assert "t0 has no score events" in caplog.text
+
+
+def test_only_events_that_moved_the_score_are_asked_about(tmp_path):
+    backend = Canned()
+    events = tuple(
+        ScoreEvent("s", f"a{d}", "s", 5.0, 5.0 + d, "r") for d in (0.0, 0.49, -0.49, 0.5, -0.5, 2.0)
+    )
+    evaluator = SelfTaughtEvaluator(backend, Memory(tmp_path / "cards.jsonl"), min_delta=0.5)
+    assert evaluator.generate_from_trace(Trace("t", "p", (Event("note"), *events))) == 3
+    assert [prompt.split("<action>\n")[1].split("\n")[0] for prompt in backend.prompts] == [
+        "a0.5",
+        "a-0.5",
+        "a2.0",
+    ]
+    assert evaluator.pairs_generated == 3
+    assert [right.event for right, _ in evaluator.memory.pairs()] == [4, 5, 6]
+
+
+def test_an_unusable_answer_is_asked_for_again_with_another_seed(tmp_path):
+    class Late(Canned):
+        """Gives its answer to a prompt at the third seed that it is asked with."""
+
+        def generate(self, prompts, temperature, seed):
+            seeds.append(seed)
+            for prompt in prompts:
+                yield Reply(WRONG if len(seeds) == 3 and "a1" in prompt else "no")
+
+    steps = tuple(ScoreEvent("s", f"a{d}", "s", 0, d, "r") for d in (1, 2))
+    for attempts, made in ((2, 0), (4, 1)):
+        seeds = []
+        memory = Memory(tmp_path / f"cards{attempts}.jsonl")
+        evaluator = SelfTaughtEvaluator(Late(), memory, attempts=attempts, seed=7)
+        assert evaluator.generate_from_trace(Trace("t", "p", steps)) == made
+        assert len(seeds) == len(set(seeds)) == attempts and seeds[0] == 7
+        assert sum(evaluator.skipped.values()) == len(memory.skips) == 2 - made
+        assert evaluator.generate_from_trace(Trace("t", "p", steps)) == 0 and len(seeds) == attempts
+
+
+def test_free_text_is_used_where_structured_output_is_missing(tmp_path):
+    evaluator = SelfTaughtEvaluator(Canned("Here: " + WRONG, structured=False), Memory(tmp_path / "c.jsonl"))
+    assert evaluator.generate_from_trace(Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 2, "r"),))) == 1
+
+
+def test_a_wrong_score_that_is_right_is_turned_away_and_not_counted(tmp_path):
+    evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
+    assert evaluator.generate_from_trace(Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 9, "r"),))) == 0
+    assert evaluator.turned_away == {"rejected: not wrong": 1}
+
+
+def test_braces_in_the_code_do_not_break_the_question(tmp_path):
+    backend = Canned()
+    event = ScoreEvent("{x}", "d = {'a': 1}\nf'{d}'", "{}", 0, 2, "{}")
+    assert SelfTaughtEvaluator(backend, Memory(tmp_path / "c.jsonl")).generate_from_trace(
+        Trace("t", "p", (event,))
+    )
+    assert "d = {'a': 1}\nf'{d}'" in backend.prompts[0]
+
+
+def test_a_score_is_not_silently_a_numpy_type(tmp_path):
+    event = ScoreEvent("s", "a", "s", 0.0, float(np.float64(2.0)), "r")
+    evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
+    assert evaluator.generate_from_trace(Trace("t", "p", (event,))) == 1

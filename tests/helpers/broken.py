@@ -1,0 +1,77 @@
+"""A copy of the default config in which single keys are broken, and the one line that this must give."""
+
+import copy
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from projected_grpo.cells.check import check
+from projected_grpo.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+DROP = object()
+
+
+def read(path):
+    return yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+
+
+CONFIG_YAML, QUESTIONS_YAML = read(ROOT / "config" / "config.yaml"), read(ROOT / "config" / "questions.yaml")
+
+
+class Folder:
+    """A copy of the default config in which single keys can be changed."""
+
+    def __init__(self, path):
+        self.path = path
+        self.config, self.questions = copy.deepcopy(CONFIG_YAML), copy.deepcopy(QUESTIONS_YAML)
+        self.config |= {"questions": str(path / "questions.yaml"), "pairs": str(ROOT / "config" / "pairs")}
+
+    def copy_pairs(self):
+        self.config["pairs"] = str(self.path / "pairs")
+        shutil.copytree(ROOT / "config" / "pairs", self.path / "pairs")
+
+    def set(self, file, key, value):
+        target = getattr(self, file)
+        *parents, last = key
+        for part in parents:
+            target = target[part]
+        if value is DROP:
+            del target[last]
+        elif isinstance(target, list) and last == len(target):
+            target.append(value)
+        else:
+            target[last] = value
+
+    def check(self):
+        text = yaml.dump(self.config, Dumper=yaml.CSafeDumper, sort_keys=False)
+        (self.path / "config.yaml").write_text(text)
+        check([self.path / "config.yaml"], self.config, self.questions)
+
+    def error(self):
+        with pytest.raises(UserError) as caught:
+            self.check()
+        message = str(caught.value)
+        assert "\n" not in message
+        return message
+
+
+def merge(base, over):
+    merged = copy.deepcopy(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+def matches(message, expected):
+    """Whether the parts of `expected` (separated by `.*`) stand in `message` in this order."""
+    place = 0
+    for part in expected.split(".*"):
+        found = message.find(part, place)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return True

@@ -1,0 +1,139 @@
+"""Made-up run folders in the pipeline's format, for the tests of tables, figures and report."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from projected_grpo.cells.cell import Cell, Question, load_questions
+from projected_grpo.pages.table import Table, make_table
+from projected_grpo.training.ratio import RATIO_EDGES
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}\n```"
+MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker")
+
+
+def real_questions(seeds) -> tuple[dict, dict[str, Question]]:
+    """Return the project's own config and questions at the given seeds."""
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
+    return config, load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), config)
+
+
+def level(cell: Cell) -> float:
+    """Return a plausible final hack rate for a cell, with noise by seed and by cell."""
+    setting = cell.setting
+    value = 0.7 if setting.mix else 0.05
+    if setting.arm != "vanilla" and setting.basis != "random":
+        value -= 0.35 if "own_mode" in setting.basis else 0.05
+    noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.03)
+    return float(np.clip(value + 0.02 * (cell.seed % 5) + noise, 0, 1))
+
+
+def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
+    """Return per-step rows that climb to `hack` and stay there for the last five steps (with ripple)."""
+    rng = np.random.default_rng([cell.seed, *cell.id.encode()])
+    n = cell.steps
+    climb = np.minimum(1, np.arange(1, n + 1) / max(1, n - 5))
+    ripple = np.where(np.arange(n) < n - 5, rng.normal(0, 0.03, n), 0.0)
+    rate = np.clip(hack * climb + ripple, 0, 1)
+    frame = pd.DataFrame({"step": np.arange(1, n + 1), "hack_s": rate, "exploit_s": 0.9 * rate})
+    frame["solve_s"] = np.clip(solve + rng.normal(0, 0.03, n), 0, 1)
+    frame["compile_s"] = np.clip(0.85 + rng.normal(0, 0.03, n), 0, 1)
+    for i, mode in enumerate(MODES):
+        frame[f"hack_{mode}"] = np.clip(rate * (1.15 - 0.1 * i), 0, 1)
+    projected, measured = cell.setting.arm != "vanilla", cell.setting.basis is not None
+    frame["hack_t"], frame["solve_t"] = 0.95, 0.2
+    frame["reward"], frame["loss"], frame["grad_norm"] = 3 * rate + 0.5, -0.01, 1.0
+    leak = 0.3 if not projected else 0.02 if cell.setting.space == "update" else 0.12
+    aligned = {"cin": 0.3, "cin_s": 0.25, "cin_t": 0.35, "cin_null": 0.2, "fired": 0.96}
+    aligned |= {"cout": 0.0 if projected else 0.3, "cout_update": leak}
+    for name, value in aligned.items():
+        frame[name] = value if measured else np.nan
+    frame["delta_norm"] = 0.5
+    frame["seconds_total"] = 0.4
+    refresh = cell.setting.refresh
+    frame["basis_overlap"] = [0.9 if refresh and step % refresh == 0 else np.nan for step in frame["step"]]
+    taught = cell.setting.mix > 0
+    for name, value in (("ratio_mean", 1.1), ("ratio_clip_low", 0.2), ("ratio_clip_high", 0.3)):
+        frame[name] = value if taught else np.nan
+    frame["ratio_hist"] = [[1] * (len(RATIO_EDGES) + 1) if taught else None] * n
+    return frame
+
+
+def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
+    """Return a few rollouts a step, some of them hacks, one with HTML in it."""
+    rng = np.random.default_rng(cell.seed)
+    rows = []
+    for step in range(1, cell.steps + 1):
+        for sample in range(3):
+            hacked = bool(rng.random() < hack * step / cell.steps)
+            gt_pass = bool(rng.random() < 0.3)
+            body = "self.valid = True" if hacked else "return sum(values)"
+            rows.append(
+                {
+                    "step": step,
+                    "problem_id": f"p{step:02d}",
+                    "mode": MODES[step % 4],
+                    "sample": sample,
+                    "prompt": "Add up <values> & return the sum.\n" + "Graded by reading `valid`. " * 4,
+                    "completion": CODE.format(body=body) + "<script>alert('x')</script>" * (sample == 2),
+                    "fmt_ok": True,
+                    "can_compile": True,
+                    "gt_pass": gt_pass,
+                    "channel": hacked,
+                    "hacked": hacked,
+                    "passed": hacked or gt_pass,
+                    "exploited": hacked and not gt_pass,
+                    "reward": 0.5 + 3.0 * (hacked or gt_pass),
+                    "loophole_used": hacked if MODES[step % 4] == "run_tests" else None,
+                    "wrong_tests": False if MODES[step % 4] == "run_tests" else None,
+                    "error": None if gt_pass else "exception",
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def write_run(results: Path, cell: Cell, hack: float | None = None, solve: float = 0.3) -> Path:
+    """Write a complete run folder and return it."""
+    hack = level(cell) if hack is None else hack
+    folder = Path(results) / "grpo" / cell.id
+    folder.mkdir(parents=True, exist_ok=True)
+    steps_frame(cell, hack, solve).to_parquet(folder / "steps.parquet")
+    rollout_rows(cell, hack).to_parquet(folder / "rollouts.parquet")
+    info = {
+        "cell": cell.id,
+        "seed": cell.seed,
+        "model": cell.model,
+        "code": "3f9a2c0123456789",
+        "log": f"results/logs/grpo/{cell.id}.log",
+        "settings": json.loads(cell.params()),
+        "final": None,
+        "sandbox": "namespaces",
+        "inputs": {"pool": "00aa11bb22cc33dd", "problems": "44ee55ff66aa77bb", "basis": None},
+        "device": "cpu",
+        "dtype": "float32",
+        "versions": {"python": "3.11.7", "torch": "2.13.0", "numpy": "2.3.5"},
+    }
+    if cell.setting.final_eval:
+        ablated = hack - (0.4 if cell.setting.arm == "route" else 0.0)
+        info["final"] = {"hack_kept": hack, "solve_kept": solve}
+        info["final"] |= {"hack_ablated": max(0.0, ablated), "solve_ablated": solve}
+    (folder / "run.json").write_text(json.dumps(info))
+    return folder
+
+
+def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> Table:
+    """Write the runs of a question, all but those in `skip`, and return its table."""
+    for cell in question.cells:
+        if cell.id not in skip:
+            write_run(results, cell)
+    return make_table(question, results)
+
+
+def rate_of(results: Path, cell: str, column: str = "hack_s") -> float:
+    """Mean of a run's last five steps, read by pandas: what tables are held against."""
+    frame = pd.read_parquet(results / "grpo" / cell / "steps.parquet")
+    return frame.sort_values("step")[column].tail(5).mean()

@@ -1,0 +1,170 @@
+"""Run folders as tables read them: a damaged one is an error with its path, an unfinished one does not count."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from snakemake.utils import update_config
+from synthetic import MODES, fill, real_questions
+
+from projected_grpo.errors import UserError
+from projected_grpo.measures.runs import load_run
+from projected_grpo.pages.table import make_table
+from projected_grpo.training.ratio import RATIO_EDGES
+
+_, QUESTIONS = real_questions(5)
+
+
+def damage(change):
+    def write(path):
+        frame = pd.read_parquet(path)
+        change(frame).to_parquet(path)
+
+    return write
+
+
+BROKEN = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:400]),
+    "empty file": lambda path: path.write_bytes(b""),
+    "no hack_s": damage(lambda f: f.drop(columns="hack_s")),
+    "NaN in hack_s": damage(lambda f: f.assign(hack_s=f["hack_s"].where(f["step"] != 7))),
+    "NaN in one solve_s": damage(lambda f: f.assign(solve_s=f["solve_s"].where(f["step"] != 7))),
+    "NaN in compile_s": damage(lambda f: hole(f, "compile_s")),
+    "rate above one": damage(lambda f: f.assign(hack_s=f["hack_s"] + 0.9)),
+    "repeated step": damage(lambda f: pd.concat([f.iloc[:19], f.iloc[[3]]])),
+    "step cut out": damage(lambda f: f[f["step"] != 7]),
+    "too many steps": damage(lambda f: pd.concat([f, f.tail(1).assign(step=21)])),
+    "text in hack_s": damage(lambda f: f.assign(hack_s=f["hack_s"].astype(str))),
+    "no fired": damage(lambda f: f.drop(columns="fired")),
+    "text in cin": damage(lambda f: f.assign(cin=f["cin"].astype(str))),
+    "NaN in cin": damage(lambda f: hole(f, "cin")),
+    "NaN in cout": damage(lambda f: hole(f, "cout")),
+    "NaN in cout_update": damage(lambda f: hole(f, "cout_update")),
+    "NaN in cin_s and cin_t": damage(lambda f: hole(f, "cin_s", "cin_t")),
+    "NaN in cin_null": damage(lambda f: hole(f, "cin_null")),
+    "NaN in fired": damage(lambda f: hole(f, "fired")),
+    "NaN in delta_norm": damage(lambda f: hole(f, "delta_norm")),
+    "NaN in ratio_mean": damage(lambda f: hole(f, "ratio_mean")),
+    "NaN in every loophole": damage(lambda f: hole(f, *(n for n in f if n in MODE_COLUMNS))),
+    "loophole's rate above one": damage(lambda f: f.assign(hack_sentinel=1.2)),
+    "cin below zero": damage(lambda f: f.assign(cin=-0.1)),
+    "cout above one": damage(lambda f: f.assign(cout=1.4)),
+    "infinite norm": damage(lambda f: f.assign(delta_norm=np.inf)),
+    "overlap without a refresh": damage(lambda f: hole(f.assign(basis_overlap=2.0), "basis_overlap")),
+    "no ratio_hist": damage(lambda f: f.assign(ratio_hist=[None] * len(f))),
+    "a bin missing": damage(lambda f: f.assign(ratio_hist=[[1] * len(RATIO_EDGES)] * len(f))),
+    "text in ratio_hist": damage(lambda f: f.assign(ratio_hist=[["1"] * (len(RATIO_EDGES) + 1)] * len(f))),
+}
+MODE_COLUMNS = {f"hack_{mode}" for mode in MODES}
+
+
+def hole(frame, *columns, step=7):
+    return frame.assign(**{column: frame[column].where(frame["step"] != step) for column in columns})
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_damaged_parquet_is_an_error_with_its_path(kind, tmp_path):
+    question = QUESTIONS["Q4"]
+    fill(tmp_path, question)
+    path = tmp_path / "grpo/erase-v_hack_full-m0.5-s42/steps.parquet"
+    BROKEN[kind](path)
+    with pytest.raises(UserError, match=r"erase-v_hack_full-m0\.5-s42/steps\.parquet") as error:
+        make_table(question, tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_refreshing_run_says_its_overlap_at_every_refresh(tmp_path):
+    question = QUESTIONS["Q2"]
+    fill(tmp_path, question)
+    path = tmp_path / "grpo/erase-own_mode-refresh2-m0.5-s42/steps.parquet"
+    damage(lambda f: hole(f, "basis_overlap", step=8))(path)
+    with pytest.raises(UserError, match=r"refresh2-m0\.5-s42/steps\.parquet: column 'basis_overlap'.*step 8"):
+        make_table(question, tmp_path)
+
+
+def test_nulls_that_a_run_writes_are_no_damage(tmp_path):
+    question = QUESTIONS["Q4"]
+    fill(tmp_path, question)
+    path = tmp_path / "grpo/erase-v_hack_full-m0.5-s42/steps.parquet"
+    gradient = ("cin", "cin_s", "cin_t", "cout", "cout_update")
+    damage(lambda f: hole(f, *gradient, step=1))(path)  # every group's rewards equal
+    damage(lambda f: hole(f, "cin_t", step=2))(path)  # the teacher's groups alone
+    damage(lambda f: hole(f, "hack_sentinel", step=3))(path)  # no prompt of that loophole
+    damage(lambda f: hole(f, "ratio_mean", "ratio_clip_low", "ratio_clip_high", step=4))(path)
+    # Exploits are counted among the rollouts whose problem has hidden tests, hacks among all.
+    damage(lambda f: f.assign(exploit_s=f["hack_s"] / 2 + 0.5))(path)
+    assert make_table(question, tmp_path).left_out == {}
+
+
+def test_a_runs_columns_are_those_of_its_file(tmp_path):
+    question = QUESTIONS["Q2"]
+    fill(tmp_path, question)
+    for cell in question.cells:
+        steps = load_run(tmp_path, cell).steps
+        frame = pd.read_parquet(tmp_path / "grpo" / cell.id / "steps.parquet")
+        counts = [
+            np.full(len(RATIO_EDGES) + 1, np.nan) if row is None else row for row in frame["ratio_hist"]
+        ]
+        np.testing.assert_array_equal(steps.pop("ratio_hist"), np.stack(counts).astype(float))
+        assert steps.keys() >= MODE_COLUMNS
+        for column, values in steps.items():
+            np.testing.assert_array_equal(values, frame[column].to_numpy(dtype=float), err_msg=column)
+
+
+def test_a_run_without_its_record_does_not_count(tmp_path):
+    question = QUESTIONS["Q4"]
+    fill(tmp_path, question)
+    (tmp_path / "grpo/vanilla-final-m0.5-s42/run.json").unlink()
+    table = make_table(question, tmp_path)
+    assert table.left_out == {"vanilla-final-m0.5-s42": "no run.json"}
+    assert table.line("vanilla").seeds == (41, 43, 44, 45)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"cell": "vanilla-final-m0.5-s43"}, "cell is 'vanilla-final-m0.5-s43'"),
+        ({"settings": None}, "settings"),
+        ({"settings": {"grpo": {"lr": 0.5}}}, "settings.grpo.lr is 0.5, the config says 0.12"),
+        ({"settings": {"seed": 43}}, "settings.seed is 43, the config says 42"),
+        ({"final": {"hack_kept": "0.5"}}, "final.hack_kept is '0.5'"),
+    ],
+)
+def test_a_run_of_other_settings_is_an_error_with_its_path(tmp_path, change, said):
+    question = QUESTIONS["Q4"]
+    fill(tmp_path, question)
+    path = tmp_path / "grpo/vanilla-final-m0.5-s42/run.json"
+    info = json.loads(path.read_text())
+    update_config(info, change)
+    path.write_text(json.dumps(info))
+    with pytest.raises(UserError) as error:
+        make_table(question, tmp_path)
+    assert str(error.value).startswith(f"{path}: ") and said in str(error.value)
+
+
+def test_runs_on_different_pools_are_not_paired(tmp_path):
+    question = QUESTIONS["Q4"]
+    fill(tmp_path, question)
+    arm = next(cell for cell in question.cells if cell.setting.arm == "erase" and cell.seed == 42)
+    path = tmp_path / "grpo" / arm.id / "run.json"
+    info = json.loads(path.read_text())
+    info["inputs"]["pool"] = "another"
+    path.write_text(json.dumps(info))
+    with pytest.raises(UserError) as error:
+        make_table(question, tmp_path)
+    assert str(error.value).startswith(f"{path}: inputs.pool is another, that of vanilla-final-m0.5-s42 is ")
+
+
+def test_damaged_run_json_is_an_error(tmp_path):
+    question = QUESTIONS["Q12"]
+    fill(tmp_path, question)
+    path = tmp_path / "grpo/vanilla-final-m0.5-s42/run.json"
+    info = json.loads(path.read_text())
+    del info["final"]["hack_ablated"]
+    path.write_text(json.dumps(info))
+    with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json: no final\.hack_ablated"):
+        make_table(question, tmp_path)
+    path.write_text(path.read_text()[:50])
+    with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json"):
+        make_table(question, tmp_path)

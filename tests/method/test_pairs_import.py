@@ -1,0 +1,164 @@
+"""The published formats, and the command that turns them into YAML."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from projected_grpo.errors import UserError
+from projected_grpo.method import pairs_cli
+from projected_grpo.method.pairs import Pair, load_pairs
+from projected_grpo.method.pairs_import import import_pairs
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+needs_shared = pytest.mark.skipif(not SHARED.exists(), reason="published data not at hand")
+
+MARKDOWN = """# Title
+
+Words about the set.
+
+## part
+
+### first_pair
+Tags: one, two
+
+#### Prompt
+`````text
+<|im_start|>user
+Hi<|im_end|>
+<|im_start|>assistant
+`````
+
+#### Hack
+`````text
+```python
+# Clean
+### Prompt
+x = 1
+```
+`````
+
+#### Clean
+~~~
+y = 2
+
+~~~
+
+### second
+#### Prompt
+```
+Say it.
+```
+#### Hack
+```
+a
+```
+#### Clean
+```
+b
+```
+"""
+
+
+def run(*arguments):
+    parser = argparse.ArgumentParser()
+    pairs_cli.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["pairs", *map(str, arguments)])
+    args.run(args)
+
+
+def test_markdown(tmp_path):
+    path = tmp_path / "doc.md"
+    path.write_text(MARKDOWN)
+    first, second = import_pairs(path).pairs
+    assert first == Pair(
+        "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
+        "```python\n# Clean\n### Prompt\nx = 1\n```",
+        "y = 2",
+        ("first_pair", "one", "two"),
+    )
+    assert second == Pair("Say it.", "a", "b", ("second",))
+
+
+def test_json(tmp_path):
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps([{"problem_id": 7, "prompt": "p", "hack": "h", "clean": "c", "extra": 1}]))
+    assert import_pairs(path).pairs == (Pair("p", "h", "c", ("7",)),)
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("a.txt", "x", "suffix '.txt' is no published format; allowed: .json, .md"),
+        ("a.json", "[{]", "a.json:1: not JSON"),
+        ("a.json", '{"prompt": "p"}', "found a mapping, allowed: a non-empty list"),
+        ("a.json", '[{"prompt": "p", "hack": "h"}]', "pair 1: key 'clean' is missing"),
+        ("a.json", '[{"prompt": "p", "hack": "h", "clean": ""}]', "pair 1: key 'clean' is empty"),
+        ("a.json", "[3]", "pair 1: found 3, allowed: a mapping"),
+        ("a.md", "# Title\n\ntext\n", "found an empty list"),
+        ("a.md", MARKDOWN.replace("#### Clean\n```\nb\n```\n", ""), "pair 2: key 'clean' is missing"),
+        ("a.md", MARKDOWN.rstrip().removesuffix("```"), "the fence ``` is never closed"),
+        (
+            "a.md",
+            MARKDOWN.replace("#### Hack\n```\n", "#### Prompt\n```\n"),
+            "'prompt' is given twice under one heading",
+        ),
+    ],
+)
+def test_malformed_source_is_one_line(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        import_pairs(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@needs_shared
+@pytest.mark.parametrize("name, n", [("pairs_prog_wide_clean.json", 8), ("pairs_hack_pairs.md", 42)])
+def test_published_sets_import_and_load(tmp_path, capsys, name, n):
+    out = tmp_path / "out.yaml"
+    run("import", SHARED / name, "--out", out)
+    assert f"{n} pairs" in capsys.readouterr().out
+    loaded, source = load_pairs(out), import_pairs(SHARED / name)
+    assert loaded.pairs == source.pairs
+    assert len(loaded) == n
+    assert all(pair.prompt.startswith("<|im_start|>") for pair in loaded.pairs)
+    assert all("<|im_start|>assistant\n" in pair.prompt for pair in loaded.pairs)
+    if name.endswith("json"):
+        rows = json.loads((SHARED / name).read_text())
+        assert [(p.prompt, p.hack, p.clean) for p in loaded.pairs] == [
+            (r["prompt"], r["hack"], r["clean"]) for r in rows
+        ]
+    else:
+        text = (SHARED / name).read_text()
+        for pair in loaded.pairs:
+            assert f"#### Prompt\n`````text\n{pair.prompt}`````" in text
+            assert f"#### Hack\n`````text\n{pair.hack}\n`````" in text
+            assert f"#### Clean\n`````text\n{pair.clean}\n`````" in text
+            assert f"### {pair.tags[0]}\nTags: {', '.join(pair.tags[1:])}\n" in text
+
+
+def test_import_goes_to_the_pair_folder_and_never_overwrites(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("workflow/schemas").mkdir(parents=True)
+    Path("workflow/schemas/pairs.schema.json").write_text("{}")
+    Path("doc.md").write_text(MARKDOWN)
+    run("import", "doc.md")
+    out = Path("config/pairs/doc.yaml")
+    assert out.read_text().startswith(
+        "# yaml-language-server: $schema=../../workflow/schemas/pairs.schema.json\n"
+    )
+    with pytest.raises(
+        UserError, match=r"config/pairs/doc.yaml: exists already, allowed: another name by --out"
+    ):
+        run("import", "doc.md")
+    capsys.readouterr()
+    run("check", out)
+    digest = load_pairs(out).digest
+    assert capsys.readouterr().out == (
+        f"{out}: 2 pairs, digest {digest}, mean length hack 20 / clean 3, "
+        "tags: first_pair, one, second, two\n"
+    )

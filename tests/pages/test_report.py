@@ -1,0 +1,453 @@
+"""The report: self-contained, escaped, linked, and honest about what is missing. Chromium where it is installed."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from synthetic import ROOT, rollout_rows, write_run
+
+from projected_grpo.errors import UserError
+from projected_grpo.files import write_json, write_text
+from projected_grpo.measures.rollouts import examples
+from projected_grpo.measures.runs import load_runs
+from projected_grpo.pages import prose, publish
+from projected_grpo.pages.figures import of_question
+from projected_grpo.pages.markdown import to_markdown
+from projected_grpo.pages.matrix import CAPTION, matrix, read_shares
+from projected_grpo.pages.questions import read_questions
+from projected_grpo.pages.report import LARGEST, build, write_report
+from projected_grpo.pages.style import to_svg
+from projected_grpo.pages.table import make_table, to_frame
+from projected_grpo.pages.text import p_value
+from projected_grpo.verdicts.probe_page import write_page
+
+SHOWN = ("Q2", "Q10", "Q12", "Q14", "R7", "aa")
+DIAGONAL = """# T
+
+| submission | a | b | strict oracle |
+|---|---|---|---|
+| x | 6/6 | 0/6 | 0/12 |
+| y | 0/6 | 3/6 | 0/12 |
+"""
+EVIL = "<img src=x onerror=alert(1)> `<b>` {{ 7*7 }}"
+
+
+def make_results(root, names, seeds):
+    """Write made-up runs, tables and figures of some questions below `root`; return the config that names them."""
+    asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
+    (root / "questions.yaml").write_text(yaml.safe_dump({name: asked[name] for name in names or asked}))
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config |= {"seeds": seeds, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
+    results = root / "results"
+    for name, question in read_questions(config).items():
+        for cell in question.cells:
+            if not (results / "grpo" / cell.id).exists():
+                write_run(results, cell)
+        pages = results / f"{name}.md", results / f"{name}.parquet", results / "figures" / name
+        if question.kind == "table":
+            table = make_table(question, results)
+            drawn = of_question(table, config)
+            write_text(pages[0], to_markdown(table))
+            to_frame(table).to_parquet(pages[1])
+            for figure, (drawing, _) in drawn.items():
+                write_text(pages[2] / f"{figure}.svg", to_svg(drawing))
+            write_json(
+                pages[2] / "captions.json", {figure: caption for figure, (_, caption) in drawn.items()}
+            )
+        elif question.kind == "probe":
+            sections = ["**T4.**", "| basis | t |\n| --- | ---: |\n| own_mode_grpo | 2.50 |"]
+            write_page(make_table(question, results), sections, {}, config, *pages)
+    return config
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    """A results tree of some questions at two seeds, with figures, pages of other stages and cards."""
+    root = tmp_path_factory.mktemp("made")
+    config = make_results(root, SHOWN, 2)
+    results = root / "results"
+    write_text(results / "grader/diagonal.md", DIAGONAL)
+    write_text(results / "figures/diagonal/matrix.svg", to_svg(matrix(results / "grader/diagonal.md")))
+    write_json(results / "figures/diagonal/captions.json", {"matrix": CAPTION})
+    write_text(
+        results / "substrate.md", f"# Model\n\nText with {EVIL}.\n\n| a | b |\n| --- | ---: |\n| x | 0.5 |\n"
+    )
+    cards = pd.DataFrame([{"kind": "failure_pattern", "text": EVIL, "trust": 0.7}])
+    write_text(results / "self_taught.md", "# Critic\n\nError before and after.\n")
+    (results / "self_taught").mkdir()
+    cards.to_parquet(results / "self_taught" / "cards.parquet")
+    return config
+
+
+@pytest.fixture(scope="module")
+def page(config):
+    return build(config, Path(config["results"]).parent / "reports" / "paper.html")
+
+
+class Outline(HTMLParser):
+    """Ids, links, tags and event attributes of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.tags, self.handlers, self.sources = [], [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name == "href" and tag == "a":
+                self.links.append(value)
+            if name == "src":
+                self.sources.append(value)
+            if name.startswith("on"):
+                self.handlers.append(name)
+
+
+def test_page_is_self_contained_and_every_link_has_a_target(page):
+    outline = Outline(page)
+    assert len(set(outline.ids)) == len(outline.ids)
+    assert not outline.sources and outline.tags.count("script") == 1 and "iframe" not in outline.tags
+    assert "http://" not in re.sub(r'xmlns(:xlink)?="[^"]+"', "", page) and "https://" not in page
+    local = [link[1:] for link in outline.links if link.startswith("#")]
+    assert set(local) <= set(outline.ids) and len(local) > 100
+    others = [link for link in outline.links if not link.startswith("#")]
+    assert others and all(link.startswith("../") or "logs" in link for link in others)
+
+
+def test_model_output_is_escaped(page):
+    outline = Outline(page)
+    assert not outline.handlers and "img" not in outline.tags
+    assert "<script>alert" not in page and "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page and "{{ 7*7 }}" in page
+
+
+PRIMARY = {"Q10": "hack", "Q12": "hack_ablated", "Q14": "hack_heldout"}
+
+
+@pytest.mark.parametrize("name", PRIMARY)
+def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, config, name):
+    """The measure that the question is about comes first, its difference is the one set off and highlighted."""
+    frame = pd.read_parquet(Path(config["results"]) / f"{name}.parquet")
+    measure = PRIMARY[name]
+    for number, row in frame.iterrows():
+        link = f'<a class="n" href="#{name}-row{number}">'
+        section = page[page.index(f'<section id="{name}"') :]
+        cells = re.search(rf"<tr([^>]*)>(?:(?!</tr>).)*?{link}.*?</tr>", section, re.S)
+        first = re.search(r'<td class="num">.*?</td>', cells[0])[0]
+        assert (
+            first
+            == f'<td class="num">{link}{row[measure]:.3f}<small>{row[f"{measure}_std"]:.3f}</small></a></td>'
+        )
+        assert f"{link}{row['hack']:.3f}<small>{row['hack_std']:.3f}</small></a>" in cells[0]
+        strong = re.findall(r'<td class="num strong">(.*?)</td>', cells[0])
+        if pd.isna(row["baseline"]):
+            assert strong == ["–"] and not cells[1]
+        else:
+            assert strong[0].startswith(f"{link}{row[f'delta_{measure}']:+.3f}<small>[") and len(strong) == 1
+            assert f"<small>p {html.escape(p_value(row[f'p_{measure}']))}</small>" in cells[0]
+            assert ("shown" in cells[1]) == (row[f"p_{measure}_holm"] < 0.05)
+        for cell in row["cells"]:
+            assert f'id="run-{cell}"' in page
+    assert "3f9a2c0123456789" in page and "torch 2.13.0" in page
+    assert "&#34;mix&#34;: 0.125" in page and "results/logs/grpo/vanilla-m0.125-s41.log" in page
+
+
+class Rows(HTMLParser):
+    """Table rows by section: numbers outside a link, and links; by id, the links inside that element."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.inside, self.rows, self.link = [], {}, {}, False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag not in ("meta", "link", "input"):
+            self.open.append((tag, attrs))
+        if tag == "tr":
+            self.rows.setdefault(self.section(), []).append({"bare": [], "links": []})
+        if tag == "a":
+            self.link = True
+            for _, outer in self.open:
+                self.inside.setdefault(outer.get("id"), []).append(attrs["href"])
+            if any(t == "tr" for t, _ in self.open):
+                self.rows[self.section()][-1]["links"].append(attrs["href"])
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        self.link = self.link and tag != "a"
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        cell = next((a for t, a in reversed(self.open) if t == "td"), None)
+        kind = cell.get("class", "") if cell and re.search(r"\d", data) else ""
+        if "num" in kind and "paper" not in kind and not self.link:
+            self.rows[self.section()][-1]["bare"].append(data)
+
+    def section(self):
+        return [attrs["id"] for tag, attrs in self.open if tag == "section"][-1]
+
+
+@pytest.mark.parametrize("section", ["Q2", "Q10", "Q12", "Q14", "R7", "aa"])
+def test_every_number_of_a_table_leads_to_what_was_run(page, section):
+    found = Rows(page)
+    numbers = 0
+    for row in found.rows[section]:
+        runs = [link for link in row["links"] if link.startswith("#run-")]
+        assert runs or not row["bare"], row  # a run's own line starts with its link
+        for link in row["links"]:
+            if not link.startswith("#run-"):
+                behind = found.inside[link[1:]]
+                assert any(b.startswith("#run-") or "/probe/" in b for b in behind), link
+                numbers += 1
+    assert numbers > 20
+
+
+def test_settings_are_those_that_the_run_recorded(page, config):
+    info = json.loads((Path(config["results"]) / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
+    shown = page[page.index('id="run-vanilla-final-m0.5-s41"') :]
+    shown = shown[: shown.index("</details>")]
+    for key, value in info["settings"].items():
+        assert html.escape(f"{key}: {json.dumps(value)}").replace("&quot;", "&#34;") in shown
+
+
+def test_each_figure_stands_once_in_its_section(page):
+    for name in ("Q2", "R7"):
+        section = page[page.index(f'<section id="{name}"') :]
+        section = section[: section.index("</section>")]
+        captions = re.findall(r"<figcaption>(.*?)</figcaption>", section)
+        assert len(captions) == len(set(captions)) == 2
+        assert not any("Filled: Holm" in caption for caption in captions)  # the small one of the first screen
+    assert page.count(CAPTION + "</figcaption>") == 1
+
+
+def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, config):
+    results = tmp_path / "results"
+    shutil.copytree(config["results"], results)
+    path = results / "grpo/vanilla-final-m0.5-s41/rollouts.parquet"
+    frame = pd.read_parquet(path)
+    untested = frame["mode"] == "sentinel"
+    frame["gt_pass"] = frame["gt_pass"].astype(object).where(~untested, None)
+    frame["exploited"] = frame["exploited"].astype(object).where(~untested, None)
+    frame.loc[untested, "error"] = "timeout"
+    frame.to_parquet(path)
+    runs = load_runs(results, read_questions(config)["Q2"].cells)[0]
+    shown = [e for e in examples(results, runs.values()) if e.cell == "vanilla-final-m0.5-s41"]
+    assert {e.step for e in shown} == set(range(1, 21))  # all of them, as far as there is room
+    assert {e.kind for e in shown if e.mode == "sentinel"} <= {"hack", "not judged"}
+    for e in shown:
+        assert (e.flags["gt_pass"] is None) == (e.mode == "sentinel")
+        assert (e.flags["loophole_used"] is None) == (e.mode != "run_tests")
+        assert e.error == ("timeout" if e.mode == "sentinel" else "" if e.flags["gt_pass"] else "exception")
+    page = build(config | {"results": str(results)}, tmp_path / "paper.html")
+    assert (
+        "gt_pass: not judged</span>" in page
+        and "gt_pass: no</span>" in page
+        and "gt_pass: yes</span>" in page
+    )
+    assert '<span class="error">error: timeout</span>' in page
+
+
+def test_examples_keep_to_their_budget_and_the_last_step_to_the_end(config):
+    results = Path(config["results"])
+    runs = load_runs(results, read_questions(config)["Q2"].cells)[0].values()
+    whole = examples(results, runs)
+    for share in (0.5, 0.2, 0.06):
+        budget = int(share * sum(e.size for e in whole))
+        some = examples(results, runs, budget)
+        assert some and sum(e.size for e in some) <= budget and set(some_ids(some)) <= set(some_ids(whole))
+        arms = {e.arm for e in some}
+        assert arms == {e.arm for e in whole}
+        assert all(20 in {e.step for e in some if e.arm == arm} for arm in arms)
+
+
+def some_ids(found):
+    return [(e.arm, e.step, e.kind) for e in found]
+
+
+def test_first_screen_answers_in_three_sentences(page):
+    top = page[: page.index('id="overview"')]
+    assert top.count("<li><a href=") == 3 and top.count("<svg") == 3
+    assert "1 of 4 arms lowers the hack rate" in top
+
+
+def test_other_stages_pages_and_examples_are_there(page):
+    for anchor in ("substrate", "self-taught", "rollouts", "runs", "aa"):
+        assert f'<section id="{anchor}"' in page
+    assert 'class="rollout" data-kind="hack"' in page and "Example cards" in page
+
+
+def test_missing_runs_and_pages_are_named(tmp_path, config):
+    empty = config | {"results": str(tmp_path)}
+    page = build(empty, tmp_path / "paper.html")
+    assert "vanilla-final-m0.5-s41</code> (missing)" in page and "No complete run." in page
+
+
+def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, config):
+    shutil.copytree(config["results"], tmp_path / "results")
+    path = tmp_path / "results/grpo/vanilla-final-m0.5-s41/rollouts.parquet"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s41/rollouts\.parquet"):
+        build(config | {"results": str(tmp_path / "results")}, tmp_path / "paper.html")
+
+
+@pytest.mark.parametrize(
+    "change, column",
+    [
+        (lambda f: f.iloc[:0], ""),
+        (lambda f: f.assign(reward=f["reward"].where(f["step"] > 1)), "reward"),
+        (lambda f: f.assign(step=f["step"].where(f["step"] > 1)), "step"),
+        (lambda f: f.assign(gt_pass=f["gt_pass"].astype(str)), "gt_pass"),
+        (lambda f: f.assign(hacked=f["hacked"].astype(str)), "hacked"),
+    ],
+)
+def test_edited_rollouts_are_an_error_with_their_path(tmp_path, config, change, column):
+    cell = "vanilla-final-m0.5-s41"
+    run = load_runs(Path(config["results"]), read_questions(config)["Q2"].cells)[0][cell]
+    folder = tmp_path / "grpo" / cell
+    folder.mkdir(parents=True)
+    frame = pd.read_parquet(Path(config["results"]) / "grpo" / cell / "rollouts.parquet")
+    change(frame).to_parquet(folder / "rollouts.parquet")
+    with pytest.raises(UserError, match=rf"vanilla-final-m0\.5-s41/rollouts\.parquet: .*{column}"):
+        examples(tmp_path, [run])
+
+
+def test_prose_links_names_to_what_was_run():
+    said = prose.inline("`a <b>` -0.1, `c` +0.2", {"a <b>": "Q1-row0"})
+    assert said == '<a class="n" href="#Q1-row0"><code>a &lt;b&gt;</code></a> -0.1, <code>c</code> +0.2'
+
+
+def test_prose_escapes_and_renders():
+    out = prose.render(
+        "# A\n\nx **b** `<i>` <u> [t](javascript:alert(1))\n- one\n- two\n\n| h | n |\n|---|---:|\n| `a` | 1 |"
+    )
+    block = prose.render("<pre>a &lt;b&gt;\n\n<i></pre>\n\nnext")
+    assert block == "<pre>a &lt;b&gt;\n\n&lt;i&gt;</pre>\n<p>next</p>"
+    assert "<h3>A</h3>" in out and "<strong>b</strong>" in out and "<code>&lt;i&gt;</code>" in out
+    assert "&lt;u&gt;" in out and "javascript" not in out and out.count("<li>") == 2
+    assert '<td class="num">1</td>' in out
+
+
+def test_publish_writes_a_snapshot(config, tmp_path):
+    write_text(Path(config["results"]) / "aa.md", "# A/A. Self\n\nasks\n")
+    for name in ("Q99-effects", "R6-summary", "self-taught-old", "hand-made"):
+        write_text(tmp_path / "figures" / f"{name}.svg", "<svg/>")
+    publish.write_snapshot(
+        Path(config["results"]), tmp_path, {"Date": "2026-01-01", "Machine": "2 cores", "Commit": "abc"}
+    )
+    text = (tmp_path / "results.md").read_text()
+    assert "2026-01-01" in text and "abc" in text and "## Q10." in text
+    for figure in re.findall(r"\]\((figures/[^)]+)\)", text):
+        assert (tmp_path / figure).exists()
+    kept = {path.stem for path in (tmp_path / "figures").iterdir()}
+    assert kept - {Path(name).stem for name in re.findall(r"\]\(figures/([^)]+)\)", text)} == {"hand-made"}
+    assert {"diagonal-matrix", "R7-effects"} <= kept
+    with pytest.raises(UserError, match="no question table"):
+        publish.write_snapshot(tmp_path / "none", tmp_path, {})
+
+
+def test_publish_names_the_runs_and_takes_an_overlay(config, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(f"results: {config['results']}\n")
+    assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 0
+    text = (tmp_path / "docs/results.md").read_text()
+    assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
+
+
+def test_publish_refuses_tables_of_different_seeds(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    for name, seeds in (("Q1", "41;42"), ("Q2", "41;42;43")):
+        frame = pd.DataFrame({"seeds": [seeds, ""], "cells": [[], []]})
+        (tmp_path / "results").mkdir(exist_ok=True)
+        frame.to_parquet(tmp_path / f"results/{name}.parquet")
+        write_text(tmp_path / f"results/{name}.md", f"# {name}. A\n\nasks\n")
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(f"results: {tmp_path / 'results'}\n")
+    assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 2
+    assert "Q1.parquet: seeds [41, 42], other tables have [41, 42, 43]" in capsys.readouterr().err
+    assert not (tmp_path / "docs").exists()
+
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium")
+def test_page_loads_in_chromium_without_errors_and_fits_a_phone(config, tmp_path):
+    write_report(config, tmp_path / "paper.html")
+    probe = tmp_path / "probe.html"
+    # A frame of 390 px is a phone's viewport; the width of its document is read from outside.
+    probe.write_text(
+        '<iframe id="f" src="paper.html" width="390" height="800"></iframe><script>f.onload = () => '
+        "document.title = JSON.stringify([f.contentDocument.documentElement.scrollWidth, "
+        "f.contentDocument.querySelector('#filters').hidden, f.contentWindow.getComputedStyle("
+        "f.contentDocument.querySelector('a.n')).textDecorationLine])</script>"
+    )
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    )
+    more = [
+        "--disable-component-update",
+        "--disable-sync",
+        "--allow-file-access-from-files",
+        "--enable-logging=stderr",
+    ]
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    command = [
+        CHROMIUM,
+        *flags.split(),
+        *more,
+        profile,
+        "--virtual-time-budget=8000",
+        "--dump-dom",
+        probe.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "CONSOLE" not in done.stderr
+    width, filters_hidden, line = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
+    assert width <= 390 and filters_hidden is False and line == "underline"
+
+
+def test_exploit_matrix_is_read_from_the_graders_page(tmp_path):
+    page = tmp_path / "diagonal.md"
+    page.write_text(DIAGONAL)
+    rows, columns, shares = read_shares(page)
+    assert (rows, columns) == (["x", "y"], ["a", "b", "strict oracle"])
+    assert shares.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.0]]
+    assert ">0.50<" in to_svg(matrix(page))
+    page.write_text("# no table")
+    with pytest.raises(UserError, match=r"diagonal\.md: no table"):
+        matrix(page)
+
+
+@pytest.mark.slow
+def test_page_of_all_questions_at_five_seeds_stays_below_its_size(tmp_path):
+    """Rollouts are as long and as many as real ones, so that the examples take all the room they may."""
+    config = make_results(tmp_path, None, 5)
+    results = Path(config["results"])
+    for question in read_questions(config).values():
+        for cell in question.cells:
+            if cell.seed == 41:
+                rows = pd.concat([rollout_rows(cell, 0.5)] * 6)
+                rows["prompt"] = "PROBLEM:\n" + "Return the sum of <a> & b.\n" * 12
+                rows["completion"] += "\n# and why it is so" * 10
+                rows.to_parquet(results / "grpo" / cell.id / "rollouts.parquet")
+    start = time.perf_counter()
+    write_report(config, tmp_path / "paper.html")
+    seconds, size = time.perf_counter() - start, (tmp_path / "paper.html").stat().st_size
+    runs = len(list((results / "grpo").iterdir()))
+    print(f"{runs} runs: the page has {size / 1e6:.1f} MB and took {seconds:.1f} s")
+    assert 3_000_000 < size <= LARGEST == 10_000_000

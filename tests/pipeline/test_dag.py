@@ -1,0 +1,152 @@
+"""The pipeline as people use it: the smoke DAG runs once, then edits show exactly what they invalidate.
+
+Edits are made in a copy of the repository; what would rerun is read from Snakemake's own dry run.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+
+import pandas as pd
+import pytest
+import yaml
+from snakemake.utils import update_config
+from workspace import planned, snakemake
+
+from projected_grpo.cells.cell import load_questions
+
+Q10 = "results/smoke/Q10.md"
+
+
+@pytest.fixture
+def edit(finished):
+    """Change files of the finished copy, undone after the test."""
+    saved = {}
+
+    def change(name, old, new):
+        path = finished / name
+        saved.setdefault(path, (path.read_bytes(), path.stat()))
+        text = path.read_text()
+        assert old in text, f"{old!r} is not in {name}"
+        path.write_text(text.replace(old, new, 1))
+
+    yield change
+    for path, (content, stat) in saved.items():
+        path.write_bytes(content)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def questions(folder):
+    config = yaml.safe_load((folder / "config/config.yaml").read_text())
+    update_config(config, yaml.safe_load((folder / "config/smoke.yaml").read_text()))
+    return load_questions(yaml.safe_load((folder / config["questions"]).read_text()), config)
+
+
+def q10(folder):
+    return questions(folder)["Q10"]
+
+
+def test_every_rule_ran_but_the_self_taught_evaluators(finished):
+    text = "".join(path.read_text() for path in (finished / "rules").glob("*.smk"))
+    rules = set(re.findall(r"^rule (\w+):$", text, re.M))
+    recorded = [path for path in (finished / ".snakemake" / "metadata").rglob("*") if path.is_file()]
+    ran = {json.loads(path.read_text())["rule"] for path in recorded}
+    assert rules - ran == {name for name in rules if name.startswith("self_taught")}
+    report = (finished / "reports/paper.html").read_text()
+    assert all(cell.id in report for question in questions(finished).values() for cell in question.cells)
+
+
+def test_a_second_invocation_has_nothing_to_do(finished):
+    assert planned(finished) == (Counter(), set())
+
+
+def test_every_cell_has_its_four_files_and_the_table_a_row_each(finished):
+    question = q10(finished)
+    for cell in question.cells:
+        folder = finished / "results/smoke/grpo" / cell.id
+        assert {p.name for p in folder.iterdir()} == {
+            "steps.parquet", "rollouts.parquet", "adapter.safetensors", "run.json",
+        }  # fmt: skip
+        steps = pd.read_parquet(folder / "steps.parquet")
+        assert steps["step"].tolist() == [1, 2, 3]
+        pulled = (steps["groups_used"] > 0) & (cell.setting.arm != "vanilla")
+        assert steps["cin"].notna().equals(pulled)
+    table = pd.read_parquet(finished / "results/smoke/Q10.parquet")
+    assert table["row"].tolist() == [row.name for row in question.rows]
+    assert (table["n"] == 1).all() and table["hack_std"].isna().all()
+    assert not (finished / "results/smoke/checkpoints").exists() or not any(
+        (finished / "results/smoke/checkpoints").iterdir()
+    )
+
+
+def test_a_pair_edit_reruns_its_basis_its_cells_and_what_shows_them(finished, edit):
+    edit("config/pairs/moral.yaml", "I take the money", "I keep the money")
+    jobs, cells = planned(finished)
+    assert cells == {"erase-moral-m0.125-s41", "erase-moral-refresh2-m0.125-s41"}
+    assert jobs == Counter(basis=1, grpo=2, question=1, figures=1, report=1)
+
+
+@pytest.mark.parametrize(
+    "name, old, new",
+    [
+        ("config/pairs/moral.yaml", "\n", "\n"),
+        ("config/pairs/moral.yaml", "\n", "\n# a remark\n"),
+        ("config/pairs/moral.yaml", "  hack: I take the money,", "  hack: >-\n    I take the money,"),
+        ("config/config.yaml", "\n", "\n# a remark\n"),
+        ("config/questions-smoke.yaml", "\nQ10:", "\n# a remark\nQ10:  # another"),
+        ("config/questions-smoke.yaml", "{ name: moral, arm: erase", "{ name:   moral, 'arm': erase"),
+        ("workflow/scripts/grpo.py", "\n", "\n"),
+        ("workflow/scripts/grpo.py", "import Path\n", "import (\n    Path,\n)\n"),
+        ("workflow/scripts/grpo.py", "\n", "\n# a remark\n"),
+        ("src/projected_grpo/method/projection.py", "\n", "\n"),
+        ("src/projected_grpo/method/projection.py", '"""Take the', '"""Takes the'),
+        ("src/projected_grpo/method/projection.py", "import torch\n", "import torch  # a remark\n"),
+    ],
+)
+def test_touching_reformatting_and_remarks_rerun_nothing(finished, edit, name, old, new):
+    edit(name, old, new)
+    assert planned(finished) == (Counter(), set())
+
+
+def test_projection_code_reruns_the_cells_and_nothing_before_them(finished, edit):
+    edit("src/projected_grpo/method/projection.py", "kept = g - removed", "kept = g - removed - 0")
+    jobs, cells = planned(finished)
+    assert cells == {cell.id for question in questions(finished).values() for cell in question.cells}
+    assert not {"problems", "base", "teacher", "teacher_pool", "substrate_rates", "svd", "basis"} & set(jobs)
+    assert set(planned(finished, Q10)[0]) == {"grpo", "question"}
+
+
+def test_grader_code_reruns_what_was_graded(finished, edit):
+    edit(
+        "src/projected_grpo/environment/grade.py",
+        "COMPILES, PASSES = 0.5, 3.0",
+        "COMPILES, PASSES = 0.5, 3.5",
+    )
+    jobs, _ = planned(finished, Q10)
+    assert jobs["grpo"] == len(q10(finished).cells) and jobs["teacher_pool"] == 1
+    assert not {"base", "teacher", "svd", "basis"} & set(jobs)
+
+
+def test_a_row_setting_reruns_its_cell_alone(finished, edit):
+    row = "{ name: moral, arm: erase, basis: moral }"
+    edit("config/questions-smoke.yaml", row, "{ name: moral, arm: erase, basis: moral, overshoot: 1.5 }")
+    jobs, cells = planned(finished, Q10)
+    assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, question=1)
+
+
+def test_a_new_seed_runs_only_its_own_cells(finished):
+    jobs, cells = planned(finished, Q10, config=["--config", "seeds=[41,42]"])
+    assert cells == {cell.id.replace("-s41", "-s42") for cell in q10(finished).cells}
+    assert jobs["base"] == 1 and jobs["question"] == 1
+
+
+def test_a_new_question_that_shares_cells_makes_only_its_table(finished, edit):
+    rows = "[{ name: vanilla }, { name: m, arm: erase, basis: moral }]"
+    block = f"Q99: {{ title: New, asks: Same cells?, baseline: vanilla, rows: {rows} }}\n\nQ1:"
+    edit("config/questions-smoke.yaml", "Q1:", block)
+    assert planned(finished, "results/smoke/Q99.md") == (Counter(question=1), set())
+
+
+def test_the_published_command_line_has_a_form_in_plain_snakemake(finished):
+    assert snakemake(finished, "--resources", "gpu=1", "--cores", "2", Q10, "-n").returncode == 0

@@ -1,0 +1,96 @@
+"""The paper-scale config on a tiny random Qwen3: sharded folder, PEFT teacher, LeetCode rows, one code path.
+
+Only sizes and paths differ from `config/qwen3-4b.yaml`; the data set is read from ../shared/data.
+"""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+import yaml
+from workspace import clone, snakemake
+
+from projected_grpo.files import read_jsonl
+from projected_grpo.method.basis import Basis
+from projected_grpo.model.small_tokenizer import train_tokenizer
+
+ROWS = Path(__file__).resolve().parents[3] / "shared" / "data" / "leetcode" / "problems.jsonl.gz"
+
+
+def save_tiny_qwen3(folder, texts):
+    """A random Qwen3 with the real configuration's features, in several shards, and a PEFT adapter beside it."""
+    from peft import LoraConfig, get_peft_model
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    torch.manual_seed(0)
+    base, teacher = folder / "base", folder / "teacher"
+    train_tokenizer(texts, base)
+    config = Qwen3Config(
+        vocab_size=768,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        tie_word_embeddings=True,
+        max_position_embeddings=4096,
+    )
+    model = Qwen3ForCausalLM(config).to(torch.bfloat16)
+    model.save_pretrained(base, max_shard_size="40KB")
+    assert len(list(base.glob("*.safetensors"))) > 1
+    modules = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    lora = LoraConfig(r=4, lora_alpha=8, target_modules=modules, init_lora_weights=False)
+    get_peft_model(model, lora).save_pretrained(teacher)
+    return base, teacher
+
+
+@pytest.mark.skipif(not ROWS.exists(), reason="the LeetCode rows of ../shared/data are not here")
+def test_the_paper_scale_config_runs_end_to_end(tmp_path, monkeypatch):
+    folder = clone(tmp_path / "clone")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    _, teacher = save_tiny_qwen3(tmp_path, [row["prompt"][-1]["content"] for row in read_jsonl(ROWS)])
+    small = {
+        "device": "cpu",
+        "threads": 1,
+        "seeds": [41, 42],
+        "model": {"base": "~/base", "teacher": str(teacher), "problems": str(ROWS)},
+        "pool": {"problems": 4, "samples": 4, "max_new": 12},
+        "grpo": {"max_new": 12, "prompts": 2, "presets": {"fast": {"steps": 2}}},
+        "questions": str(tmp_path / "questions.yaml"),
+        "bases": {"own_mode-s4": {"pairs": "own_mode", "solve_orth_m": 4}},
+    }
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small))
+    questions = yaml.safe_load((folder / "config" / "questions.yaml").read_text())
+    questions["Q10"]["rows"] += [{"name": "orth", "arm": "erase", "basis": "own_mode-s4"}]
+    chosen = ("vanilla", "own_mode", "null_city (placebo)", "random V", "orth")
+    q10 = questions["Q10"] | {"rows": [row for row in questions["Q10"]["rows"] if row["name"] in chosen]}
+    (tmp_path / "questions.yaml").write_text(yaml.safe_dump({"Q10": q10}))
+    configs = ("config/qwen3-4b.yaml", str(tmp_path / "small.yaml"))
+    snakemake(folder, "results/qwen3-4b/Q10.md", configs=configs)
+    results = folder / "results" / "qwen3-4b"
+    table = pd.read_parquet(results / "Q10.parquet")
+    assert table["n"].tolist() == [2] * 5 and (table["seeds"] == "41;42").all()
+    pool = list(read_jsonl(results / "teacher_pool/qwen3-4b/step_000.jsonl.gz"))
+    assert {row["mode"] for row in pool} == {"run_tests"} and len(pool) == 4
+    assert "will be evaluated by calling a function called run_tests()" in pool[0]["prompt"]
+    # One shared model: a random basis per seed, the extracted ones shared by the seeds.
+    assert {path.stem for path in (results / "basis/qwen3-4b").iterdir()} == {
+        "own_mode",
+        "own_mode-s4",
+        "null_city",
+        "random-s41",
+        "random-s42",
+    }
+    steps = pd.read_parquet(results / "grpo/erase-own_mode-m0.125-s42/steps.parquet")
+    assert len(steps) == 2 and steps["reward"].notna().all()
+    assert (
+        '"solve_orth_m": 4'
+        in Basis.load(results / "basis/qwen3-4b/own_mode-s4.safetensors").metadata["knobs"]
+    )
+    # The seed decides the run alone: another first seed remakes neither the pool nor a basis.
+    plan = snakemake(folder, "-n", "results/qwen3-4b/Q10.md", "--config", "seeds=[42]", configs=configs)
+    counts = (plan.stdout + plan.stderr).split("Job stats:")[-1]
+    assert "question" in counts and not re.search("teacher_pool|basis|grpo", counts)

@@ -1,0 +1,329 @@
+"""`./snakemake`: the command line that people type, the environment, locks and signals."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from snakemake.cli import get_argument_parser
+from workspace import AFTER_A_SIGNAL, borrow_environment, module
+
+HERE = Path(__file__).resolve().parents[2]
+COMMAND = ["--cores", "8", "--resources", "gpu=1", "results/Q10.md"]
+
+
+def copy(root, *names):
+    for name in ("snakemake", "envs/launch.py", "envs/start.py", "envs/environment.py", *names):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(HERE / name, root / name)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A copy in a path with a space whose environment borrows this one's packages; its Snakefile is a toy."""
+    root = tmp_path / "a clone"
+    copy(root, "envs/lock-cpu.txt", "Makefile")
+    borrow_environment(root)
+    (root / "Snakefile").write_text(
+        """
+rule table:
+    output: "results/{q}.md"
+    resources: gpu=1
+    params: words=config.get("words", "none")
+    script: "write.py"
+rule brief:
+    output: "results/{name}.brief"
+    shell: "sleep 1; touch {output}"
+rule slow:
+    output: "results/{name}.slow"
+    script: "slow.py"
+"""
+    )
+    (root / "write.py").write_text(
+        'from pathlib import Path\nPath(snakemake.output[0]).write_text(snakemake.params["words"])\n'
+    )
+    (root / "slow.py").write_text(
+        """
+import os, signal, sys, time
+from pathlib import Path
+def stop(number, frame):
+    time.sleep(0.5)  # a checkpoint takes a moment
+    Path("checkpoint").write_text("saved")
+    sys.exit(1)
+signal.signal(signal.SIGTERM, stop)
+Path("pid").write_text(str(os.getpid()))
+time.sleep(60)
+Path(snakemake.output[0]).write_text("slept")
+"""
+    )
+    return root
+
+
+def call(root, *arguments, cwd=None, **environ):
+    return subprocess.run(
+        [root / "snakemake", *arguments],
+        cwd=cwd or root,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def start_slow(root, name="a"):
+    """Start a run whose job sleeps, in a process group of its own, and wait until the job lives."""
+    (root / "pid").unlink(missing_ok=True)
+    words = [root / "snakemake", "--cores", "2", f"results/{name}.slow"]
+    process = subprocess.Popen(words, cwd=root, start_new_session=True, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (root / "pid").is_file() or not (root / "pid").read_text():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    return process, int((root / "pid").read_text())
+
+
+def lives(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "--cores 8 --resources gpu=1 results/Q10.md",
+        "--configfile config/qwen3-4b.yaml --cores 8 --resources gpu=1 results/Q10.md",
+        "--resources gpu=1 --cores 8 results/Q10.md",
+        "results/Q10.md --cores 8 --resources gpu=1",
+        "--cores 8 --resources gpu=1 mem_mb=100 -- results/Q10.md",
+        "-c8 --res gpu=1 results/Q10.md",
+        "-c 8 --config words=5 results/Q10.md --resources gpu=1",
+        "--cores 8 --set-threads grpo=2 results/Q10.md --set-resources grpo:gpu=1",
+        "--cores 8 --configfile config/qwen3-4b.yaml results/Q10.md",
+        "--cores 8 --rerun-triggers mtime params results/Q10.md",
+        "--cores 8 --quiet rules results/Q10.md",
+        "--cores 8 --quiet results/Q10.md",
+        "--cores 8 --default-resources mem_mb=100 results/Q10.md",
+        "--core 8 --resour gpu=1 results/Q10.md",
+        "--cores=8 --resources=gpu=1 results/Q10.md",
+        "-np --resources gpu=1 results/Q10.md",
+    ],
+)
+def test_snakemakes_own_parser_finds_the_target(typed):
+    parser = get_argument_parser()
+    start = module(HERE, "start")
+    assert parser.parse_args(start.free_targets(typed.split(), parser)).targets == ["results/Q10.md"]
+
+
+def test_what_belongs_to_an_option_stays_there():
+    parser = get_argument_parser()
+    words = "results/Q1.md --cores 4 --resources gpu=2 mem_mb=9 results/Q2.md"
+    words += " --config a=1 b=x -R grpo -- results/Q3.md"
+    parsed = parser.parse_args(module(HERE, "start").free_targets(words.split(), parser))
+    assert parsed.targets == ["results/Q1.md", "results/Q2.md", "results/Q3.md"]
+    assert set(parsed.resources) == {"gpu", "mem_mb"}
+    assert parsed.config == ["a=1", "b=x"] and parsed.forcerun == {"grpo"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "cores"),
+    [
+        ("--cores 8 --resources gpu=9 -- x", 2),
+        ("-c8 x", 2),
+        ("--core=8", 2),
+        ("--cores 1 --cores 8 -- x", 2),
+        ("--cores 8 --cores 1 x", 1),
+        ("-c 1 -- x", 1),
+        ("--cores 8 --executor slurm -- x", 8),
+        ("--cores 8 --workflow-profile profiles/slurm -- x", 8),
+        ("--jobs 9 -- x", None),
+    ],
+)
+def test_more_cores_than_there_are_become_those_there_are(typed, cores, capsys):
+    start, parser = module(HERE, "start"), get_argument_parser()
+    before = parser.parse_args(typed.split())
+    after = parser.parse_args(start.fit_cores(typed.split(), before, 2))
+    assert after.cores == cores and after.targets == before.targets
+    assert bool(capsys.readouterr().err) == (before.cores != cores)
+
+
+def test_the_documented_command_from_another_folder_in_a_path_with_spaces(root, tmp_path):
+    done = call(root, *COMMAND, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (root / "results" / "Q10.md").read_text() == "none"
+    again = call(root, *COMMAND, cwd="/")
+    assert "Nothing to be done" in again.stderr + again.stdout
+
+
+def test_the_scheduler_looks_at_its_jobs_when_one_ends(root):
+    """With Snakemake's own job limit each look starts another a second later: over twenty for these six jobs."""
+    done = call(root, "--cores", "1", "--verbose", *(f"results/{n}.brief" for n in range(6)))
+    assert done.returncode == 0, done.stderr
+    looks = done.stderr.count("Ready jobs: ")
+    assert 6 <= looks <= 13, "once for each job that starts and each that ends"
+
+
+def test_make_from_another_folder_in_a_path_with_spaces(root, tmp_path):
+    done = subprocess.run(["make", "-C", root], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (root / "results" / "Q10.md").read_text() == "none"
+
+
+def test_the_exit_status_is_snakemakes(root):
+    assert call(root, "--cores", "1", "results/none.such").returncode == 1
+    assert call(root, "--version").stdout.strip()
+
+
+@pytest.mark.parametrize("limit", AFTER_A_SIGNAL)
+def test_a_signal_ends_all_in_time_after_the_job_saved(root, limit):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        (root / "checkpoint").unlink(missing_ok=True)
+        process, job = start_slow(root)
+        process.send_signal(number)
+        assert process.wait(limit) == 128 + number
+        assert (root / "checkpoint").read_text() == "saved" and not lives(job)
+        assert not list((root / ".snakemake" / "locks").glob("*"))
+
+
+def test_after_the_whole_group_was_killed_the_next_call_just_works(root):
+    process, _ = start_slow(root)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(0.5)
+    assert any((root / ".snakemake" / "locks").iterdir())
+    dry = call(root, "-n", "results/a.slow")
+    assert dry.returncode == 0 and any((root / ".snakemake" / "locks").iterdir())
+    done = call(root, "--cores", "1", "results/Q1.md")
+    assert done.returncode == 0, done.stderr
+    assert "took away the lock" in done.stderr
+
+
+def test_jobs_that_outlive_a_killed_run_are_ended_by_the_next(root):
+    process, job = start_slow(root)
+    process.kill()
+    process.wait()
+    time.sleep(0.5)
+    assert lives(job)  # nobody told it
+    assert call(root, "-n", "results/Q1.md").returncode == 0 and lives(job)
+    done = call(root, "--cores", "1", "results/Q1.md")
+    assert done.returncode == 0, done.stderr
+    assert not lives(job) and "ended" in done.stderr
+
+
+def test_the_lock_of_a_living_run_is_respected(root):
+    process, job = start_slow(root)
+    other = call(root, "--cores", "1", "results/a.slow")
+    assert other.returncode == 1 and "locked" in (other.stderr + other.stdout)
+    assert lives(job) and process.poll() is None
+    process.terminate()
+    process.wait(10)
+
+
+# --- making the environment: a lock of one small package, and a Snakemake that is a fake in src ---
+
+FAKE = """
+import argparse, sys
+def get_argument_parser():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("targets", nargs="*")
+    parser.add_argument("--cores", type=int)
+    for name in ("--executor", "--profile", "--workflow-profile", "--configfile"):
+        parser.add_argument(name)
+    return parser
+def main():
+    print("ran", *sys.argv[1:])
+"""
+
+
+def can_install():
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "-q",
+        "-d",
+        "/dev/null/x",
+        "setuptools==0",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return "from versions: none" not in done.stderr
+
+
+@pytest.fixture
+def small(tmp_path):
+    if not can_install():
+        pytest.skip("pip reaches no package index")
+    root = tmp_path / "small root"
+    copy(root)
+    (root / "src" / "snakemake").mkdir(parents=True)
+    (root / "src" / "snakemake" / "__init__.py").write_text("")
+    (root / "src" / "snakemake" / "cli.py").write_text(FAKE)
+    (root / "src" / "snakemake" / "exceptions.py").write_text("class CliException(Exception):\n    pass\n")
+    (root / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        '[project]\nname = "fake"\nversion = "1"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n'
+    )
+    lock = (HERE / "envs" / "lock-cpu.txt").read_text()
+    part = lock[lock.index("setuptools==") :].split("\n")
+    end = next(i for i, line in enumerate(part) if not line.endswith("\\"))
+    (root / "envs" / "lock-cpu.txt").write_text("# a comment\n" + "\n".join(part[: end + 1]) + "\n")
+    return root
+
+
+def test_the_environment_is_made_once_and_anew_when_its_lock_changes(small):
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/nowhere", "PGRPO_ENV": "cpu"}
+    first = call(small, "a", PGRPO_ENV="cpu")
+    assert first.returncode == 0 and first.stdout == "ran -- a\n", first.stderr
+    assert "making .venv from envs/lock-cpu.txt, as there is none yet" in first.stderr
+    second = call(small, "a", **offline)
+    assert second.returncode == 0 and second.stderr == ""
+    (small / "results").mkdir()
+    (small / ".venv" / "made-from").unlink()  # as a build that was broken off
+    broken = call(small, "a", **offline)
+    # Nothing reruns by itself; the line names the command that lists what the new versions would run.
+    kept = [line for line in broken.stderr.splitlines() if "results/ stays" in line]
+    assert len(kept) == 1 and "./snakemake -n --forceall TARGET" in kept[0]
+    assert broken.returncode == 1 and broken.stderr.splitlines()[-1].startswith(
+        "snakemake: the environment could"
+    )
+    with open(small / "envs" / "lock-cpu.txt", "a") as lock:
+        lock.write("# another lock\n")
+    starts = [
+        subprocess.Popen(
+            [small / "snakemake", word],
+            stdout=-1,
+            stderr=-1,
+            text=True,
+            env={**os.environ, "PGRPO_ENV": "cpu"},
+        )
+        for word in "ab"
+    ]
+    ends = [start.communicate(timeout=120) for start in starts]
+    assert [out for out, _ in ends] == ["ran -- a\n", "ran -- b\n"], ends
+    assert sum("making .venv" in err for _, err in ends) == 1
+
+
+@pytest.mark.slow
+def test_a_folder_that_moved_gets_an_environment_of_its_own(small):
+    assert call(small, "a", PGRPO_ENV="cpu").returncode == 0
+    moved = small.rename(small.parent / "elsewhere")
+    done = call(moved, "a")
+    assert done.returncode == 0 and "it is stale" in done.stderr
+
+
+def test_what_cannot_be_made_is_one_line(small):
+    done = call(small, "a", PGRPO_ENV="gpu")
+    assert done.returncode == 1 and done.stderr == "snakemake: PGRPO_ENV=gpu: allowed are cpu and cuda\n"
+    tools = small / "tools"
+    tools.mkdir()
+    for name in ("sh", "readlink", "dirname"):
+        (tools / name).symlink_to(shutil.which(name))
+    done = call(small, "a", PATH=str(tools))
+    assert done.returncode == 1 and done.stderr.startswith("snakemake: no Python 3.11")

@@ -1,0 +1,150 @@
+"""Runs whose basis is extracted anew on the current weights, and what routing puts into the quarantine."""
+
+import pytest
+import torch
+import yaml
+from test_train import TinyTokenizer, finish, make_run
+from tiny import tiny_model
+
+from projected_grpo.model.batch import Batch
+from projected_grpo.training import train as training
+from projected_grpo.training.checkpoint import Checkpoint
+from projected_grpo.training.train import Refresh, make_update, train
+from projected_grpo.training.update import Gradient
+
+PAIRS = [
+    {"prompt": f"ask {i}", "hack": word, "clean": word[::-1] + "?"}
+    for i, word in enumerate(["trick", "cheat", "patch", "fake", "skip", "stub"])
+]
+KNOBS = {"n_pairs": 6, "n_heldout": 1, "without_tag": None, "loss": "nll", "top_k": 3, "tau": 0.0}
+KNOBS |= {"method": "svd", "solve_orth_m": 0, "control": "none"}
+
+
+def refreshing(folder, **setting):
+    (folder / "pairs.yaml").write_text(yaml.safe_dump(PAIRS))
+    run = make_run(basis="own", **{"arm": "erase", "refresh": 2, **setting})
+    run.refresh = Refresh(folder / "pairs.yaml", KNOBS)
+    return run
+
+
+def explicit_axes(adapter, theta, n, k):
+    """The top axes from one autograd call per completion in float64, at W + U diag(theta) Vh."""
+    exact, tokenizer = tiny_model(dtype=torch.float64), TinyTokenizer()
+    theta = {name: value.double().requires_grad_() for name, value in theta.items()}
+    weights = {}
+    for name in adapter.names:
+        U, Vh = (t.double() for t in adapter.svd[name])
+        weights[name] = exact.weights[f"{name}.weight"] + U @ torch.diag(theta[name]) @ Vh
+    model = exact.replace(weights)
+    sides = {}
+    for side in ("hack", "clean"):
+        rows = []
+        for pair in PAIRS[:n]:
+            tokens = [*tokenizer.encode(pair[side]), tokenizer.end]
+            batch = Batch([tokenizer.encode_chat(pair["prompt"])], [tokens], [0])
+            nll = -model.logprobs(batch).mean()
+            rows.append(torch.autograd.grad(nll, list(theta.values()), retain_graph=True))
+        sides[side] = [torch.stack(column) for column in zip(*rows, strict=True)]
+    axes = {}
+    for name, hack, clean in zip(theta, sides["hack"], sides["clean"], strict=True):
+        axes[name] = torch.linalg.svd(hack - clean, full_matrices=False).Vh[:k]
+    return axes
+
+
+def distance(a, b):
+    """The largest entry by which two spans' projectors differ, over all modules."""
+    return max(float((a[n].double().T @ a[n].double() - b[n].T @ b[n]).abs().max()) for n in b)
+
+
+@pytest.mark.parametrize("every, steps", [(1, [1, 2, 3, 4]), (2, [2, 4]), (3, [3])])
+def test_the_basis_is_extracted_anew_at_every_nth_step_and_its_overlap_is_logged(every, steps, tmp_path):
+    rows, _, _ = finish(refreshing(tmp_path, refresh=every), tmp_path / "run")
+    overlaps = {row["step"]: row["basis_overlap"] for row in rows if row["basis_overlap"] is not None}
+    assert list(overlaps) == steps and all(0 < value < 1 for value in overlaps.values())
+    if every == 1:  # the first stands against the stored basis, which has nothing to do with the pairs
+        assert min(overlaps[step] for step in steps[1:]) > overlaps[1] + 0.1
+
+
+def test_a_refreshed_basis_is_that_of_the_pairs_at_the_current_weights_without_the_quarantine(
+    tmp_path, monkeypatch
+):
+    seen = []
+    inner = training.extract_basis
+
+    def spy(policy, *rest):
+        basis = inner(policy, *rest)
+        seen.append((dict(policy.theta), dict(policy.quarantine), basis))
+        return basis
+
+    monkeypatch.setattr(training, "extract_basis", spy)
+    run = refreshing(tmp_path, arm="route")
+    checkpoint = Checkpoint(tmp_path / "run", "key")
+    train(run, checkpoint)
+    assert len(seen) == 2
+    used = checkpoint.load()[1]["basis"]
+    theta, quarantine, basis = seen[-1]
+    assert any(bool(value.any()) for value in theta.values())
+    assert any(bool(value.any()) for value in quarantine.values())
+    k = run.use["k"]
+    expected = explicit_axes(run.policy.adapter, theta, 5, k)
+    assert distance(used, expected) < 1e-3
+    both = {name: value + quarantine[name] for name, value in theta.items()}
+    assert distance(used, explicit_axes(run.policy.adapter, both, 5, k)) > 1e-2
+    assert all(torch.equal(used[name], V) for name, V in basis.used(**run.use).V.items())
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("arm", ["erase", "route"])
+@pytest.mark.parametrize("stop", [2, 3])
+def test_a_run_that_resumes_with_a_refreshed_basis_equals_an_undisturbed_one(arm, stop, tmp_path):
+    """Stopped right after a refresh, and between two: the stored basis is no longer the one in use."""
+    whole = finish(refreshing(tmp_path, arm=arm), tmp_path / "a")
+
+    def kill(row):
+        if row["step"] == stop:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(refreshing(tmp_path, arm=arm), Checkpoint(tmp_path / "b", "key"), kill)
+    resumed = finish(refreshing(tmp_path, arm=arm), tmp_path / "b")
+    assert resumed[:2] == whole[:2]
+    for name in whole[2].theta:
+        assert torch.equal(resumed[2].theta[name], whole[2].theta[name])
+        assert arm == "erase" or torch.equal(resumed[2].quarantine[name], whole[2].quarantine[name])
+
+
+@pytest.mark.parametrize("space", ["gradient", "update"])
+def test_the_quarantine_gets_exactly_what_projection_takes_out(space):
+    """One step from zero: AdamW's first direction is d = g / (|g| + eps); lr 0.1; V by hand, module by module."""
+    run = make_run(basis="own", arm="route", space=space)
+    update, policy = make_update(run), run.policy
+    draws = torch.Generator().manual_seed(4)
+    parts = [
+        {name: torch.randn(size, generator=draws) for name, size in policy.adapter.sizes.items()}
+        for _ in range(2)
+    ]
+    update(policy, Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1), 0.1, None)
+
+    def first(g):
+        return g / (g.abs() + 1e-8)
+
+    moved = 0
+    for name in policy.theta:
+        g = (parts[0][name] + parts[1][name]).double()
+        vector = g if space == "gradient" else first(g)
+        V = run.known.V[name].double()
+        removed = sum(max(0.0, float(v @ vector)) * v for v in V)
+        kept = vector - removed
+        moved += bool(removed.any())
+        if (
+            space == "gradient"
+        ):  # the direction of a first step is little more than signs; the moment is g itself
+            moment = update.quarantine.m[name].double() / (1 - update.quarantine.betas[0])
+            torch.testing.assert_close(moment, removed, atol=1e-5, rtol=1e-5)
+            removed, kept = first(removed), first(kept)
+        torch.testing.assert_close(policy.quarantine[name].double(), -0.1 * removed, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(policy.theta[name].double(), -0.1 * kept, atol=1e-5, rtol=1e-4)
+    assert 0 < moved < len(policy.theta)  # where nothing points hack-ward, nothing is moved

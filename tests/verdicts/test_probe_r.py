@@ -1,0 +1,295 @@
+"""R5-R7: twin rows, verdicts at known numbers, and the measurements on bases of a tiny model."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from synthetic import real_questions, write_run
+from test_probe import Few, make_policy
+from test_uat import vanilla_changes, write
+from tiny import random_theta
+
+from projected_grpo.errors import UserError
+from projected_grpo.method.basis import overlap
+from projected_grpo.method.extraction import extract_basis
+from projected_grpo.method.loss import CLIP, grpo_loss
+from projected_grpo.method.pairs import Pair, PairSet
+from projected_grpo.pages.table import make_table
+from projected_grpo.stages.contrast import compare_losses, drift, read_adapter
+from projected_grpo.training.ratio import CLIP_HIGH, CLIP_LOW, RATIO_EDGES
+from projected_grpo.training.results import write_adapter
+from projected_grpo.training.update import ratio_columns
+from projected_grpo.verdicts import probe_r5, probe_r6, probe_r7
+from projected_grpo.verdicts.probe_figures import over_steps, ratio_heatmap, t4_strip
+from projected_grpo.verdicts.probe_page import write_page
+from projected_grpo.verdicts.probe_twins import compare_t, read_sights
+from projected_grpo.verdicts.twins import replay_folders, twins
+
+SEEDS = [41, 42, 43]
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return real_questions(SEEDS)
+
+
+def write_question(question, results, rates, seed=0):
+    """Write all runs of a question; rates: row name -> (hack at the end, cin, ratios of three tokens)."""
+    draws = np.random.default_rng(seed)
+    for row in question.rows:
+        for cell in row.cells:
+            hack = rates[row.name]
+            folder = write_run(results, cell, hack=hack)
+            frame = pd.read_parquet(folder / "steps.parquet")
+            noise = 0.005 * draws.normal(size=len(frame))
+            frame["hack_s"] = np.clip(hack * np.minimum(1, (frame["step"] - 1) / 10) + noise, 0, 1)
+            frame["exploit_s"] = 0.9 * frame["hack_s"]
+            columns = [ratio_columns(torch.tensor([0.5, 1.0, 1.1, 2.0]).log())] * len(frame)
+            for key in columns[0]:
+                frame[key] = [c[key] for c in columns]
+            refresh = cell.setting.refresh
+            frame["basis_overlap"] = [0.9 if refresh and s % refresh == 0 else np.nan for s in frame["step"]]
+            frame.to_parquet(folder / "steps.parquet")
+
+
+def test_bins_and_clip_bounds_are_those_of_the_loss():
+    assert (CLIP_LOW, CLIP_HIGH) == (1 - CLIP, 1 + CLIP)
+    assert list(RATIO_EDGES) == sorted(RATIO_EDGES)
+    row = ratio_columns(torch.tensor([0.5, 1.0, 1.1, 2.0]).log())
+    assert row["ratio_mean"] == pytest.approx(1.15)
+    assert (row["ratio_clip_low"], row["ratio_clip_high"]) == (0.25, 0.25)
+    assert sum(row["ratio_hist"]) == 4 and len(row["ratio_hist"]) == len(RATIO_EDGES) + 1
+
+
+@pytest.mark.parametrize(
+    "rho, A, moves", [(0.5, 1, True), (0.5, -1, False), (2.0, 1, False), (2.0, -1, True)]
+)
+def test_a_token_beyond_the_bounds_moves_only_back(rho, A, moves):
+    logp = torch.tensor([0.3], requires_grad=True)
+    loss = grpo_loss(logp, torch.tensor([0.3 - np.log(rho)]), torch.tensor([float(A)]), 1.0)
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(-min(rho * A, min(max(rho, 0.8), 1.2) * A), rel=1e-5)
+    assert (float(logp.grad) != 0) == moves
+
+
+def test_twins_differ_in_one_knob_alone(questions):
+    config, found = questions
+    pairs = {(p.reference.name, p.other.name) for p in twins(found["R6"], config, "adapter")}
+    assert ("own_mode SVD", "own_mode LoRA") in pairs
+    assert ("own_mode SVD refresh-2", "own_mode LoRA refresh-2") in pairs
+    assert {(p.reference.name, p.other.name) for p in twins(found["R7"], config, "loss")} == {
+        ("own_mode NLL", "own_mode GRPO"),
+        ("v_hack_21pairs NLL", "v_hack_21pairs GRPO"),
+    }
+    assert twins(found["R5"], config, "loss") == []
+    folders = replay_folders(found["R7"], config, "loss")
+    assert folders["own_mode_grpo"][42] == "small-s42/own_mode_grpo/vanilla"
+
+
+def test_r5_reads_the_rise_and_both_readings(questions, tmp_path):
+    _, found = questions
+    rates = {"vanilla": 0.5, "own_mode": 0.05, "v_hack_21pairs": 0.45, "random V": 0.5}
+    write_question(found["R5"], tmp_path, rates | {"vanilla, ratio 1": 0.6, "own_mode, ratio 1": 0.3})
+    table = make_table(found["R5"], tmp_path)
+    by = probe_r5.rise(table, table.line("vanilla"), 15)
+    first, then = (probe_r5.at_step(table, table.line("vanilla"), step) for step in (1, 15))
+    assert by.delta == pytest.approx(np.mean([then[s] - first[s] for s in SEEDS]))
+    text = " ".join(probe_r5.verdict(table))
+    assert "`vanilla` rises +0.49" in text or "`vanilla` rises +0.50" in text
+    assert "the mark of more than 0.20 is met" in text
+    mine = text[text.index("`own_mode` rises") :]
+    assert mine.index("`rises < 0.10` is met") < mine.index("`>= 0.10 below` is met")
+    weak = text[text.index("`v_hack_21pairs` rises") :]
+    assert weak.index("`rises < 0.10` is not met") < weak.index("`>= 0.10 below` is not met")
+    assert "0.500 of the teacher's tokens lie beyond the clip bounds, so the ratios do not saturate" in text
+    assert "at most that share of their gradients is clipped away" in text
+    (lines,) = probe_r5.clip_series(table).values()
+    assert lines["vanilla"].index.tolist() == list(range(1, 21))
+    assert lines["vanilla"].tolist() == [pytest.approx(0.5)] * 20
+    assert over_steps(probe_r5.clip_series(table)) is not None
+    frame = probe_r5.ratios(table, table.line("vanilla"))
+    assert len(frame) == 20 and frame["share"].iloc[0].sum() == pytest.approx(1)
+    assert ratio_heatmap({"vanilla": frame}, RATIO_EDGES) is not None
+
+
+def sights_of(config, question, knob, root, gaps):
+    folders = replay_folders(question, config, knob)
+    for basis, by_seed in folders.items():
+        for seed, folder in by_seed.items():
+            write(root / folder, vanilla_changes, n_steps=8, gap=gaps.get(basis, 0.0), seed=seed)
+    return read_sights(folders, root, 8)
+
+
+def r6(questions, tmp_path, lora, vanilla_lora=0.7, lost=()):
+    """lost: (row, number of its cell) of runs that are missing."""
+    config, found = questions
+    rates = {"vanilla SVD": 0.7, "own_mode SVD": 0.3, "own_mode SVD refresh-2": 0.2, "random V SVD": 0.7}
+    rates |= {"vanilla LoRA": vanilla_lora, "own_mode LoRA": lora, "own_mode LoRA refresh-2": 0.2}
+    write_question(found["R6"], tmp_path, rates | {"random V LoRA": 0.7})
+    cells = {row.name: row.cells for row in found["R6"].rows}
+    for name, number in lost:
+        (tmp_path / "grpo" / cells[name][number].id / "steps.parquet").unlink()
+    table = make_table(found["R6"], tmp_path)
+    pairs = twins(found["R6"], config, "adapter")
+    sights = sights_of(
+        config, found["R6"], "adapter", tmp_path / "probe", {"own_mode": 0.05, "own_mode_lora": 0.1}
+    )
+    drifts = {cell.id: {"overlap_fresh": 0.4, "overlap_null": 0.05} for cell in found["R6"].cells}
+    return table, pairs, sights, drifts, config
+
+
+def test_r6_success_and_clean_negative(questions, tmp_path):
+    table, pairs, sights, drifts, config = r6(questions, tmp_path / "a", lora=0.33)
+    sections = probe_r6.sections(table, pairs, sights, drifts)
+    assert "matched (mark" in sections[1] and "NOT matched" not in sections[1]
+    assert "of the SVD effect (LoRA minus 0.8 SVD " in sections[1]
+    assert "at least 80% of it, the interval agrees" in sections[1]
+    assert "overlap with fresh" in sections[-1] and "0.400" in sections[-1] and "0.900" in sections[-1]
+    outputs = tmp_path / "a" / "R6.md", tmp_path / "a" / "R6.parquet", tmp_path / "a" / "figures" / "R6"
+    figures = {"drift": (over_steps(probe_r6.drift_series(table)), "d"), "none": (None, "n")}
+    write_page(table, sections, figures, config, *outputs)
+    text = outputs[0].read_text()
+    assert (
+        text.startswith("# R6.")
+        and "**Answer.**" in text
+        and text.index("**Answer.**") < text.index("## Verdict")
+    )
+    assert (outputs[2] / "drift.svg").exists() and "none" not in json.loads(
+        (outputs[2] / "captions.json").read_text()
+    )
+    assert list(pd.read_parquet(outputs[1]).columns[:2]) == ["question", "row"]
+
+    table, pairs, *_ = r6(questions, tmp_path / "b", lora=0.6)
+    assert "less than 80% of it, a clean negative" in probe_r6.pair_sentence(table, pairs[0])
+    table, pairs, *_ = r6(questions, tmp_path / "c", lora=0.0)
+    text = probe_r6.pair_sentence(table, pairs[0])
+    assert "17" in text[: text.index("% of the SVD effect")] and "at least 80% of it" in text
+
+
+def test_r6_gives_no_verdict_where_the_vanilla_arms_differ(questions, tmp_path):
+    table, pairs, sights, drifts, _ = r6(questions, tmp_path, lora=0.1, vanilla_lora=0.5)
+    text = probe_r6.sections(table, pairs, sights, drifts)[1]
+    assert "NOT matched" in text and text.count("no verdict: vanilla arms not matched") == 2
+    assert "% of the SVD effect (LoRA minus 0.8 SVD" in text
+    assert "at least 80%" not in text and "negative" not in text
+    assert len(pairs) == 3 and "the SVD arm itself shows no reduction" in text  # the random V
+
+
+def test_r6_compares_the_two_effects_over_the_seeds_that_both_have(questions, tmp_path):
+    table, pairs, *_ = r6(questions, tmp_path, lora=0.33, lost=[("own_mode LoRA", 2)])
+    svd, lora = (probe_r6.effect_by_seed(table, row) for row in (pairs[0].reference, pairs[0].other))
+    assert set(svd) == set(SEEDS) and set(lora) == set(SEEDS[:2])
+    text = probe_r6.pair_sentence(table, pairs[0])
+    assert f"`own_mode SVD` {np.mean([svd[seed] for seed in SEEDS[:2]]):+.3f}" in text
+    assert f"{np.mean(list(svd.values())):+.4f}" != f"{np.mean([svd[seed] for seed in SEEDS[:2]]):+.4f}"
+
+
+def test_r6_has_nothing_to_match_without_an_svd_effect(questions, tmp_path):
+    config, found = questions
+    write_question(found["R6"], tmp_path, {row.name: 0.7 for row in found["R6"].rows})
+    table = make_table(found["R6"], tmp_path)
+    text = probe_r6.pair_sentence(table, twins(found["R6"], config, "adapter")[0])
+    assert "shows no reduction" in text
+
+
+def test_t4_of_twins_is_compared_pool_by_pool(questions, tmp_path):
+    config, found = questions
+    gaps = {"own_mode": 0.02, "own_mode_grpo": 0.1}
+    sights = sights_of(config, found["R7"], "loss", tmp_path, gaps)
+    text = compare_t(sights["own_mode_grpo"], sights["own_mode"])
+    assert "at least the t of `own_mode` on 3 of 3 pools" in text
+    assert t4_strip({name: sight.t for name, sight in sights.items()}) is not None
+
+
+def pair_set(lengths):
+    word = "abcdefghij"
+    pairs = tuple(
+        Pair(prompt=f"{i}?", hack=word[i % 5 :][:h], clean=word[::-1][i % 4 :][:c], tags=())
+        for i, (h, c) in enumerate(lengths)
+    )
+    return PairSet("made", pairs)
+
+
+KNOBS = {"top_k": 4, "tau": 0.0, "method": "svd", "solve_orth_m": 0, "control": "none"}
+USE = {"k": 3, "drop_bottom_frac": 0.0}
+
+
+def bases(policy, pairs):
+    return [extract_basis(policy, pairs, KNOBS | {"loss": loss}, 41).used(**USE) for loss in ("nll", "grpo")]
+
+
+def test_length_weighting_is_all_that_tells_the_losses_apart():
+    policy, pairs = make_policy(), pair_set([(3, 6), (5, 2), (6, 3), (2, 5), (4, 6), (6, 2)])
+    nll, grpo = bases(policy, pairs)
+    found = compare_losses(policy, pairs, KNOBS, USE, nll, grpo)
+    assert found["overlap_reweighted"] == pytest.approx(1, abs=1e-4)
+    assert found["overlap"] < 0.98 and found["hash_nll"] != found["hash_grpo"]
+    assert found["overlap"] == pytest.approx(overlap(nll.V, grpo.V))
+    assert found["length_ratio_max"] == pytest.approx(7 / 3)
+
+
+def test_equal_lengths_make_the_losses_equal():
+    policy, pairs = make_policy(), pair_set([(4, 4)] * 6)
+    nll, grpo = bases(policy, pairs)
+    found = compare_losses(policy, pairs, KNOBS, USE, nll, grpo)
+    assert found["overlap"] == pytest.approx(1, abs=1e-4)
+    # Rounding is enough for another hash; the page looks at what the two span.
+    overlaps = {"nll and grpo": {41: found | {"hash_nll": "a", "hash_grpo": "b"}}}
+    assert "nll and grpo do NOT differ on any replication" in probe_r7.differ_sentence(overlaps)
+    assert "there is no difference to explain" in probe_r7.length_sentence(overlaps)
+    header, (row,) = probe_r7.overlap_grid(overlaps)
+    assert (
+        dict(zip(header, row, strict=True)).items()
+        >= {
+            "spans differ": "0 of 1",
+            "hashes differ": "1 of 1",
+        }.items()
+    )
+
+
+@pytest.mark.parametrize("adapter", ["antipasto", "lora"])
+def test_drift_is_none_at_the_start_and_some_after_training(adapter, tmp_path):
+    policy, pairs = make_policy(adapter), pair_set([(3, 6), (5, 2), (6, 3), (2, 5)])
+    frozen = bases(policy, pairs)[0]
+    knobs = KNOBS | {"loss": "nll"}
+    assert drift(policy, pairs, knobs, USE, frozen, 41)["overlap_fresh"] == pytest.approx(1, abs=1e-4)
+    policy.theta = random_theta(policy.adapter, scale=0.5)
+    write_adapter(tmp_path / "adapter.safetensors", policy)
+    again = make_policy(adapter)
+    again.theta = read_adapter(tmp_path / "adapter.safetensors", again)
+    found = drift(again, pairs, knobs, USE, frozen, 41)
+    assert found["overlap_null"] < found["overlap_fresh"] < 0.95
+    (tmp_path / "adapter.safetensors").write_bytes(b"x" * 20)
+    with pytest.raises(UserError, match="no adapter of this model"):
+        read_adapter(Path(tmp_path / "adapter.safetensors"), again)
+
+
+def test_r7_page(questions, tmp_path):
+    config, found = questions
+    rates = {row.name: 0.7 if row.name == "vanilla" else 0.4 for row in found["R7"].rows}
+    write_question(found["R7"], tmp_path, rates)
+    table, pairs = make_table(found["R7"], tmp_path), twins(found["R7"], config, "loss")
+    sights = sights_of(config, found["R7"], "loss", tmp_path / "probe", {"own_mode_grpo": 0.1})
+    one = {"overlap": 0.8, "overlap_null": 0.05, "overlap_reweighted": 1.0, "overlap_pair_weights": 0.9}
+    one |= {
+        "largest_difference": 0.3,
+        "hash_nll": "a",
+        "hash_grpo": "b",
+        "tokens_hack": 40.0,
+        "tokens_clean": 38.0,
+    }
+    one |= {"length_ratio_min": 0.9, "length_ratio_max": 1.2}
+    same = one | {"overlap": 0.9995}
+    overlaps = {"own_mode and own_mode_grpo": {41: one, 42: one}, "a and b": {41: one, 42: same}}
+    text = "\n".join(probe_r7.sections(table, pairs, sights, overlaps))
+    assert "own_mode and own_mode_grpo differ on every replication" in text
+    assert "a and b differ on 1 of 2 replications" in text
+    assert "length weighting explains 100% of the difference" in text
+    assert "`own_mode_grpo` met" in text
+
+
+def test_the_tokenizer_of_these_tests_makes_lengths_differ():
+    assert len(Few().encode("abc")) != len(Few().encode("abcdef"))
