@@ -1,7 +1,7 @@
 # Which replays, bases and runs the probe's pages need.
 from dataclasses import asdict
 from projected_grpo.verdicts import twins
-from projected_grpo.training.pool_files import found_files
+from projected_grpo.training.teacher_pool import found_files
 
 PROBE = config["probe"]
 POOLS = PROBE["pools"]
