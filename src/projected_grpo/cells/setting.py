@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, SerializeAsAny, Validatio
 
 from projected_grpo import arms
 from projected_grpo.arms import ArmKnobs, Tag
-from projected_grpo.cells.typed import Model
+from projected_grpo.cells.typed import Model, unique
 from projected_grpo.errors import UserError, nearest
 
 DEFAULT_ARM = "vanilla"
@@ -30,7 +30,7 @@ class Setting(Model):
         False  # teacher rows' ratio to the pool enters the loss (R5)
     )
     preset: Annotated[str, Tag()] = "fast"
-    modes: Annotated[tuple[str, ...] | None, Tag()] = (
+    modes: Annotated[tuple[str, ...] | None, AfterValidator(_each_once), Tag()] = (
         None  # loopholes of the problems; null: those of the pool
     )
     held_out_mode: Annotated[str | None, Tag("no_{}")] = None  # its prompts get live samples only
