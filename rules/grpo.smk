@@ -8,6 +8,7 @@ rule grpo:
         problems=lambda w: problems_file(cell_model(w)),
         pool=lambda w: pool_manifest(cell_model(w)),
         basis=cell_basis,
+        plan=planned("grpo"),
     output:
         steps=f"{RESULTS}/grpo/{{cell}}/steps.parquet",
         rollouts=f"{RESULTS}/grpo/{{cell}}/rollouts.parquet",
@@ -27,6 +28,7 @@ rule grpo:
         model=cell_model,
         base=lambda w: base_path(cell_model(w)),
         pairs=refresh_pairs,
+        pairs_digest=refresh_digest,
         pool=json.dumps(config["pool"], sort_keys=True),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),

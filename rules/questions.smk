@@ -20,6 +20,7 @@ QUESTION_TEXT = {name: json.dumps(asdict(question), sort_keys=True) for name, qu
 rule question:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("question"),
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -47,6 +48,7 @@ rule question:
 rule self_check:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("self_check"),
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -74,6 +76,7 @@ rule self_check:
 rule figures:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("figures"),
     output:
         report(
             directory(f"{RESULTS}/figures/{{question}}"),

@@ -10,6 +10,7 @@ from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import checked_questions
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
+from projected_grpo.hub import local_folder
 
 config["seeds"] = cells.typed_seeds(config["seeds"])
 try:
@@ -46,9 +47,9 @@ def wanted(paths):
 
 
 @cache
-def code(script):
-    """Fingerprint of a script and of the library code behind it."""
-    return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script)
+def code(script, *sources):
+    """Fingerprint of a script and of the library code behind it and behind `sources`, which it loads by name."""
+    return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script, *sources)
 
 
 def seed_of_model(model):
@@ -59,8 +60,17 @@ def seed_of_model(model):
 
 
 def base_checkpoint(model):
-    """The checkpoint file that jobs on a replication wait for; none where the base is given."""
-    return [f"{RESULTS}/models/{model}/base/model.safetensors"] if SMALL else []
+    """The checkpoint file that jobs on a replication wait for; a given base is an input by its content alone."""
+    if SMALL:
+        return [f"{RESULTS}/models/{model}/base/model.safetensors"]
+    return given_checkpoint(config["model"]["base"], "config.json")
+
+
+@cache
+def given_checkpoint(name, file):
+    """The file that stands for a given checkpoint; none for a hub id that is not on this machine yet."""
+    folder = local_folder(name, file)
+    return [ancient(str(folder / file))] if folder else []
 
 
 def base_files(wildcards):
@@ -76,7 +86,7 @@ def base_path(model):
 def problems_file(model):
     """The problem rows of a replication."""
     generated = f"{RESULTS}/models/{model}/problems.jsonl.gz"
-    return generated if config["model"]["problems"] == "generated" else config["model"]["problems"]
+    return generated if config["model"]["problems"] == "generated" else ancient(config["model"]["problems"])
 
 
 def verdicts_file(model):
@@ -104,11 +114,7 @@ def pairs_digest(basis):
     knobs = cells.extraction_knobs(config, basis)
     if knobs["pairs"] in cells.GENERATED_PAIRS:
         return None
-    pairs = load_pairs(pair_file(knobs["pairs"], None))
-    used = pairs.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
-    if knobs["control"] == "random":
-        return str(len(used))  # all that random axes take from the pairs is their number
-    return f"{pairs.digest}-{used.digest}"
+    return load_pairs(pair_file(knobs["pairs"], None)).used(knobs)[1]
 
 
 @cache

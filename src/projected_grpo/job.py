@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from projected_grpo.contract import Contract
 from projected_grpo.errors import UserError
 
 log = logging.getLogger("projected_grpo")
@@ -17,7 +18,8 @@ log = logging.getLogger("projected_grpo")
 def job(snakemake: Any) -> Iterator[logging.Logger]:
     """Run the body of a rule's script: log to its file, set torch's threads, print a UserError as one line and exit 1.
 
-    The log opens with the rule, its wildcards, the seed where it has one, and a hash of all its settings.
+    The log opens with the rule, its wildcards, the seed where it has one, and a hash of all its settings. What the
+    job was planned with and reads is checked first, and again at the end; its record is its last act (`Contract`).
 
     SIGTERM ends the body like Ctrl-C does, so that graders and temporary files are cleaned up.
     """
@@ -33,8 +35,13 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     log.info("rule %s", ", ".join([snakemake.rule, *names, f"settings {digest}"]))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
+    contract = Contract(snakemake) if hasattr(snakemake, "output") else None
     try:
+        if contract:
+            contract.begin()
         yield log
+        if contract:
+            contract.end()
     except UserError as error:
         log.error("%s", error)
         print(f"error: {error}", file=sys.stderr)

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from projected_grpo.digests import file_digest
 from projected_grpo.errors import UserError
-from projected_grpo.files import file_digest, read_json
+from projected_grpo.files import read_json
 
 
 def found_files(folder: str | Path) -> list[Path]:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import Problem, assign_modes, load_problems
-from projected_grpo.files import file_digest
+from projected_grpo.hub import checkpoint_digest
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.policy import load_policy
 from projected_grpo.training.checkpoint import Checkpoint
@@ -106,6 +107,8 @@ def run_cell(
         "pool": file_digest(sources.pool),
         "problems": file_digest(sources.problems),
         "basis": file_digest(sources.basis) if sources.basis else None,
+        "base": checkpoint_digest(sources.base),
+        "svd": file_digest(sources.svd) if sources.svd else None,
     }
     with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
         basis = Basis.load(sources.basis, machine.device) if sources.basis else None
