@@ -53,6 +53,7 @@ def _figures(folder: Path, name: str, docs: Path) -> str:
     for figure in figure_names(folder):
         target = docs / "figures" / f"{name}-{figure}.svg"
         target.parent.mkdir(parents=True, exist_ok=True)
+        check_read(folder / f"{figure}.svg")
         shutil.copyfile(folder / f"{figure}.svg", target)
         caption = captions.get(figure) or CAPTIONS.get(figure, figure)
         lines.append(f"![{caption}](figures/{target.name})\n\n*{caption}*")
@@ -69,11 +70,8 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
         raise UserError(
             f"{results}: no question table; run `./snakemake --cores all reports/paper.html` first"
         )
-    shown = [results / page.page for page in PAGES.values()] + [
-        results / page.figures for page in PAGES.values()
-    ]
-    shown += [*pages, *(results / "figures" / page.stem for page in pages), results / "aa.md"]
-    check_read(*(path for path in shown if path.exists()))
+    others = [results / "aa.md", *(results / page.page for page in PAGES.values())]
+    check_read(*pages, *(path for path in others if path.exists()))
     # Every figure of an earlier snapshot, also of a question that is gone; what others wrote there stays.
     ours = re.compile(rf"(Q\d+|{'|'.join(PAGES)})-.+")
     for old in (docs / "figures").glob("*.svg"):
