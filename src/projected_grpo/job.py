@@ -5,7 +5,7 @@ import logging
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from projected_grpo.contract import Contract
@@ -24,7 +24,7 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     SIGTERM ends the body like Ctrl-C does, so that graders and temporary files are cleaned up.
     """
     log_path, threads, params = snakemake.log[0], snakemake.threads, dict(snakemake.params.items())
-    handler = logging.FileHandler(log_path, mode="w", encoding="utf-8")
+    handler = _log_file(log_path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -55,6 +55,29 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     finally:
         log.removeHandler(handler)
         handler.close()
+
+
+class _LogFile(logging.FileHandler):
+    """A log whose disk may fill up: said once, and no reason to lose the work."""
+
+    said = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not self.said:
+            print(f"warning: {self.baseFilename}: cannot be written ({sys.exc_info()[1]})", file=sys.stderr)
+        self.said = True
+
+    def close(self) -> None:
+        with suppress(OSError):  # what it could not write it cannot write now
+            super().close()
+
+
+def _log_file(path: str) -> logging.Handler:
+    try:
+        return _LogFile(path, mode="w", encoding="utf-8")
+    except OSError as error:
+        print(f"error: {path}: no log can be written there ({error.strerror})", file=sys.stderr)
+        raise SystemExit(1) from None
 
 
 def out_of_memory(error: BaseException) -> bool:
