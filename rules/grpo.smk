@@ -27,12 +27,13 @@ rule grpo:
         cell=lambda w: CELLS[w.cell].params(),
         model=cell_model,
         base=lambda w: base_path(cell_model(w)),
-        pairs=refresh_pairs,
-        pairs_digest=refresh_digest,
+        pairs=own_pairs,
+        pairs_digest=own_pairs_digest,
         pool=json.dumps(config["pool"], sort_keys=True),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
-        code=code("grpo.py"),
+        sources=lambda w: [arm_file(w)],
+        code=lambda w: code("grpo.py", arm_file(w)),
     script:
         "../workflow/scripts/grpo.py"

@@ -60,7 +60,7 @@ rule uat:
         folders=uat_folders(),
         steps=probe_steps(),
         basis=PROBE["basis"],
-        controls=[name for name in PROBE["compare"] if cells.knobs(config, name)["control"] != "none"],
+        controls=[name for name in PROBE["compare"] if CONFIG.knobs(name).control != "none"],
         code=code("uat.py"),
     script:
         "../workflow/scripts/uat.py"
@@ -87,8 +87,8 @@ rule drift:
         gpu=GPU,
     params:
         base=lambda w: base_path(cell_model(w)),
-        use=lambda w: json.dumps(CELLS[w.cell].use, sort_keys=True),
-        pairs=lambda w: pair_file(cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)),
+        use=lambda w: json.dumps(CELLS[w.cell].settings.use.model_dump(), sort_keys=True),
+        pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
         pairs_digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,
         machine=COMPUTE,
@@ -115,10 +115,8 @@ rule loss_overlap:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        use=lambda w: json.dumps(
-            {key: cells.knobs(config, basis_name(w.nll))[key] for key in cells.USE_KNOBS}
-        ),
-        pairs=lambda w: pair_file(cells.knobs(config, basis_name(w.nll))["pairs"], w.model),
+        use=lambda w: json.dumps(CONFIG.use(basis_name(w.nll)).model_dump()),
+        pairs=lambda w: pair_file(CONFIG.knobs(basis_name(w.nll)).pairs, w.model),
         pairs_digest=lambda w: pairs_digest(basis_name(w.nll)),
         machine=COMPUTE,
         code=code("r7_overlap.py"),

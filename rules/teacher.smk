@@ -105,7 +105,7 @@ rule substrate:
     resources:
         gpu=0,
     params:
-        models=[cells.model_name(config, seed) for seed in SEEDS],
+        models=[CONFIG.model_name(seed) for seed in SEEDS],
         mixes=VANILLA_MIXES,
         code=code("substrate.py"),
     script:

@@ -8,25 +8,28 @@ from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import checked_questions
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.knobs import GENERATED_PAIRS
+from projected_grpo.cells.setting import Setting
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
 
-config["seeds"] = cells.typed_seeds(config["seeds"])
 try:
     parsed = checked_questions(["config/config.yaml", *workflow.overwrite_configfiles], config)
-    QUESTIONS = cells.load_questions(parsed, config)
+    CONFIG = Config.model_validate(config)
+    QUESTIONS = cells.load_questions(parsed, CONFIG)
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
 config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
 PAIR_FILES = pair_files(config)
-TRAININGS = {cell.training: cell for cell in CELLS.values()}
+TWINS = {cell.twin: cell for cell in CELLS.values()}
 RESULTS = config["results"]
-SEEDS = cells.seeds(config)
-MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
-SMALL = cells.is_replicated(config)
+SEEDS = CONFIG.seeds
+MODELS = CONFIG.models
+SMALL = CONFIG.is_replicated
 # Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
 SHARED_SEED = 41
 GPU = 1 if config["device"] == "cuda" else 0
@@ -56,7 +59,7 @@ def seed_of_model(model):
     """The replication seed in a small model's name; SHARED_SEED where all seeds share a model."""
     if not SMALL:
         return SHARED_SEED
-    return next(seed for seed in SEEDS if cells.model_name(config, seed) == model)
+    return next(seed for seed in SEEDS if CONFIG.model_name(seed) == model)
 
 
 def base_checkpoint(model):
@@ -101,7 +104,7 @@ def pool_manifest(model):
 
 def pair_file(name, model):
     """The pair-set file of a basis: by hand (the first folder that has it), or from the self-taught evaluator."""
-    if name in cells.GENERATED_PAIRS:
+    if name in GENERATED_PAIRS:
         return f"{RESULTS}/self_taught/{model}/pairs/{name}.yaml"
     if name not in PAIR_FILES:
         raise UserError(f"{name}: no basis and no pair set; {nearest(name, PAIR_FILES)}")
@@ -111,17 +114,17 @@ def pair_file(name, model):
 @cache
 def pairs_digest(basis):
     """Hash of the parsed pair set of a basis, whole and as selected by tag; generated sets are inputs instead."""
-    knobs = cells.extraction_knobs(config, basis)
-    if knobs["pairs"] in cells.GENERATED_PAIRS:
+    knobs = CONFIG.knobs(basis)
+    if knobs.is_generated:
         return None
-    return load_pairs(pair_file(knobs["pairs"], None)).used(knobs)[1]
+    return load_pairs(pair_file(knobs.pairs, None)).used(knobs.model_dump())[1]
 
 
 @cache
 def seeded_bases():
     """File name -> (basis, seed) of the controls that are one per seed where seeds share a model."""
     names = [*config.get("bases", {}), *PAIR_FILES]
-    files = {cells.basis_file(config, name, seed): (name, seed) for name in names for seed in SEEDS}
+    files = {CONFIG.basis_file(name, seed): (name, seed) for name in names for seed in SEEDS}
     return {file: found for file, found in files.items() if file != found[0]}
 
 
@@ -136,10 +139,10 @@ def basis_seed(wildcards):
     return seed_of_model(wildcards.model) if seed is None else seed
 
 
-def vanilla_cell(seed, mix=cells.Setting().mix):
+def vanilla_cell(seed, mix=Setting().mix):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    plain = cells.make_cell(cells.Setting(mix=mix), seed, config)
-    cell = TRAININGS.get(plain.training, plain)
+    plain = cells.make_cell(Setting(mix=mix), seed, CONFIG)
+    cell = TWINS.get(plain.twin, plain)
     return CELLS.setdefault(cell.id, cell).id
 
 

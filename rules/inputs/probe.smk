@@ -1,7 +1,6 @@
 # Which replays, bases and runs the probe's pages need.
-from dataclasses import asdict
 from projected_grpo.verdicts import twins
-from projected_grpo.training.pool_files import found_files
+from projected_grpo.training.teacher_pool import found_files
 
 PROBE = config["probe"]
 POOLS = PROBE["pools"]
@@ -34,8 +33,8 @@ def replay_of(folder):
             f"error: probe/{folder}: {seed} is no seed of the config; allowed: {', '.join(map(str, SEEDS))}"
         )
     return (
-        cells.model_name(config, int(seed)),
-        cells.basis_file(config, PROBE["basis"], int(seed)),
+        CONFIG.model_name(int(seed)),
+        CONFIG.basis_file(PROBE["basis"], int(seed)),
         arm,
     )
 
@@ -60,7 +59,7 @@ def replay_pool(wildcards):
 
 def replay_knobs(wildcards):
     """All knobs of a replay's basis: extraction space and how many axes are used."""
-    return cells.knobs(config, basis_name(replay_of(wildcards.replay)[1]))
+    return CONFIG.knobs(basis_name(replay_of(wildcards.replay)[1]))
 
 
 def replay_settings(wildcards):
@@ -69,10 +68,10 @@ def replay_settings(wildcards):
     settings = {key: PROBE[key] for key in ("mode", "problems")}
     if given_pool(wildcards):
         settings["problems"] = probe_steps()  # as many as from the own pool, however many it holds
-    settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs["adapter"]}
-    settings["use"] = {key: knobs[key] for key in cells.USE_KNOBS}
+    settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs.adapter}
+    settings["use"] = knobs.use.model_dump()
     settings["training"] = {key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")}
-    settings["training"]["lr"] = training["lora_lr" if knobs["adapter"] == "lora" else "lr"]
+    settings["training"]["lr"] = training["lora_lr" if knobs.adapter == "lora" else "lr"]
     return json.dumps(settings, sort_keys=True)
 
 
@@ -85,8 +84,8 @@ def uat_folders():
     """Folders of the replays on the acceptance page: the probe's own two, then the bases beside it."""
     seed = SEEDS[0]
     own = {"vanilla": f"vanilla_seed{seed}", "projected": f"projected_seed{seed}"}
-    model = cells.model_name(config, seed)
-    others = {name: f"{model}/{cells.basis_file(config, name, seed)}/vanilla" for name in PROBE["compare"]}
+    model = CONFIG.model_name(seed)
+    others = {name: f"{model}/{CONFIG.basis_file(name, seed)}/vanilla" for name in PROBE["compare"]}
     return own, others
 
 
@@ -101,7 +100,7 @@ def question_inputs(name):
 
 def twin_replays(name, knob):
     """The vanilla replays of all bases of a question that stand in twin rows."""
-    folders = twins.replay_folders(QUESTIONS[name], config, knob)
+    folders = twins.replay_folders(QUESTIONS[name], CONFIG, knob)
     return [
         path for by_seed in folders.values() for folder in by_seed.values() for path in replay_files(folder)
     ]
@@ -109,15 +108,17 @@ def twin_replays(name, knob):
 
 def drifts(name):
     """The drift of every frozen basis with content of a question."""
-    cells_with_basis = [cell for cell in QUESTIONS[name].cells if cell.basis and not cell.setting.refresh]
-    real = [c for c in cells_with_basis if cells.knobs(config, c.setting.basis)["control"] == "none"]
+    cells_with_basis = [
+        cell for cell in QUESTIONS[name].cells if cell.basis and not cell.setting.knob("refresh")
+    ]
+    real = [c for c in cells_with_basis if CONFIG.knobs(c.setting.basis).control == "none"]
     return [f"{RESULTS}/probe/drift/{cell.id}.json" for cell in real]
 
 
 def overlap_files(name, knob):
     """Pair of bases -> seed -> file below the probe's folder, for the twin rows of a question."""
     found = {}
-    for pair in twins.twins(QUESTIONS[name], config, knob):
+    for pair in twins.twins(QUESTIONS[name], CONFIG, knob):
         title = f"{pair.reference.setting.basis} and {pair.other.setting.basis}"
         both = zip(pair.reference.cells, pair.other.cells)
         paths = {f"{a.model}/{a.basis}-vs-{b.basis}.json": str(a.seed) for a, b in both}
@@ -130,6 +131,6 @@ def probe_question_text(name):
     question = QUESTIONS[name]
     bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
     return json.dumps(
-        [asdict(question), {basis: cells.knobs(config, basis) for basis in bases}],
+        [question.text(), {basis: CONFIG.knobs(basis).model_dump() for basis in bases}],
         sort_keys=True,
     )

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from projected_grpo.cells.config import Config
 from projected_grpo.files import read_json
 from projected_grpo.job import job
 from projected_grpo.pages.questions import read_question
@@ -14,11 +15,12 @@ from projected_grpo.verdicts.twins import replay_folders, twins
 
 with job(snakemake) as log:
     params, output, config = snakemake.params, snakemake.output, snakemake.config
+    typed = Config.model_validate(config)
     question = read_question(params.name, config)
     table = make_table(question, Path(params.results))
     probe = Path(params.results) / "probe"
-    pairs = twins(question, config, "adapter")
-    sights = read_sights(replay_folders(question, config, "adapter"), probe, params.steps)
+    pairs = twins(question, typed, "adapter")
+    sights = read_sights(replay_folders(question, typed, "adapter"), probe, params.steps)
     drifts = {Path(path).stem: read_json(path) for path in snakemake.input.drifts}
     figures = {
         "t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 in SVD and in LoRA space."),

@@ -6,6 +6,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from projected_grpo.cells.cell import Question
+from projected_grpo.cells.config import Config
 from projected_grpo.measures.contrasts import is_shown, uninformative
 from projected_grpo.measures.runs import Loaded, Run
 from projected_grpo.pages import prose
@@ -153,6 +154,7 @@ def probe_sources(table: Table, config: dict, results: Path, out: Path) -> tuple
 
     Behind its own rows stand runs; behind a basis, or two, the files measured on them (linked relative to `out`).
     """
+    config = Config.model_validate(config)
     question, ids = table.question, row_ids(table)
     sources = [source(table, line, ids[line.name]) for line in table.lines]
     measured: dict[str, list[str]] = {}
