@@ -271,8 +271,10 @@ def test_cache_is_shared_by_processes_and_knows_the_whole_problem(tmp_path, monk
     with Grader([problem(gt_answer=["assert Solution().f(x = 1) == 3"])], cache=path) as edited:
         assert not edited.grade([(7, "gt_only", RIGHT)])[0]["gt_pass"]
     path.write_bytes(b"no database at all, no database at all")
-    with pytest.raises(UserError, match=r"verdicts\.sqlite: no usable verdict cache"):
-        Grader([problem()], cache=path)
+    with Grader([problem()], cache=path) as anew:
+        assert anew.grade([(7, "gt_only", RIGHT)]) == first  # damaged: a cache lost
+    with pytest.raises(UserError, match=r"no usable verdict cache"):
+        Grader([problem()], cache=tmp_path)
 
 
 def test_a_damaged_row_of_the_cache_is_graded_anew(tmp_path):

@@ -48,13 +48,25 @@ class VerdictCache:
             grader = Path(__file__).with_name("grade.py")
             self.salt = (fingerprint(grader) + sys.version).encode()
             try:
-                self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
-                self.database.execute("PRAGMA synchronous = OFF")
-                self.database.execute(
-                    "CREATE TABLE IF NOT EXISTS checked (key BLOB PRIMARY KEY, verdict TEXT, seal BLOB)"
-                )
+                self._open(path)
             except sqlite3.Error as error:
                 raise UserError(f"{path}: no usable verdict cache ({error}); remove the file") from error
+
+    def _open(self, path: str | os.PathLike) -> None:
+        """Open the file; one that is damaged is a cache lost, not a run."""
+        try:
+            self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self.database.execute("PRAGMA synchronous = OFF")
+            self.database.execute(
+                "CREATE TABLE IF NOT EXISTS checked (key BLOB PRIMARY KEY, verdict TEXT, seal BLOB)"
+            )
+        except sqlite3.OperationalError:  # locked, or no such folder: nothing to repair
+            raise
+        except sqlite3.DatabaseError as error:
+            log.warning("%s: damaged (%s), a new verdict cache takes its place", path, error)
+            self.close()
+            Path(path).unlink()
+            self._open(path)
 
     def key(self, problem: Problem, mode: str, code: str) -> bytes:
         digest = self.problems.get(problem.id)

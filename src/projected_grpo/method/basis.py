@@ -64,6 +64,7 @@ class Basis:
         header = {**self.metadata, "singular_values": json.dumps(S)}
         with atomic(path) as temporary:
             save_file({name: V.cpu().contiguous() for name, V in self.V.items()}, temporary, metadata=header)
+            sort_metadata(temporary)
 
     @staticmethod
     def load(path: Path, device: str = "cpu") -> "Basis":
@@ -79,6 +80,19 @@ class Basis:
         # safetensors sorts by name; modules keep the model's order in every sum over modules.
         order = json.loads(metadata.get("modules", json.dumps(list(V))))
         return Basis({name: V[name] for name in order}, {name: S[name] for name in order}, metadata)
+
+
+def sort_metadata(path: Path) -> None:
+    """Put a safetensors file's metadata in the order of its keys: the library draws one anew in every process."""
+    with open(path, "r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(text) > size:
+            raise ValueError(f"{path}: a header of {len(text)} bytes in place of {size}")
+        file.seek(8)
+        file.write(text.ljust(size))
 
 
 def swapped(hack: Grads, clean: Grads, rng: np.random.Generator) -> tuple[Grads, Grads]:
