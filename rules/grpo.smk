@@ -19,7 +19,7 @@ rule grpo:
         f"{RESULTS}/benchmarks/grpo/{{cell}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
@@ -27,7 +27,7 @@ rule grpo:
         model=cell_model,
         base=lambda w: base_path(cell_model(w)),
         pairs=refresh_pairs,
-        pool=json.dumps(config["pool"], sort_keys=True),
+        pool=CONFIG.pool.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",

@@ -16,7 +16,7 @@ rule replay:
         replay=r"(vanilla|projected)_seed\d+|[^/]+/[^/]+/(vanilla|projected)",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
@@ -57,8 +57,8 @@ rule uat:
     params:
         folders=uat_folders(),
         steps=probe_steps(),
-        basis=PROBE["basis"],
-        controls=[name for name in PROBE["compare"] if cells.knobs(config, name)["control"] != "none"],
+        basis=PROBE.basis,
+        controls=[name for name in PROBE.compare if CONFIG.knobs(name).control != "none"],
         code=code("uat.py"),
     script:
         "../workflow/scripts/uat.py"
@@ -79,13 +79,13 @@ rule drift:
         f"{RESULTS}/logs/probe/drift/{{cell}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(cell_model(w)),
         use=lambda w: json.dumps(CELLS[w.cell].use, sort_keys=True),
-        pairs=lambda w: pair_file(cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)),
+        pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
         seed=lambda w: CELLS[w.cell].seed,
         machine=COMPUTE,
         code=code("r6_drift.py"),
@@ -105,15 +105,13 @@ rule loss_overlap:
         f"{RESULTS}/logs/probe/{{model}}/{{nll}}-vs-{{grpo}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        use=lambda w: json.dumps(
-            {key: cells.knobs(config, basis_name(w.nll))[key] for key in cells.USE_KNOBS}
-        ),
-        pairs=lambda w: pair_file(cells.knobs(config, basis_name(w.nll))["pairs"], w.model),
+        use=lambda w: CONFIG.knobs(basis_name(w.nll)).use.model_dump_json(),
+        pairs=lambda w: pair_file(CONFIG.knobs(basis_name(w.nll)).pairs, w.model),
         machine=COMPUTE,
         code=code("r7_overlap.py"),
     script:

@@ -1,36 +1,37 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
-import os
 from functools import cache
 from pathlib import Path
 
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
-from projected_grpo.cells.check import checked_questions
+from projected_grpo.cells.check import load
+from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 
-config["seeds"] = cells.typed_seeds(config["seeds"])
 try:
-    parsed = checked_questions(["config/config.yaml", *workflow.overwrite_configfiles], config)
+    files = ["config/config.yaml", *workflow.overwrite_configfiles]
+    CONFIG, parsed = load(files, config, workflow.config_settings.config)
+    config.clear()
+    config.update(CONFIG.plain())  # what scripts read: checked, its numbers as numbers
     QUESTIONS = cells.load_questions(parsed, config)
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
-config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
-PAIR_FILES = pair_files(config)
+PAIR_FILES = pair_files(CONFIG.pairs)
 TRAININGS = {cell.training: cell for cell in CELLS.values()}
-RESULTS = config["results"]
-SEEDS = cells.seeds(config)
-MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
-SMALL = cells.is_replicated(config)
+RESULTS = CONFIG.results
+SEEDS = CONFIG.seeds
+MODELS = CONFIG.models
+SMALL = CONFIG.is_replicated
 # Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
 SHARED_SEED = 41
-GPU = 1 if config["device"] == "cuda" else 0
-COMPUTE = {"device": config["device"], "dtype": config["dtype"]}
-MACHINE = {**COMPUTE, "allow_weak_sandbox": config["sandbox"] == "weak"}  # of jobs that grade
+GPU = 1 if CONFIG.device == "cuda" else 0
+COMPUTE = {"device": CONFIG.device, "dtype": CONFIG.dtype}
+MACHINE = {**COMPUTE, "allow_weak_sandbox": CONFIG.sandbox == "weak"}  # of jobs that grade
 
 
 wildcard_constraints:
@@ -42,7 +43,7 @@ wildcard_constraints:
 
 def wanted(paths):
     """All of these files; with `runs=existing` those that are there, since nothing makes the others."""
-    return [path for path in paths if config["runs"] == "make" or Path(path).exists()]
+    return [path for path in paths if CONFIG.runs == "make" or Path(path).exists()]
 
 
 @cache
@@ -55,7 +56,7 @@ def seed_of_model(model):
     """The replication seed in a small model's name; SHARED_SEED where all seeds share a model."""
     if not SMALL:
         return SHARED_SEED
-    return next(seed for seed in SEEDS if cells.model_name(config, seed) == model)
+    return next(seed for seed in SEEDS if CONFIG.model_name(seed) == model)
 
 
 def base_checkpoint(model):
@@ -70,13 +71,13 @@ def base_files(wildcards):
 
 def base_path(model):
     """Folder or hub id of a replication's base model."""
-    return f"{RESULTS}/models/{model}/base" if SMALL else config["model"]["base"]
+    return f"{RESULTS}/models/{model}/base" if SMALL else CONFIG.model.base
 
 
 def problems_file(model):
     """The problem rows of a replication."""
     generated = f"{RESULTS}/models/{model}/problems.jsonl.gz"
-    return generated if config["model"]["problems"] == "generated" else config["model"]["problems"]
+    return generated if CONFIG.model.problems == "generated" else CONFIG.model.problems
 
 
 def verdicts_file(model):
@@ -91,7 +92,7 @@ def pool_manifest(model):
 
 def pair_file(name, model):
     """The pair-set file of a basis: by hand (the first folder that has it), or from the self-taught evaluator."""
-    if name in cells.GENERATED_PAIRS:
+    if name in GENERATED_PAIRS:
         return f"{RESULTS}/self_taught/{model}/pairs/{name}.yaml"
     if name not in PAIR_FILES:
         raise UserError(f"{name}: no basis and no pair set; {nearest(name, PAIR_FILES)}")
@@ -101,12 +102,12 @@ def pair_file(name, model):
 @cache
 def pairs_digest(basis):
     """Hash of the parsed pair set of a basis, whole and as selected by tag; generated sets are inputs instead."""
-    knobs = cells.extraction_knobs(config, basis)
-    if knobs["pairs"] in cells.GENERATED_PAIRS:
+    knobs = CONFIG.knobs(basis)
+    if knobs.is_generated:
         return None
-    pairs = load_pairs(pair_file(knobs["pairs"], None))
-    used = pairs.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
-    if knobs["control"] == "random":
+    pairs = load_pairs(pair_file(knobs.pairs, None))
+    used = pairs.select(knobs.n_pairs, knobs.n_heldout, knobs.without_tag)
+    if knobs.control == "random":
         return str(len(used))  # all that random axes take from the pairs is their number
     return f"{pairs.digest}-{used.digest}"
 
@@ -114,8 +115,8 @@ def pairs_digest(basis):
 @cache
 def seeded_bases():
     """File name -> (basis, seed) of the controls that are one per seed where seeds share a model."""
-    names = [*config.get("bases", {}), *PAIR_FILES]
-    files = {cells.basis_file(config, name, seed): (name, seed) for name in names for seed in SEEDS}
+    names = [*CONFIG.bases, *PAIR_FILES]
+    files = {CONFIG.basis_file(name, seed): (name, seed) for name in names for seed in SEEDS}
     return {file: found for file, found in files.items() if file != found[0]}
 
 

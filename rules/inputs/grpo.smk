@@ -6,4 +6,4 @@ def refresh_pairs(wildcards):
     cell = CELLS[wildcards.cell]
     if not cell.setting.refresh:
         return None
-    return pair_file(cells.knobs(config, cell.setting.basis)["pairs"], cell.model)
+    return pair_file(CONFIG.knobs(cell.setting.basis).pairs, cell.model)

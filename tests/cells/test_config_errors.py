@@ -67,10 +67,10 @@ CONFIG = [
     (
         ["grpo", "betas"],
         [0.5],
-        "grpo.betas: [0.5], allowed: a non-empty list of two of: numbers >= 0 and < 1",
+        "grpo.betas: [0.5], allowed: a list of two numbers >= 0 and < 1",
     ),
     (["grpo", "betas"], [0.5, 1.0], "grpo.betas[1]: 1.0, allowed: a number >= 0 and < 1"),
-    (["grpo", "clip"], -1, "grpo.clip: -1, allowed: a number > 0 or null"),
+    (["grpo", "clip"], -1, "grpo.clip: -1, allowed: a number > 0.*, or null"),
     (["grpo", "warmup"], 10, "grpo.warmup: 10, allowed: a number >= 0 and <= 1"),
     (["grpo", "prompts"], 1.5, "grpo.prompts: 1.5, allowed: an integer >= 1"),
     (["grpo", "presets", "fast", "steps"], 0, "grpo.presets.fast.steps: 0, allowed: an integer >= 1"),

@@ -4,7 +4,7 @@ import pytest
 from broken import DROP, QUESTIONS_YAML, ROOT, matches
 from test_config_errors import CONFIG
 
-from projected_grpo.cells.check import checked_questions
+from projected_grpo.cells.check import load
 from projected_grpo.errors import UserError
 
 QUESTIONS = [
@@ -148,14 +148,15 @@ def test_questions_file_is_read_after_the_config_is_sound(folder):
     folder.check()
     paths, questions = [folder.path / "config.yaml"], folder.path / "questions.yaml"
     with pytest.raises(UserError, match=r"questions.yaml: no such file"):
-        checked_questions(paths, folder.config)
+        load(paths, folder.config)
     with pytest.raises(UserError, match=r"--config: questions: 3, allowed: text that is not empty"):
-        checked_questions(paths, folder.config | {"questions": 3})
+        load(paths, folder.config | {"questions": 3})
     questions.write_text("Q1: [\n")
     with pytest.raises(UserError, match=r"questions.yaml:2: not YAML"):
-        checked_questions(paths, folder.config)
+        load(paths, folder.config)
     questions.write_text("Q1: {}\nQ1: {}\n")
     with pytest.raises(UserError, match=r"questions.yaml:2: not YAML \(the key 'Q1' is given twice\)"):
-        checked_questions(paths, folder.config)
+        load(paths, folder.config)
     questions.write_text((ROOT / "config" / "questions.yaml").read_text())
-    assert checked_questions(paths, folder.config) == QUESTIONS_YAML
+    config, parsed = load(paths, folder.config)
+    assert parsed == QUESTIONS_YAML and config.seeds == (41, 42, 43, 44, 45)
