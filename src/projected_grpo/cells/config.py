@@ -21,6 +21,7 @@ from projected_grpo.cells.typed import (
     Examples,
     Model,
     Name,
+    NonEmpty,
     Problems,
     Seed,
     Text,
@@ -104,7 +105,7 @@ class Pool(Model):
 
     problems: Problems = Field(description="Training problems, modes in rotation.")
     samples: Annotated[int, Field(ge=1, le=1_024)] = Field(description="Teacher rollouts per problem.")
-    modes: Distinct[Mode] = Field(min_length=1, description="Loopholes of the problems.")
+    modes: NonEmpty[Mode] = Field(description="Loopholes of the problems.")
     max_new: Tokens = Field(description="Tokens a rollout may have.")
 
 

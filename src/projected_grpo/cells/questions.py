@@ -9,9 +9,9 @@ from projected_grpo.cells.knobs import Adapter
 from projected_grpo.cells.typed import (
     WORDS,
     Axes,
-    Distinct,
     Factor,
     Model,
+    NonEmpty,
     Rate,
     Share,
     Stream,
@@ -30,23 +30,30 @@ BASELINE = Field(default=None, description="Name of the row that deltas are pair
 class Settings(Model):
     """Settings of every row that does not say otherwise."""
 
-    arm: Literal["vanilla", "erase", "route"] = "vanilla"
+    arm: Literal["vanilla", "erase", "route"] = Field(
+        default="vanilla", description="What is done against hacking."
+    )
     basis: Text | None = Field(default=None, description="A name under bases in the config, or a pair set.")
     measure: bool = Field(default=False, description="vanilla that only measures against basis.")
-    gate: Literal["one_sided", "no_gate", "reverse"] = "one_sided"
+    gate: Literal["one_sided", "no_gate", "reverse"] = Field(
+        default="one_sided",
+        description="Which part along the axes is removed: the hack-ward one, both, both twice.",
+    )
     k: Axes | None = Field(default=None, description="Axes used; null: the basis's own.")
-    overshoot: Factor = 1.0
-    preserve_magnitude: bool = False
+    overshoot: Factor = Field(default=1.0, description="How often that part is removed.")
+    preserve_magnitude: bool = Field(default=False, description="The rest is scaled to the gradient's norm.")
     refresh: Annotated[int, Field(ge=0, le=100_000)] = Field(
         default=0, description="Re-extract every N steps; 0: frozen."
     )
-    space: Literal["gradient", "update"] = "gradient"
-    adapter: Adapter = "antipasto"
+    space: Literal["gradient", "update"] = Field(
+        default="gradient", description="What is projected: the gradient, or what AdamW is about to apply."
+    )
+    adapter: Adapter = Field(default="antipasto", description="What is trained; as that of the basis.")
     lr: Rate | None = Field(default=None, description="Learning rate; null: the config's.")
     off_policy: bool = Field(default=False, description="The teacher rows' ratio enters the loss.")
     mix: Share = Field(default=0.125, description="Teacher share of a group.")
     preset: Text = Field(default="fast", description="A name under grpo.presets in the config.")
-    modes: Annotated[Distinct[Mode], Field(min_length=1)] | None = Field(
+    modes: NonEmpty[Mode] | None = Field(
         default=None, description="Loopholes of the problems; null: those of the pool."
     )
     held_out_mode: Mode | None = Field(default=None, description="Its prompts get live samples only.")
@@ -57,7 +64,7 @@ class Settings(Model):
 class Heading(Model):
     """A row's name and the rows that it is compared with."""
 
-    name: RowName
+    name: RowName = Field(description="As it stands in the table.")
     baseline: RowName | None = BASELINE
     against: RowName | None = Field(
         default=None, description="Name of a second row that this one is paired with, arm against arm."
@@ -71,7 +78,7 @@ class Row(Settings, Heading):
 class Question(Model):
     """One table."""
 
-    title: Text
+    title: Text = Field(description="Of the table.")
     asks: Text = Field(description="What the table answers, one sentence.")
     kind: Literal["table", "aa", "probe"] = Field(
         default="table",
@@ -86,7 +93,9 @@ class Question(Model):
     settings: partial(Settings, "Settings") = Field(
         default={}, validate_default=True, description="Settings of every row that does not say otherwise."
     )
-    rows: Annotated[tuple[Row, ...], Field(strict=False, min_length=1, max_length=1_000)]
+    rows: Annotated[tuple[Row, ...], Field(strict=False, min_length=1, max_length=1_000)] = Field(
+        description="Settings of runs, in the order of the table."
+    )
 
 
 class Questions(RootModel[dict[Annotated[str, StringConstraints(pattern=QUESTION)], Question]]):

@@ -61,11 +61,15 @@ def unique(items: Iterable[Item]) -> Iterable[Item]:
     return items
 
 
+# YAML has lists alone; a tuple cannot change.
 Distinct = Annotated[
+    tuple[Item, ...], Strict(False), AfterValidator(unique), Field(json_schema_extra={"uniqueItems": True})
+]
+NonEmpty = Annotated[
     tuple[Item, ...],
-    Strict(False),  # YAML has lists alone
+    Strict(False),
+    Field(min_length=1, json_schema_extra={"uniqueItems": True}),
     AfterValidator(unique),
-    Field(json_schema_extra={"uniqueItems": True}),
 ]
 
 
