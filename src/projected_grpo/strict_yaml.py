@@ -14,6 +14,7 @@ from projected_grpo.errors import UserError
 
 MOST_NODES = 200_000
 MOST_LEVELS = 100
+MOST_BYTES = 20_000_000
 PLAIN = {
     f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null", "merge")
 }
@@ -41,7 +42,8 @@ class StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     def construct_object(self, node, deep=False):
         if node.tag not in PLAIN:
             raise _wrong(
-                node, f"{_said(node)} is {node.tag.rsplit(':')[-1]}, allowed: plain data, or text in quotes"
+                node,
+                f"{_said(node)} has the type {node.tag.rpartition(':')[2]}, allowed: plain data, or text in quotes",
             )
         kind = node.tag.rsplit(":")[-1]
         if kind in LOOKS and isinstance(node, yaml.ScalarNode):
@@ -69,9 +71,16 @@ class StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
 def read_yaml(path: str | Path) -> object:
     """Parse a YAML file. Raises UserError, one line with file and line number, where that fails."""
     try:
-        return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=StrictLoader)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
+        if not (file := Path(path)).exists():
+            raise UserError(f"{path}: no such file")
+        if not file.is_file():
+            raise UserError(f"{path}: not a readable text file (a folder or a device)")
+        if file.stat().st_size > MOST_BYTES:
+            raise UserError(f"{path}: larger than {MOST_BYTES:,} bytes")
+        text = file.read_text(encoding="utf-8")
+        if "\ufeff" in text[1:]:  # some readers skip it, others end there
+            raise UserError(f"{path}: a byte order mark within the text, allowed: at its start")
+        return yaml.load(text, Loader=StrictLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a readable text file ({error})") from error
     except Refused as error:
@@ -83,6 +92,16 @@ def read_yaml(path: str | Path) -> object:
         raise UserError(f"{where}: not YAML ({problem})") from error
     except (RecursionError, ValueError, OverflowError) as error:
         raise UserError(f"{path}: not YAML ({str(error).splitlines()[0]})") from error
+
+
+def read_mapping(path: str | Path) -> dict:
+    """Parse a YAML file of keys and values. Raises UserError, one line with the file, where it is none."""
+    value = read_yaml(path)
+    if not isinstance(value, dict):
+        found = ascii(value)
+        found = found if len(found) <= 60 else found[:57] + "..."
+        raise UserError(f"{path}: found {found}, allowed: a mapping of settings")
+    return value
 
 
 def _size(node: yaml.Node, sizes: dict[int, int], above: set[int]) -> int:
@@ -106,7 +125,7 @@ def _size(node: yaml.Node, sizes: dict[int, int], above: set[int]) -> int:
 
 
 def _said(node: yaml.Node) -> str:
-    text = repr(node.value) if isinstance(node, yaml.ScalarNode) else "it"
+    text = repr(node.value) if isinstance(node, yaml.ScalarNode) else "a collection"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -43,6 +43,8 @@ def load(
     numbers as words. Raises UserError, one line.
     """
     checked = _ConfigCheck(Layers(paths, config), command_line or {})
+    if not Path(checked.config.questions).exists():
+        checked.fail(["questions"], f"{checked.config.questions}: no such file")
     questions = read_yaml(checked.config.questions)
     QuestionsCheck(checked.config, checked.bases, questions).run()
     return checked.config, questions
@@ -58,12 +60,18 @@ class _ConfigCheck:
     def __init__(self, layers: Layers, command_line: Mapping[str, Any]):
         self.config, self.fail = layers.typed(command_line), layers.fail
         self._results()
+        self._pair_folders()
         self._model()
         self._presets()
         self.bases = Bases(self.config, layers)
         self._bases()
         self._pools()
         self._critic()
+
+    def _pair_folders(self) -> None:
+        for folder in self.config.pairs:
+            if not Path(folder).is_dir():
+                self.fail(["pairs"], f"{folder}: no such folder")
 
     def _results(self) -> None:
         folder = Path(self.config.results)

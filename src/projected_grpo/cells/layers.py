@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.wrong import Keys, Misfit, key_path, places, short, validate
+from projected_grpo.cells.wrong import Keys, Misfit, key_path, places, validate
 from projected_grpo.errors import UserError
-from projected_grpo.strict_yaml import read_yaml
+from projected_grpo.strict_yaml import read_mapping
 
 _MISSING = object()
 
@@ -18,10 +18,7 @@ class Layers:
 
     def __init__(self, paths: Sequence[str | Path], config: Mapping[str, Any]):
         self.config = copy.deepcopy(dict(config))
-        self.files = [(str(path), read_yaml(path)) for path in paths]
-        for path, layer in self.files:
-            if not isinstance(layer, dict):
-                raise UserError(f"{path}: found {short(layer)}, allowed: a mapping of settings")
+        self.files = [(str(path), read_mapping(path)) for path in paths]
 
     def typed(self, command_line: Mapping[str, Any]) -> Config:
         """Return the config as a model. Raises UserError, one line, for the first mistake.
@@ -48,8 +45,11 @@ class Layers:
     def file_of(self, keys: Keys) -> str:
         """The last file that gives `keys` the value in use; `--config` where the command line gives it."""
         value = get(self.config, keys)
-        if value is _MISSING:  # it belongs with all the others, in the first file
-            return self.files[0][0]
+        if (
+            value is _MISSING
+        ):  # it belongs with all the others, in the first file; a module may bring a config instead
+            path, layer = self.files[0]
+            return path if get(layer, keys) is _MISSING else "config"
         for path, layer in reversed(self.files):
             found = get(layer, keys)
             if found == value or str(found) == str(value) == "nan":  # which equals nothing, itself neither
