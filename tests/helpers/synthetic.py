@@ -8,6 +8,7 @@ import pandas as pd
 import yaml
 
 from projected_grpo.cells.cell import Cell, Question, load_questions
+from projected_grpo.cells.config import Config
 from projected_grpo.pages.table import Table, make_table
 from projected_grpo.training.ratio import RATIO_EDGES
 
@@ -16,10 +17,12 @@ CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}
 MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker")
 
 
-def real_questions(seeds) -> tuple[dict, dict[str, Question]]:
+def real_questions(seeds) -> tuple[Config, dict[str, Question]]:
     """Return the project's own config and questions at the given seeds."""
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
-    return config, load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), config)
+    said = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
+    config = Config.model_validate(said)
+    asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
+    return config, load_questions(asked, config.plain())
 
 
 def level(cell: Cell) -> float:

@@ -91,7 +91,7 @@ def test_dose_curves_of_one_pair_set_differ_in_name(tmp_path):
     rows = [{"name": f"{gate} {mix}", "arm": "erase", "basis": "own_mode", "gate": gate, "mix": mix}
             for gate in ("one_sided", "no_gate") for mix in mixes]  # fmt: skip
     rows += [{**rows[0], "name": "another lr", "lr": 0.01}]
-    question = load_questions({"Q": {"title": "t", "asks": "a?", "rows": rows}}, CONFIG)["Q"]
+    question = load_questions({"Q": {"title": "t", "asks": "a?", "rows": rows}}, CONFIG.plain())["Q"]
     fill(tmp_path, question)
     found = dose.curves(make_table(question, tmp_path), CONFIG)
     assert [(name, [x for x, _ in points]) for name, points in found["mix"]] == [
