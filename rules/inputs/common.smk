@@ -6,7 +6,7 @@ from pathlib import Path
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
-from projected_grpo.cells.check import load
+from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
@@ -32,6 +32,15 @@ SHARED_SEED = 41
 GPU = 1 if CONFIG.device == "cuda" else 0
 COMPUTE = {"device": CONFIG.device, "dtype": CONFIG.dtype}
 MACHINE = {**COMPUTE, "allow_weak_sandbox": CONFIG.sandbox == "weak"}  # of jobs that grade
+
+
+onstart:
+    # Elsewhere, as on a cluster, machines have what this one has not.
+    here = [job for job in workflow.dag.needrun_jobs() if workflow.local_exec and job.resources.gpu]
+    if here and not has_gpu():
+        raise SystemExit(
+            f"error: device: 'cuda', but no GPU is here for {here[0].rule}; allowed: cpu, or a cluster"
+        )
 
 
 wildcard_constraints:

@@ -13,11 +13,7 @@ def vanilla_rollouts(model):
 
 def critic_base(wildcards):
     """The checkpoint that a critic on this machine waits for; none for a server or a given checkpoint."""
-    return (
-        base_files(wildcards)
-        if TRAINED_CRITIC or (TAUGHT.critic == "local" and not TAUGHT.model)
-        else []
-    )
+    return base_files(wildcards) if TRAINED_CRITIC or (TAUGHT.critic == "local" and not TAUGHT.model) else []
 
 
 def critic_endpoint():

@@ -127,6 +127,29 @@ QUESTIONS = [
         "exit_code",
         "Q14.rows[0].held_out_mode: 'exit_code' is no mode of the row; ",
     ),
+    (["aa", "rows", 1, "stream"], 1 << 32, "aa.rows[1].stream: 4294967296, allowed: an integer >= 0 and <= "),
+    (["aa", "kind"], "table", "aa.kind: 'table', allowed: aa, the page of the pipeline against itself"),
+    (["R7", "kind"], "table", "R7.kind: 'table', allowed: probe, as R7 has a page of its own"),
+    (
+        ["R7", "rows"],
+        [{"name": "vanilla", "arm": "erase", "basis": "own_mode"}],
+        "R7.rows: loss of the rows' bases: nll, allowed: ",
+    ),
+    *(
+        (
+            [name],
+            {"title": "t", "asks": "a", "rows": [{"name": "v"}]},
+            f"{name}: a page or figure of this name is made",
+        )
+        for name in ("substrate", "self_taught", "diagonal", "uat", "Overview")
+    ),
+    (["q10"], {"title": "t", "asks": "a", "rows": [{"name": "v"}]}, "differs from .* in letter case alone"),
+    (
+        ["Q5", "rows", 2, "refresh"],
+        20,
+        "Q5.rows[2].refresh: 20, allowed: 0 to 19, less than the steps of the run",
+    ),
+    (["Q1", "rows", 0, "lr"], 1e300, "Q1.rows[0].lr: 1e+300, allowed: a number > 0 and <= 100"),
     (["aa", "rows", 1, "stream"], "one", "aa.rows[1].stream: 'one', allowed: an integer >= 0"),
     (["Q12", "settings", "final_eval"], "yes", "Q12.settings.final_eval: 'yes', allowed: true or false"),
 ]
@@ -138,6 +161,28 @@ def test_broken_questions(folder, key, value, expected):
     message = folder.error()
     assert message.startswith(f"{folder.path / 'questions.yaml'}: ")
     assert matches(message.removeprefix(f"{folder.path / 'questions.yaml'}: "), expected), message
+
+
+def test_a_mix_that_leaves_the_teacher_no_row_is_refused(folder):
+    folder.config["grpo"]["presets"]["fast"]["group"] = 4
+    message = folder.error()
+    assert "mix 0 and 0.125" in message and "'fast' is no row" in message
+    folder.config["grpo"]["presets"]["small"] = {"steps": 2, "group": 4}
+    folder.config["grpo"]["presets"]["fast"]["group"] = 8
+    folder.set("questions", ["Q10", "rows", 0, "preset"], "small")
+    expected = "Q10.rows[0].mix: 0.125 of the group of 4 in preset 'small' is no row, allowed: 0, or at least"
+    assert expected in folder.error()
+    folder.set("questions", ["Q10", "rows", 0, "mix"], 0.25)
+    folder.check()
+
+
+def test_a_step_has_no_more_prompts_than_the_row_has_problems(folder):
+    folder.config["grpo"]["prompts"] = 81
+    assert "'fast' has 81 prompts a step, allowed: 1 to 80, the problems of the row" in folder.error()
+    folder.config["grpo"]["prompts"] = 21
+    folder.check()
+    folder.set("questions", ["Q10", "rows", 0, "modes"], ["sentinel"])
+    assert "Q10.rows[0].preset: 'fast' has 21 prompts a step, allowed: 1 to 20" in folder.error()
 
 
 def test_there_are_at_least_forty():

@@ -134,9 +134,8 @@ def change(tree, rng):
         parent[key] = rng.choice(([1] * 20_000, ["x"] * 20_000, {f"k{i}": i for i in range(5_000)}))
 
 
-def bomb(rng):
+def bomb(lists):
     """Aliases of aliases: a few lines that stand for 10^12 values."""
-    lists = rng.random() < 0.5
     lines = ["bomb0: &b0 [x, x]" if lists else "bomb0: &b0 {x: 1, y: 2}"]
     for i in range(40):
         inner = f"[*b{i}, *b{i}]" if lists else f"{{x: *b{i}, y: *b{i}}}"
@@ -165,7 +164,7 @@ def scratch(text, rng):
     elif kind == "cut":
         lines = [*lines[:at], lines[at][: rng.randrange(len(lines[at]) + 1)]]
     elif kind == "bomb":
-        lines += bomb(rng)
+        lines += bomb(lists=rng.random() < 0.5)
     elif kind == "self":
         lines.append("loop: &loop [*loop]")
     elif kind == "deep":

@@ -74,13 +74,21 @@ class Bases:
         if basis not in self.named:
             return
         path, shipped = self.layers.files[0]
-        before, now = get(shipped, ["bases", basis]), self.named[basis].model_dump(exclude_unset=True)
-        for key in MEANING if isinstance(before, dict) else ():
-            if key in now and now[key] != before.get(key, getattr(self.config.basis, key, None)):
-                allowed = before.get(key, "no value of its own")
+        before = get(shipped, ["bases", basis])
+        before = (
+            {"without_tag": None, **self.config.basis.model_dump(), **before}
+            if isinstance(before, dict)
+            else {}
+        )
+        for key in MEANING:
+            if (
+                key in before
+                and key in self.named[basis].model_fields_set
+                and getattr(knobs, key) != before[key]
+            ):
                 wrong(
                     key,
-                    f"{ascii_repr(now[key])}, allowed: {allowed}, as {path} has the basis of this name; "
+                    f"{ascii_repr(getattr(knobs, key))}, allowed: {before[key]}, as {path} has the basis of this name; "
                     "give another one a name of its own",
                 )
 

@@ -4,7 +4,9 @@ The line names the file, the key, the wrong value and what is allowed. First com
 be), then what no model says: names exist, numbers fit together, files are there.
 """
 
+import os
 from collections.abc import Mapping, Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +29,7 @@ CHECKPOINT = (
 )
 PEFT = (("adapter_config.json",), ("adapter_model.safetensors",))
 # What stands in the repository and is no output.
-OWN = (
-    *(".git", ".github", ".snakemake", ".venv", "benchmarks", "config", "docs", "envs", "profiles", "rules"),
-    *("src", "tests", "workflow", "snakemake"),
-)
+OWN = ("benchmarks", "config", "docs", "envs", "profiles", "rules", "src", "tests", "workflow")
 VANILLA_MIXES = (0.0, 0.125)  # whose runs show what the small model can learn
 
 
@@ -54,6 +53,12 @@ def check(paths: Sequence[str | Path], config: Mapping[str, Any], questions: obj
     """Check a merged config and its parsed questions. Raises UserError, one line, for the first mistake."""
     checked = _ConfigCheck(Layers(paths, config), {})
     QuestionsCheck(checked.config, checked.bases, questions).run()
+
+
+def has_gpu() -> bool:
+    """Whether this machine shows a GPU to its processes; asked without torch, which takes seconds to import."""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
+    return not hidden and any(glob(pattern) for pattern in ("/dev/nvidia[0-9]*", "/dev/dxg", "/dev/kfd"))
 
 
 class _ConfigCheck:
@@ -81,7 +86,8 @@ class _ConfigCheck:
         place = (here / folder).resolve()
         if place == here or place in here.parents:
             self._wrong_results("a folder of its own")
-        if place.is_relative_to(here) and place.relative_to(here).parts[0] in OWN:
+        top = place.relative_to(here).parts[0] if place.is_relative_to(here) else ""
+        if top in OWN or top.startswith("."):
             self._wrong_results("none of the folders that the project itself is in")
         if place.exists() and not place.is_dir():
             self._wrong_results("a folder; this is a file")
