@@ -84,7 +84,7 @@ rule drift:
         gpu=GPU,
     params:
         base=lambda w: base_path(cell_model(w)),
-        use=lambda w: json.dumps(CELLS[w.cell].use, sort_keys=True),
+        use=lambda w: CELLS[w.cell].settings.use.model_dump_json(),
         pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
         seed=lambda w: CELLS[w.cell].seed,
         machine=COMPUTE,
@@ -110,7 +110,7 @@ rule loss_overlap:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        use=lambda w: CONFIG.knobs(basis_name(w.nll)).use.model_dump_json(),
+        use=lambda w: CONFIG.use(basis_name(w.nll)).model_dump_json(),
         pairs=lambda w: pair_file(CONFIG.knobs(basis_name(w.nll)).pairs, w.model),
         machine=COMPUTE,
         code=code("r7_overlap.py"),

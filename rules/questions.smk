@@ -1,5 +1,4 @@
 # One table per question, from its runs alone; a table that shows a run reruns when that run does.
-from dataclasses import asdict
 
 TABLES = [name for name, question in QUESTIONS.items() if question.kind == "table"]
 SELF_CHECKS = [name for name, question in QUESTIONS.items() if question.kind == "aa"]
@@ -14,7 +13,7 @@ RUN_FILES = {
     )
     for name, question in QUESTIONS.items()
 }
-QUESTION_TEXT = {name: json.dumps(asdict(question), sort_keys=True) for name, question in QUESTIONS.items()}
+QUESTION_TEXT = {name: question.text() for name, question in QUESTIONS.items()}
 
 
 rule question:

@@ -8,6 +8,7 @@ from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
+from projected_grpo.cells.setting import Setting
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 
@@ -16,13 +17,13 @@ try:
     CONFIG, parsed = load(files, config, workflow.config_settings.config)
     config.clear()
     config.update(CONFIG.plain())  # what scripts read: checked, its numbers as numbers
-    QUESTIONS = cells.load_questions(parsed, config)
+    QUESTIONS = cells.load_questions(parsed, CONFIG)
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
 PAIR_FILES = pair_files(CONFIG.pairs)
-TRAININGS = {cell.training: cell for cell in CELLS.values()}
+TWINS = {cell.twin: cell for cell in CELLS.values()}
 RESULTS = CONFIG.results
 SEEDS = CONFIG.seeds
 MODELS = CONFIG.models
@@ -140,10 +141,10 @@ def basis_seed(wildcards):
     return seed_of_model(wildcards.model) if seed is None else seed
 
 
-def vanilla_cell(seed, mix=cells.Setting().mix):
+def vanilla_cell(seed, mix=Setting().mix):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    plain = cells.make_cell(cells.Setting(mix=mix), seed, config)
-    cell = TRAININGS.get(plain.training, plain)
+    plain = cells.make_cell(Setting(mix=mix), seed, CONFIG)
+    cell = TWINS.get(plain.twin, plain)
     return CELLS.setdefault(cell.id, cell).id
 
 

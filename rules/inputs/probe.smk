@@ -1,7 +1,6 @@
 # Which replays, bases and runs the probe's pages need.
-from dataclasses import asdict
 from projected_grpo.verdicts import twins
-from projected_grpo.training.pool_files import found_files
+from projected_grpo.training.teacher_pool import found_files
 
 PROBE = CONFIG.probe
 POOLS = PROBE.pools
@@ -105,7 +104,9 @@ def twin_replays(name, knob):
 
 def drifts(name):
     """The drift of every frozen basis with content of a question."""
-    cells_with_basis = [cell for cell in QUESTIONS[name].cells if cell.basis and not cell.setting.refresh]
+    cells_with_basis = [
+        cell for cell in QUESTIONS[name].cells if cell.basis and not cell.setting.knob("refresh")
+    ]
     real = [c for c in cells_with_basis if CONFIG.knobs(c.setting.basis).control == "none"]
     return [f"{RESULTS}/probe/drift/{cell.id}.json" for cell in real]
 
@@ -126,6 +127,6 @@ def probe_question_text(name):
     question = QUESTIONS[name]
     bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
     return json.dumps(
-        [asdict(question), {basis: CONFIG.knobs(basis).model_dump() for basis in bases}],
+        [question.text(), {basis: CONFIG.knobs(basis).model_dump() for basis in bases}],
         sort_keys=True,
     )

@@ -27,7 +27,7 @@ def read(paths):
     """What `./snakemake` does with config files before any rule."""
     merged = functools.reduce(merge, (read_mapping(path) for path in paths))
     config, questions = load(paths, merged)
-    return cells.all_cells(cells.load_questions(questions, config.plain()))
+    return cells.all_cells(cells.load_questions(questions, config))
 
 
 def damaged(folder, number):

@@ -17,19 +17,19 @@ QUESTIONS = [
     (
         ["Q10", "rows", 1, "arm"],
         DROP,
-        "Q10.rows[1].basis: 'own_mode' with arm vanilla, allowed: none, or `measure: true`",
+        "Q10.rows[1].basis: 'own_mode' with arm 'vanilla', allowed beside arm erase, measure, route",
     ),
     (
         ["Q10", "rows", 1, "arm"],
         "earse",
-        "Q10.rows[1].arm: 'earse'; allowed: vanilla, erase, route; did you mean 'erase'?",
+        "Q10.rows[1].arm: 'earse'; allowed: erase, measure, route, vanilla; did you mean 'erase'?",
     ),
-    (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: true with arm 'erase', allowed: arm vanilla"),
-    (["Q10", "rows", 0, "measure"], True, "Q10.rows[0].basis: missing, measure needs one of: "),
+    (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: unknown key; allowed: name, "),
+    (["Q10", "rows", 0, "arm"], "measure", "Q10.rows[0].basis: missing, arm 'measure' needs one of: "),
     (
         ["Q10", "rows", 0, "refresh"],
         2,
-        "Q10.rows[0].refresh: 2 on a row without a basis, allowed: only beside a basis",
+        "Q10.rows[0].refresh: 2 with arm 'vanilla', allowed beside arm erase, measure, route",
     ),
     (
         ["Q3", "rows", 2, "gate"],
@@ -99,7 +99,7 @@ QUESTIONS = [
         0.3,
         "Q1.rows[0].mix: 0.3 has no group size in preset 'fast', allowed: 0, 0.125, 0.25, 0.5",
     ),
-    (["Q1", "rows", 0, "mix"], 50, "Q1.rows[0].mix: 50, allowed: a number >= 0 and <= 1"),
+    (["Q1", "rows", 0, "mix"], 50, "Q1.rows[0].mix: 50, allowed: a number >= 0 and < 1"),
     (["Q2", "settings", "mix"], 0.3, "Q2.settings.mix: 0.3 has no group size in preset 'fast'"),
     (
         ["Q11", "settings", "preset"],

@@ -8,11 +8,12 @@ from broken import CONFIG_YAML, DROP, QUESTIONS_YAML, ROOT
 from test_config_errors import CONFIG
 from test_questions_errors import QUESTIONS
 
-from projected_grpo.cells import cell as cells
+from projected_grpo import arms
 from projected_grpo.cells import schemas
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.knobs import Knobs, NamedBasis
 from projected_grpo.cells.questions import Row, Settings
+from projected_grpo.cells.setting import ROW
 from projected_grpo.environment.modes import LOOPHOLES
 from projected_grpo.method.pairs import KEYS
 
@@ -27,10 +28,9 @@ def test_models_say_what_the_code_says():
         jsonschema.Draft202012Validator.check_schema(schemas.schema(name))
     modes = schemas.schema("config")["$defs"]["Pool"]["properties"]["modes"]
     assert modes["items"]["enum"] == list(LOOPHOLES)
-    assert set(Settings.model_fields) == set(cells.Setting.__dataclass_fields__)
-    for name, field in cells.Setting.__dataclass_fields__.items():
-        assert Settings.model_fields[name].default == field.default
-    assert set(Row.model_fields) == set(Settings.model_fields) | {"name", "baseline", "against"}
+    knobs = {key for name in arms.names() for key in arms.load(name).Knobs.model_fields}
+    assert set(Settings.model_fields) == {*ROW, *knobs}
+    assert set(Row.model_fields) == {*ROW, *knobs, "name", "baseline", "against"}
     assert set(NamedBasis.model_fields) == {*Knobs.model_fields, "pairs", "without_tag"}
     assert tuple(schemas.PairRow.model_fields) == KEYS
 

@@ -15,7 +15,7 @@ from projected_grpo.cells.check_questions import QuestionsCheck
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import SettingError
 from projected_grpo.cells.layers import Layers
-from projected_grpo.cells.questions import Settings
+from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import ascii_repr
 from projected_grpo.errors import nearest
 from projected_grpo.files import read_jsonl
@@ -145,7 +145,7 @@ class _ConfigCheck:
         if self.config.is_replicated and self.config.runs == "make":
             for mix in VANILLA_MIXES:
                 try:
-                    self.config.training(Settings().preset, mix, "antipasto")
+                    self.config.training(Setting().preset, mix, "antipasto")
                 except SettingError as error:
                     where = ["grpo", "presets"]
                     self.fail(where, f"{error.problem} (the small model's own runs have mix 0 and 0.125)")

@@ -4,16 +4,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from projected_grpo.cells.bases import Bases
+from projected_grpo.cells.cell import OTHER_ROWS, make_cell
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import SettingError
-from projected_grpo.cells.knobs import BasisKnobs
-from projected_grpo.cells.questions import Question, Questions, Row, Settings
+from projected_grpo.cells.questions import Heading, Question, Questions, Row
+from projected_grpo.cells.setting import Setting, setting_of
 from projected_grpo.cells.wrong import Keys, Misfit, ascii_repr, key_path, short, validate
 from projected_grpo.errors import UserError, nearest
 
-# Settings that say how a basis is used.
-USES_BASIS = ("gate", "k", "overshoot", "preserve_magnitude", "refresh", "space")
-OTHER_ROWS = ("baseline", "against")
 # Probe questions: each has a rule of its own, and asks about bases that differ in one knob.
 PROBES = {"R5": None, "R6": "adapter", "R7": "loss"}
 # Names of other pages, folders of figures and sections of the report.
@@ -80,7 +78,7 @@ class QuestionsCheck:
             if other != name and other.lower() == name.lower():
                 self.fail([name], f"differs from {other} in letter case alone, allowed: another name")
 
-    def _twins(self, name: str, knob: str, settings: list[Settings]) -> None:
+    def _twins(self, name: str, knob: str, settings: list[Setting]) -> None:
         """R6 and R7 hold two bases against each other that differ in one knob."""
         values = {getattr(self.config.knobs(row.basis), knob) for row in settings if row.basis}
         default = getattr(self.config.basis, knob)
@@ -95,63 +93,53 @@ class QuestionsCheck:
         if other not in names:
             self.fail(keys, f"no row {ascii_repr(other)}; {nearest(other, names)}")
 
-    def _row(self, row: Row, shared: dict, question: str, where: Keys) -> Settings:
+    def _row(self, row: Row, shared: dict, question: str, where: Keys) -> Setting:
         """Check a row's settings against each other and the config; return them complete."""
-        own = {key: value for key, value in row.model_dump(exclude_unset=True).items()}
-        said = shared | {key: value for key, value in own.items() if key in Settings.model_fields}
+        own = row.model_dump(exclude_unset=True)
+        said = shared | {key: value for key, value in own.items() if key not in Heading.model_fields}
 
         def wrong(key: str, problem: str) -> NoReturn:
             self.fail(
                 [question, "settings", key] if key in shared and key not in own else [*where, key], problem
             )
 
-        setting = Settings.model_validate(said)
-        if setting.basis is None:
-            self._without_basis(said, setting, wrong)
-        else:
-            self._with_basis(setting, wrong)
         try:
-            training = self.config.training(setting.preset, setting.mix, setting.adapter, setting.lr)
+            setting = setting_of(said)
+        except Misfit as error:
+            [key] = error.keys
+            problem = error.problem
+            if key == "basis" and key not in said:
+                problem = f"{problem.removesuffix('it')}one of: {', '.join(self.bases.names)}"
+            wrong(key, problem)
+        if setting.basis:
+            self._basis(setting, wrong)
+        try:
+            steps = make_cell(setting, self.config.seeds[0], self.config).training
         except SettingError as error:
             wrong(error.key, error.problem)
-        if setting.refresh >= training.steps:
-            last = training.steps - 1
-            wrong("refresh", f"{setting.refresh}, allowed: 0 to {last}, less than the steps of the run")
+        if (refresh := setting.knob("refresh") or 0) >= steps.steps:
+            wrong("refresh", f"{refresh}, allowed: 0 to {steps.steps - 1}, less than the steps of the run")
         self._modes(setting, wrong)
-        if training.prompts > (most := self._problems(setting)):
-            wrong("preset", f"{setting.preset!r} has {training.prompts} prompts a step, allowed: 1 to {most}, "
-                  "the problems of the row")  # fmt: skip
+        if steps.prompts > (most := self._problems(setting)):
+            problem = f"{setting.preset!r} has {steps.prompts} prompts a step, allowed: 1 to {most}"
+            wrong("preset", f"{problem}, the problems of the row")
         return setting
 
-    def _problems(self, setting: Settings) -> int:
+    def _problems(self, setting: Setting) -> int:
         """The problems that a row trains on; of given ones the modes may stand in their file."""
         pool = self.config.pool
         if setting.modes is None or self.config.model.problems != "generated":
             return pool.problems
         return sum(pool.modes[i % len(pool.modes)] in setting.modes for i in range(pool.problems))
 
-    def _without_basis(self, said: dict, setting: Settings, wrong: Wrong) -> None:
-        if setting.arm != "vanilla" or setting.measure:
-            why = f"arm {setting.arm!r}" if setting.arm != "vanilla" else "measure"
-            wrong("basis", f"missing, {why} needs one of: {', '.join(self.bases.names)}")
-        for key in USES_BASIS:
-            if key in said:
-                wrong(key, f"{short(said[key])} on a row without a basis, allowed: only beside a basis")
-
-    def _with_basis(self, setting: Settings, wrong: Wrong) -> None:
-        arm, basis = setting.arm, setting.basis
-        if setting.measure and arm != "vanilla":
-            wrong("measure", f"true with arm {arm!r}, allowed: arm vanilla")
-        if arm == "vanilla" and not setting.measure:
-            wrong("basis", f"{basis!r} with arm vanilla, allowed: none, or `measure: true` beside it")
+    def _basis(self, setting: Setting, wrong: Wrong) -> None:
+        basis = setting.basis
         self.bases.check_name(basis, ["basis"], lambda _, problem: wrong("basis", problem))
-        knobs: BasisKnobs = self.config.knobs(basis)
-        if setting.adapter != knobs.adapter:
-            wrong("adapter", f"{setting.adapter!r}, allowed: {knobs.adapter}, as the basis {basis!r}")
-        if (setting.k or 1) > knobs.axes:
-            wrong("k", f"{setting.k}, allowed: 1 to {knobs.axes}, the axes of the basis {basis!r}")
+        axes = self.config.knobs(basis).axes
+        if (setting.knob("k") or 1) > axes:
+            wrong("k", f"{setting.knob('k')}, allowed: 1 to {axes}, the axes of the basis {basis!r}")
 
-    def _modes(self, setting: Settings, wrong: Wrong) -> None:
+    def _modes(self, setting: Setting, wrong: Wrong) -> None:
         pool = self.config.pool.modes
         for mode in setting.modes or ():
             if mode not in pool:

@@ -1,23 +1,13 @@
 """questions.yaml as models: a question, its rows, and the settings that a row may say."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, RootModel, StringConstraints
+from pydantic import Field, RootModel, StringConstraints, create_model
 
-from projected_grpo.cells.config import Mode
-from projected_grpo.cells.knobs import Adapter
-from projected_grpo.cells.typed import (
-    WORDS,
-    Axes,
-    Factor,
-    Model,
-    NonEmpty,
-    Rate,
-    Share,
-    Stream,
-    Text,
-    partial,
-)
+from projected_grpo import arms
+from projected_grpo.cells.setting import ROW as CORE
+from projected_grpo.cells.setting import Setting
+from projected_grpo.cells.typed import WORDS, Model, Text
 
 QUESTION = r"^[A-Za-z][A-Za-z0-9_]{0,79}$"
 ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
@@ -27,38 +17,35 @@ RowName = Annotated[str, StringConstraints(pattern=ROW)]
 BASELINE = Field(default=None, description="Name of the row that deltas are paired against.")
 
 
-class Settings(Model):
-    """Settings of every row that does not say otherwise."""
+def _knobs() -> dict[str, tuple]:
+    """The knobs of all arms; which of them fit a row, and what else its arm asks of them, is the arm's business."""
+    fields: dict[str, list] = {}
+    for arm in arms.names():
+        for key, field in arms.load(arm).Knobs.model_fields.items():
+            fields.setdefault(key, []).append((arm, field))
+    found = {}
+    for key, of_arms in fields.items():
+        names, (field, *others) = ", ".join(arm for arm, _ in of_arms), [field for _, field in of_arms]
+        same = all((field.annotation, field.metadata) == (o.annotation, o.metadata) for o in others)
+        told = Field(description=f"{field.description or ''} Arms: {names}.".strip())
+        kind = Annotated[field.annotation, field, told] if same else Annotated[Any, told]
+        found[key] = (kind, None if field.is_required() or not same else field.default)
+    return found
 
-    arm: Literal["vanilla", "erase", "route"] = Field(
-        default="vanilla", description="What is done against hacking."
-    )
-    basis: Text | None = Field(default=None, description="A name under bases in the config, or a pair set.")
-    measure: bool = Field(default=False, description="vanilla that only measures against basis.")
-    gate: Literal["one_sided", "no_gate", "reverse"] = Field(
-        default="one_sided",
-        description="Which part along the axes is removed: the hack-ward one, both, both twice.",
-    )
-    k: Axes | None = Field(default=None, description="Axes used; null: the basis's own.")
-    overshoot: Factor = Field(default=1.0, description="How often that part is removed.")
-    preserve_magnitude: bool = Field(default=False, description="The rest is scaled to the gradient's norm.")
-    refresh: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        default=0, description="Re-extract every N steps; 0: frozen."
-    )
-    space: Literal["gradient", "update"] = Field(
-        default="gradient", description="What is projected: the gradient, or what AdamW is about to apply."
-    )
-    adapter: Adapter = Field(default="antipasto", description="What is trained; as that of the basis.")
-    lr: Rate | None = Field(default=None, description="Learning rate; null: the config's.")
-    off_policy: bool = Field(default=False, description="The teacher rows' ratio enters the loss.")
-    mix: Share = Field(default=0.125, description="Teacher share of a group.")
-    preset: Text = Field(default="fast", description="A name under grpo.presets in the config.")
-    modes: NonEmpty[Mode] | None = Field(
-        default=None, description="Loopholes of the problems; null: those of the pool."
-    )
-    held_out_mode: Mode | None = Field(default=None, description="Its prompts get live samples only.")
-    final_eval: bool = Field(default=False, description="Kept and ablated rates after the last step.")
-    stream: Stream = Field(default=0, description="Sampling stream within a replication.")
+
+def _core() -> dict[str, tuple]:
+    """The settings of every row."""
+    fields = {key: (field.annotation, field) for key, field in Setting.model_fields.items() if key in CORE}
+    return fields | {"arm": (Literal[*arms.names()], Setting.model_fields["arm"])}
+
+
+Settings = create_model(
+    "Settings",
+    __base__=Model,
+    __doc__="Settings of every row that does not say otherwise.",
+    **_core(),
+    **_knobs(),
+)
 
 
 class Heading(Model):
@@ -90,7 +77,7 @@ class Question(Model):
         description="Measure that the answer is about; if missing, the hack rate, ablated or held out where the rows "
         "call for it.",
     )
-    settings: partial(Settings, "Settings") = Field(
+    settings: Settings = Field(
         default={}, validate_default=True, description="Settings of every row that does not say otherwise."
     )
     rows: Annotated[tuple[Row, ...], Field(strict=False, min_length=1, max_length=1_000)] = Field(

@@ -1,7 +1,5 @@
 """Dose curves: hack and solve rate against one knob, from rows that differ in that knob alone."""
 
-from dataclasses import asdict
-
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -14,10 +12,14 @@ def _knobs(line: Line, config: Config) -> dict:
     """Return the numeric knobs of a row, and what else tells its curve from another one."""
     setting, cell = line.row.setting, line.row.cells[0]
     own = config.knobs(setting.basis).model_dump() if setting.basis else {}
-    values = {"mix": setting.mix, "k": cell.use.get("k"), "tau": own.get("tau")}
+    values = {
+        "mix": setting.mix,
+        "k": cell.settings.use.k if cell.settings.use else None,
+        "tau": own.get("tau"),
+    }
     values["pairs"] = own["n_pairs"] - own["n_heldout"] if own else None
     varied = ("n_pairs", "n_heldout", "top_k", "tau", "k", "mix", "basis")
-    told = [*asdict(setting).items(), *own.items()]
+    told = [*setting.model_dump(exclude={"knobs"}).items(), *setting.knobs.model_dump().items(), *own.items()]
     same = str(sorted((key, str(value)) for key, value in told if key not in varied))
     return values | {"curve": same, "name": own.get("pairs", setting.arm)}
 

@@ -7,7 +7,7 @@ from projected_grpo.strict_yaml import read_yaml
 
 def read_questions(config: Config) -> dict[str, Question]:
     """Read the questions that a config names. Raises UserError where the file is missing or a row is unknown."""
-    return load_questions(read_yaml(config.questions), config.plain())
+    return load_questions(read_yaml(config.questions), config)
 
 
 def read_question(name: str, config: Config) -> Question:

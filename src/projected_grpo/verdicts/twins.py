@@ -1,9 +1,10 @@
 """Rows of a question that differ in one knob of their basis: LoRA or SVD space (R6), NLL or GRPO loss (R7)."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from projected_grpo.cells.cell import Question, Row, Setting
+from projected_grpo.cells.cell import Question, Row
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.setting import Setting
 
 # What a twin may differ in beside the basis: the adapter is the knob itself in R6 and brings its own rate.
 FREE = ("basis", "adapter", "lr")
@@ -18,7 +19,8 @@ class Twins:
 
 
 def _rest(setting: Setting, config: Config, knob: str) -> tuple[dict, dict | None]:
-    own = {key: value for key, value in asdict(setting).items() if key not in FREE}
+    flat = {**setting.model_dump(exclude={"knobs"}), **setting.knobs.model_dump()}
+    own = {key: value for key, value in flat.items() if key not in FREE}
     if setting.basis is None:
         return own, None
     return own, config.knobs(setting.basis).model_dump(exclude={knob})
