@@ -34,7 +34,7 @@ Messages = tuple[dict[str, str], ...]  # of a chat: role, content
 class ArmKnobs(BaseModel):
     """What a row can say to its arm beyond the settings of every run; a field's `Tag` is its part of the cell's id."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
