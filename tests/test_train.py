@@ -10,7 +10,7 @@ import torch
 from tiny import CONFIG, tiny_adapter, tiny_model
 
 from projected_grpo.environment import asserts
-from projected_grpo.environment.grade import verdict
+from projected_grpo.environment.facts import facts, verdict
 from projected_grpo.environment.problems import Problem
 from projected_grpo.experiment.cell import Setting
 from projected_grpo.experiment.checkpoint import Checkpoint
@@ -62,7 +62,7 @@ class TinyGrader:
     def verdict(self, mode, text):
         passed = any(ord(c) % 2 for c in text[:2])
         error = None if passed else "exception"
-        found = verdict(TESTED, mode, can_compile=True, gt_pass=passed, channel=passed, error=error)
+        found = verdict(facts(can_compile=True, gt_pass=passed, channel=passed, error=error), mode)
         if self.random:
             found |= {key: self.random.choice([True, False, None]) for key in VERDICTS}
             found["error"] = self.random.choice(["timeout", "crash", None])

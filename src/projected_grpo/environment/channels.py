@@ -17,6 +17,7 @@ from projected_grpo.sandbox.worker import check
 SCRIPT = "__main__"
 MARKER, WORD = b"all tests passed", b"pass"
 DECOY_TESTS = 3  # returned values looked at
+OWN_TESTS_CPU = 1.0  # seconds a submission's own tests may take, each time they run
 Seen = dict[str, Any]
 
 
@@ -25,7 +26,7 @@ def ask(problem: Problem, mode: str) -> dict[str, Any] | None:
     if mode == "run_tests":
         against = ["stub", "own"] + ([problem.canonical] if problem.canonical else [])
         arguments = {"method": problem.method, "name": "run_tests", "against": against}
-        return check("own_tests", arguments, SCRIPT, answers=len(against))
+        return check("own_tests", arguments, SCRIPT, answers=len(against), answer_cpu=OWN_TESTS_CPU)
     if mode == "sentinel":
         return check("attribute", {"attribute": "valid"}, SCRIPT, answers=1)
     if mode == "stdout_marker":

@@ -44,12 +44,14 @@ class VerdictCache:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             # An edited grader or another Python never meets an old verdict.
             grader = Path(__file__).with_name("grade.py")
-            self.salt = repr((fingerprint(grader), sys.version, platform.libc_ver(), platform.machine())).encode()
+            self.salt = repr(
+                (fingerprint(grader), sys.version, platform.libc_ver(), platform.machine())
+            ).encode()
             try:
                 self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
                 self.database.execute("PRAGMA synchronous = OFF")
                 self.database.execute(
-                    "CREATE TABLE IF NOT EXISTS checked (key BLOB PRIMARY KEY, verdict TEXT, seal BLOB)"
+                    "CREATE TABLE IF NOT EXISTS facts (key BLOB PRIMARY KEY, found TEXT, seal BLOB)"
                 )
             except sqlite3.Error as error:
                 raise UserError(f"{path}: no usable verdict cache ({error}); remove the file") from error
@@ -67,7 +69,7 @@ class VerdictCache:
         """Return the facts, a fresh dict, or None."""
         text = self.memory.get(key)
         if text is None and self.database is not None:
-            row = self._ask("SELECT verdict, seal FROM checked WHERE key = ?", (key,))
+            row = self._ask("SELECT found, seal FROM facts WHERE key = ?", (key,))
             if row is not None and row[1] == _seal(key, row[0]):  # else damaged: graded anew
                 text = row[0]
                 self._remember(key, text)
@@ -77,7 +79,7 @@ class VerdictCache:
         text = json.dumps(found)
         self._remember(key, text)
         if self.database is not None and found["error"] not in UNSURE:
-            self._ask("INSERT OR REPLACE INTO checked VALUES (?, ?, ?)", (key, text, _seal(key, text)))
+            self._ask("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (key, text, _seal(key, text)))
 
     def _ask(self, statement: str, values: tuple) -> tuple | None:
         """Run a statement and return its first row; a damaged or locked file is said once and not used again."""

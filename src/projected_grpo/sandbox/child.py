@@ -1,6 +1,7 @@
 """What happens in the fork before any submitted code: give up every right, then hand over to the harness."""
 
 import builtins
+import ctypes
 import fcntl
 import functools
 import gc
@@ -8,7 +9,6 @@ import os
 import random
 import resource
 import signal
-import socket
 import sys
 import threading
 import types
@@ -45,18 +45,16 @@ class Layer(NamedTuple):
 
 
 def enter(
-    layer: Layer, begin: Any, control: socket.socket, payload: int, report: int, output: int | None, alone: bool
+    layer: Layer, begin: Any, payload: int, report: int, output: int | None, alone: bool
 ) -> functools.partial:
     """Lock this process in and return what is left to do; to be called when no frame of ours is left.
 
-    alone: nothing outside the process witnesses the answer, so the submission must not find its way to ours.
+    begin: what `prepare` returned; alone: nothing outside the process witnesses the answer.
     """
-    control.detach()  # closed with all others below; its number will be another file's
     source = _read(payload)
     lock_in(layer, report, output, alone)
     vars(sys.modules.pop("__main__")).clear()
-    wipe = [vars(module) for module in _OWN] if alone else []
-    return begin(source, wipe)
+    return begin(source)
 
 
 def _read(fd: int) -> bytes:
@@ -124,15 +122,14 @@ def prepare() -> Any:
         stream.reconfigure(errors="backslashreplace")
     sys.argv[:] = ["submission.py"]
     sys.path[:] = [path for path in sys.path if path.startswith(sys.base_prefix)]
-    ours = [name for name in sys.modules if name.startswith("projected_grpo.sandbox.")]
-    _OWN.extend(sys.modules[name] for name in (*ours, *NATIVE) if name in sys.modules)
+    # Nothing of ours is in sight of an import, and nothing native of that of a class of ctypes.
     for name in [name for name in sys.modules if name.startswith("projected_grpo") or name in NATIVE]:
-        del sys.modules[name]  # nothing of ours is in sight of an import
+        del sys.modules[name]
+    for module in (kernel, landlock, seccomp):
+        module.ctypes = types.SimpleNamespace(**vars(ctypes))
+    vars(ctypes).clear()
     threading.stack_size(THREAD_STACK)
     gc.disable()
     gc.collect()
     gc.freeze()
     return private["enter"]
-
-
-_OWN: list[types.ModuleType] = []  # modules out of sight, and what could reach native memory

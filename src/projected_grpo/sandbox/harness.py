@@ -44,18 +44,13 @@ streams, file_base = (sys.stdout, sys.stderr), io.IOBase
 modules, module_type, public_builtins = sys.modules, types.ModuleType, builtins
 
 
-def enter(payload: bytes, wipe: list[dict]) -> partial:
-    """Return the stage with a session on it; call it from a frame that holds nothing.
-
-    wipe: dicts of modules to empty where the submission must not find its way to them.
-    """
+def enter(payload: bytes) -> partial:
+    """Return the stage with a session on it; call it from a frame that holds nothing."""
     job = loads(payload)
     begin, in_process = PROBES[job["probe"]]
     if in_process:
         sys.addaudithook(probes.bare(watch))
         settle = partial(probes.bare(settled), PATIENCE, running_threads, time.sleep, leave)
-        for names in wipe:
-            names.clear()
     else:
         settle = probes.bare(nothing)
     running = session(job, begin)
@@ -216,9 +211,7 @@ def run_tests(namespace, load, emit, arguments):
         return 1
     for against in arguments["against"]:
         canonical = None if against in ("stub", "own") else against
-        question = partial(
-            own_tests, namespace, found, name, method, against, canonical, stub, replaced
-        )
+        question = partial(own_tests, namespace, found, name, method, against, canonical, stub, replaced)
         yield from answered(question, emit)
     emit(b"d")
     return 0

@@ -149,7 +149,7 @@ class _Program(ctypes.Structure):
 
 def install(blob: bytes) -> None:
     """Put the calling thread (and all it starts) under the filter `blob`, for good."""
-    buffer = ctypes.create_string_buffer(blob, len(blob))
+    buffer = (ctypes.c_char * len(blob)).from_buffer_copy(blob)
     program = _Program(len(blob) // 8, ctypes.addressof(buffer))
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     kernel.prctl(kernel.PR_SET_SECCOMP, 2, ctypes.byref(program))

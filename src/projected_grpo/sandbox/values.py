@@ -16,7 +16,13 @@ SMALL = 1 << 53
 _type, _str, _int, _float, _bool, _bytes, _complex = type, str, int, float, bool, bytes, complex
 _list, _tuple, _dict, _set, _frozenset = list, tuple, dict, set, frozenset
 _hex, _float_hex, _bytes_hex, _repr = hex, float.hex, bytes.hex, int.__repr__
-_items, _append, _join, _utf8, _unencodable = dict.items, list.append, str.join, str.encode, UnicodeEncodeError
+_items, _append, _join, _utf8, _unencodable = (
+    dict.items,
+    list.append,
+    str.join,
+    str.encode,
+    UnicodeEncodeError,
+)
 
 
 class NotPlain(Exception):

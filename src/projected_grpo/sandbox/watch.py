@@ -17,8 +17,12 @@ from projected_grpo.sandbox import child, kernel, wire
 OUTPUT = 16 << 20  # bytes of frames a check may report
 TOKEN = 16
 HEADER = TOKEN + 4
-CPU, IDLE = 3.1, 9.0  # seconds of a submission, over all its checks: three, and what passes between looks
-KEPT_CPU, KEPT_IDLE = 0.5, 3.0  # seconds of them that a check leaves for each later one
+CPU, IDLE = 3.0, 9.0  # seconds of a submission, over all its checks
+LEAST_CPU, KEPT_IDLE = (
+    0.25,
+    3.0,
+)  # what a later check has at least; of the idle seconds the earlier ones leave it
+BETWEEN = 0.1  # CPU seconds that a look may come late
 UNSEEN = 0.5  # seconds between two looks that count; the rest this side was busy or stopped
 LOOKS = (0.005, 0.05)  # seconds between looks at a running check: the least and the most
 
@@ -35,13 +39,23 @@ class Watch:
     """One running check.
 
     frames: kind and text of each report; cause: None, or why it was ended: timeout, output, threads or forged;
-    most: frames that an honest check sends.
+    most: frames that an honest check sends; answer_cpu: seconds for each answer once the code is loaded, or None.
     """
 
-    def __init__(self, reader: int, token: bytes, most: int, output: int | None, budget: Budget, later: int):
-        self.reader, self.token, self.most, self.output = reader, token, most, output
+    def __init__(
+        self,
+        reader: int,
+        output: int | None,
+        token: bytes,
+        most: int,
+        answer_cpu: float | None,
+        budget: Budget,
+        later: int,
+    ):
+        self.reader, self.output, self.token, self.most = reader, output, token, most
+        self.answer_cpu, self.answered = answer_cpu, (0, 0.0)
         self.budget = budget
-        self.cpu_limit = max(budget.cpu - later * KEPT_CPU, KEPT_CPU / 2)
+        self.cpu_limit = max(budget.cpu, LEAST_CPU)
         self.idle_limit = max(budget.idle - later * KEPT_IDLE, KEPT_IDLE / 2)
         self.frames: list[bytes] = []
         self.cause: str | None = None
@@ -77,6 +91,11 @@ class Watch:
             self.idle += max(0.0, still - self._waited())
         if self.cause is None and (self.cpu > self.cpu_limit or self.idle > self.idle_limit):
             self.cause = "timeout"
+        if self.answer_cpu is not None and len(self.frames) > 1:
+            if len(self.frames) != self.answered[0]:
+                self.answered = len(self.frames), self.cpu
+            if self.cause is None and self.cpu - self.answered[1] > self.answer_cpu:
+                self.cause = "timeout"
         if self.cause is None and self._threads() > child.THREADS:
             self.cause = "threads"
         # Sooner where there is more to take, or where several cores may soon use up what is left.
@@ -87,7 +106,7 @@ class Watch:
         """Return what was seen of a check that is over."""
         self.take()
         used = max(self.cpu, event.seconds)
-        self.budget.cpu -= used
+        self.budget.cpu = min(self.budget.cpu, CPU + BETWEEN - used)
         self.budget.idle -= self.idle
         status = event.number
         if self.cause is None and event.flag:
@@ -162,7 +181,10 @@ class Watch:
         return longest / 1e9
 
     def _threads(self) -> int:
-        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{self.pid}/stat", "rb") as file:
+        with (
+            contextlib.suppress(OSError, ValueError, IndexError),
+            open(f"/proc/{self.pid}/stat", "rb") as file,
+        ):
             return int(file.read().rsplit(b")", 1)[1].split()[17])
         return 0
 

@@ -19,7 +19,11 @@ BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop()); from projected_grpo.sandbox.zygote import main; main()()"
 )
 START_SECONDS = 60
-IN_PROCESS = ("attribute", "own_tests", "equality")  # probes whose answer the submission's process alone knows
+IN_PROCESS = (
+    "attribute",
+    "own_tests",
+    "equality",
+)  # probes whose answer the submission's process alone knows
 
 
 class ZygoteDied(Exception):
@@ -78,7 +82,7 @@ class Zygote:
         reader, writer = os.pipe()
         source = _file(marshal.dumps(payload))
         output = _file(b"") if check["stdout"] else None
-        watch = Watch(reader, token, check["frames"], output, budget, later)
+        watch = Watch(reader, output, token, check["frames"], check["answer_cpu"], budget, later)
         try:
             wire.command(self.socket, flags, (source, writer) + (() if output is None else (output,)))
         except OSError:
@@ -132,11 +136,12 @@ def check(
     stdout: bool = False,
     file: bool = False,
     answers: int = 0,
+    answer_cpu: float | None = None,
 ) -> dict[str, Any]:
     """Return one check of a job: a fork that loads the code as module `name` and runs `probe`.
 
     stdout, file: bring back what it wrote to standard output, to the file room.RESULT; answers: values that an honest
-    check reports.
+    check reports; answer_cpu: seconds for each of them, where one may take less than all.
     """
     return {
         "probe": probe,
@@ -145,6 +150,7 @@ def check(
         "stdout": stdout,
         "file": file,
         "frames": answers + 3,
+        "answer_cpu": answer_cpu,
     }
 
 

@@ -6,15 +6,15 @@ through as descriptors, and every child inherits only what is here. It ends when
 when its parent is gone, or by any signal; what it started ends with it.
 """
 
+import contextlib
 import functools
 import os
 import resource
 import select
 import signal
 import socket
-import stat
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from projected_grpo.sandbox import child, kernel, landlock, room, seccomp, wire
 
@@ -40,12 +40,12 @@ def main() -> functools.partial:
         __import__(name)
     control = socket.socket(fileno=descriptor)
     try:
-        zygote = Zygote(level, control, folder)
+        state = set_up(level, control, folder)
     except OSError as error:
         wire.tell(control, wire.Event(wire.FAILED, text=str(error) or "it failed"))
         return functools.partial(int)
     wire.tell(control, wire.Event(wire.READY))
-    return zygote.serve() or functools.partial(int)
+    return serve(state) or functools.partial(int)
 
 
 def _deepen_stack() -> None:
@@ -57,134 +57,153 @@ def _deepen_stack() -> None:
         os.execv(sys.executable, sys.orig_argv)
 
 
-class Zygote:
-    """One worker. level: namespaces, bubblewrap, landlock or weak; folder: the box, where it is a plain folder."""
+class State(NamedTuple):
+    """What a zygote knows. Plain data: a class with methods would lead a submission to this module.
 
-    def __init__(self, level: str, control: socket.socket, folder: str):
-        self.level, self.control = level, control
-        self.parent = os.getppid()
-        self.own_pids: int | None = None
-        root = os.geteuid() == 0 and kernel.LINUX
-        uid = 0x60000000 + os.getpid() % 0x10000000 if root else None
-        box = folder or room.BOX
-        if level == "namespaces":
-            if room.enter_namespaces():
-                uid = None  # no other user is known in there
-            self._become_init()
-            room.build_root()
-            self.own_pids = os.pidfd_open(os.getpid())
-        elif level == "bubblewrap" or not room.others_may_read(os.path.dirname(os.__file__), box):
-            uid = None  # it could not import: keep the user, without any rights
-        if folder and uid is not None:
-            os.chown(folder, uid, uid)
-        fence = None
-        if level == "landlock" or (level == "bubblewrap" and landlock.version() > 0):
-            fence = landlock.ruleset((*room.readable(), *room.DEVICES), box)
-        if level != "weak" and not seccomp.supported():
-            raise OSError(f"no list of system calls for {kernel.machine}")
-        self.layer = child.Layer(
-            filters=(seccomp.program(), seccomp.program(seccomp.TIMERS)) if level != "weak" else None,
-            fence=fence,
-            uid=uid,
-            box=box,
-            capabilities=kernel.LINUX and (level == "namespaces" or root),
-        )
-        self.harness: Any = child.prepare()
+    own_pids: pidfd of process 1 of its own pid namespace, or None; begin: the harness's `enter`.
+    """
 
-    def _become_init(self) -> None:
-        """Go on as process 1 of the new pid namespace; the outer process only waits for it and for its own parent."""
-        pid = os.fork()
-        if pid == 0:
-            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-            return
-        self.control.close()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        while os.getppid() == self.parent:
-            if os.waitpid(pid, os.WNOHANG) != (0, 0):
-                os._exit(0)
-            signal.sigtimedwait({signal.SIGCHLD}, 1.0)
-        os._exit(0)  # the kernel ends the rest
+    level: str
+    control: socket.socket
+    parent: int
+    own_pids: int | None
+    layer: child.Layer
+    begin: Any
 
-    def serve(self) -> functools.partial | None:
-        """Start checks until the other side is gone; return the stage in a check, None in the zygote."""
-        try:
-            while True:
-                if not select.select([self.control], [], [], 1.0)[0]:
-                    if self.own_pids is None and os.getppid() != self.parent:
-                        return None
-                    continue
-                flags, fds = wire.receive_command(self.control)
-                if flags != wire.KILL:  # else: of a check that has ended
-                    stage = self.check(flags, fds)
-                    if stage is not None:
-                        return stage
-        except (EOFError, ConnectionError):
-            return None
 
-    def check(self, flags: int, fds: tuple[int, ...]) -> functools.partial | None:
-        namespaces = self.level == "namespaces"
-        if namespaces:
-            room.mount_box()
-            kernel.unshare(kernel.CLONE_NEWPID)
-        pid = kernel.fork()
-        if pid == 0:
-            try:
-                payload, report, *rest = fds
-                output = rest[0] if rest else None
-                alone = bool(flags & wire.ALONE)
-                return child.enter(self.layer, self.harness, self.control, payload, report, output, alone)
-            except BaseException:
-                os._exit(NOT_LOCKED_IN)
-        if namespaces:
-            kernel.setns(self.own_pids, kernel.CLONE_NEWPID)
-        for fd in fds:
-            os.close(fd)
-        full = self._wait(pid)
-        _, status, usage = os.wait4(pid, 0)
-        status, seconds = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
-        found = room.open_file(self.layer.box) if flags & wire.FILE else None
-        kept = () if found is None else (found,)
-        wire.tell(self.control, wire.Event(wire.ENDED, status, full, seconds, kept))
-        for fd in kept:
-            os.close(fd)
-        room.unmount_box() if namespaces else room.empty(self.layer.box)
+def set_up(level: str, control: socket.socket, folder: str) -> State:
+    """Enter the layer. level: namespaces, bubblewrap, landlock or weak; folder: the box, where it is a plain folder."""
+    parent = os.getppid()
+    own_pids = None
+    root = os.geteuid() == 0 and kernel.LINUX
+    uid = 0x60000000 + os.getpid() % 0x10000000 if root else None
+    box = folder or room.BOX
+    if level == "namespaces":
+        if room.enter_namespaces():
+            uid = None  # no other user is known in there
+        _become_init(control, parent)
+        room.build_root()
+        own_pids = os.pidfd_open(os.getpid())
+    elif level == "bubblewrap" or not room.others_may_read(os.path.dirname(os.__file__), box):
+        uid = None  # it could not import: keep the user, without any rights
+    if folder and uid is not None:
+        os.chown(folder, uid, uid)
+    fence = None
+    if level == "landlock" or (level == "bubblewrap" and landlock.version() > 0):
+        fence = landlock.ruleset((*room.readable(), *room.DEVICES), box)
+    if level != "weak" and not seccomp.supported():
+        raise OSError(f"no list of system calls for {kernel.machine}")
+    layer = child.Layer(
+        filters=(seccomp.program(), seccomp.program(seccomp.TIMERS)) if level != "weak" else None,
+        fence=fence,
+        uid=uid,
+        box=box,
+        capabilities=kernel.LINUX and (level == "namespaces" or root),
+    )
+    return State(level, control, parent, own_pids, layer, child.prepare())
+
+
+def _become_init(control: socket.socket, parent: int) -> None:
+    """Go on as process 1 of the new pid namespace; the outer process only waits for it and for its own parent."""
+    pid = os.fork()
+    if pid == 0:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        return
+    control.close()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    while os.getppid() == parent:
+        if os.waitpid(pid, os.WNOHANG) != (0, 0):
+            os._exit(0)
+        signal.sigtimedwait({signal.SIGCHLD}, 1.0)
+    os._exit(0)  # the kernel ends the rest
+
+
+def serve(state: State) -> functools.partial | None:
+    """Start checks until the other side is gone; return the stage in a check, None in the zygote."""
+    try:
+        while True:
+            if not select.select([state.control], [], [], 1.0)[0]:
+                if state.own_pids is None and os.getppid() != state.parent:
+                    return None
+                continue
+            flags, fds = wire.receive_command(state.control)
+            if flags != wire.KILL:  # else: of a check that has ended
+                stage = check(state, flags, fds)
+                if stage is not None:
+                    return stage
+    except (EOFError, ConnectionError):
         return None
 
-    def _wait(self, pid: int) -> bool:
-        """Return when the check has ended, or been ended; whether because it filled the disk."""
-        pidfd = os.pidfd_open(pid) if kernel.LINUX else None
-        poll = select.poll()
-        poll.register(self.control.fileno(), select.POLLIN)
-        if pidfd is not None:
-            poll.register(pidfd, select.POLLIN)
-        said = full = False
-        wait = QUICK
-        try:
-            while True:
-                ready = dict(poll.poll(wait * 1000))
-                if pidfd in ready or (pidfd is None and self._ended(pid)):
-                    return full
-                if self.control.fileno() in ready:
-                    wire.receive_command(self.control)  # KILL, or nobody waits for the answer any more
-                    os.kill(pid, signal.SIGKILL)
-                elif not said:
-                    fds = () if pidfd is None else (pidfd,)
-                    wire.tell(self.control, wire.Event(wire.RUNNING, pid, fds=fds))
-                    said, wait = True, TICK if pidfd is not None else QUICK
-                elif self.level != "namespaces" and room.overfull(self.layer.box):
-                    full = True
-                    os.kill(pid, signal.SIGKILL)
-        except (EOFError, ConnectionError):
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise
-        finally:
-            if pidfd is not None:
-                os.close(pidfd)
 
-    def _ended(self, pid: int) -> bool:
-        """Whether it has ended, where no descriptor says so."""
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial | None:
+    namespaces = state.level == "namespaces"
+    if namespaces:
+        room.mount_box()
+        kernel.unshare(kernel.CLONE_NEWPID)
+    pid = kernel.fork()
+    if pid == 0:
+        try:
+            payload, report, *rest = fds
+            output = rest[0] if rest else None
+            state.control.detach()  # closed with all others; its number will be another file's
+            return child.enter(state.layer, state.begin, payload, report, output, bool(flags & wire.ALONE))
+        except BaseException:
+            os._exit(NOT_LOCKED_IN)
+    if namespaces:
+        kernel.setns(state.own_pids, kernel.CLONE_NEWPID)
+    for fd in fds:
+        os.close(fd)
+    full = _wait(state, pid)
+    _, status, usage = os.wait4(pid, 0)
+    if state.level == "weak":
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)  # what it started, as far as it is known
+    status, seconds = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+    found = room.open_file(state.layer.box) if flags & wire.FILE else None
+    kept = () if found is None else (found,)
+    wire.tell(state.control, wire.Event(wire.ENDED, status, full, seconds, kept))
+    for fd in kept:
+        os.close(fd)
+    room.unmount_box() if namespaces else room.empty(state.layer.box)
+    return None
+
+
+def _wait(state: State, pid: int) -> bool:
+    """Return when the check has ended, or been ended; whether because it filled the disk."""
+    pidfd = os.pidfd_open(pid) if kernel.LINUX else None
+    poll = select.poll()
+    poll.register(state.control.fileno(), select.POLLIN)
+    if pidfd is not None:
+        poll.register(pidfd, select.POLLIN)
+    said = full = False
+    wait = QUICK
+    try:
+        while True:
+            ready = dict(poll.poll(wait * 1000))
+            if pidfd in ready or (pidfd is None and _ended(pid)):
+                return full
+            if state.control.fileno() in ready:
+                wire.receive_command(state.control)  # KILL, or nobody waits for the answer any more
+                os.kill(pid, signal.SIGKILL)
+            elif not said:
+                fds = () if pidfd is None else (pidfd,)
+                wire.tell(state.control, wire.Event(wire.RUNNING, pid, fds=fds))
+                said, wait = True, TICK if pidfd is not None else QUICK
+            elif state.level != "namespaces" and not full and room.overfull(state.layer.box):
+                full = True
+                os.kill(pid, signal.SIGKILL)
+    except (EOFError, ConnectionError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    finally:
+        if pidfd is not None:
+            os.close(pidfd)
+
+
+def _ended(pid: int) -> bool:
+    """Whether it has ended, where no descriptor says so."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 if __name__ == "__main__":
