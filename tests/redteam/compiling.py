@@ -21,8 +21,12 @@ SHAPES = {
     "f-string-expressions": lambda n: "x = f'" + "{1}" * n + "'",
     "decorators": lambda n: "d = lambda f: f\n" + "@d\n" * n + "def g(): pass",
     "lambda-defaults": lambda n: "x = " + "lambda a=" * n + "1" + ": 1" * n,
-    "nested-functions": lambda n: "".join(" " * i + "def f():\n" for i in range(min(n, 99))) + " " * 99 + "pass",
-    "nested-classes": lambda n: "".join(" " * i + "class A:\n" for i in range(min(n, 99))) + " " * 99 + "pass",
+    "nested-functions": lambda n: (
+        "".join(" " * i + "def f():\n" for i in range(min(n, 99))) + " " * 99 + "pass"
+    ),
+    "nested-classes": lambda n: (
+        "".join(" " * i + "class A:\n" for i in range(min(n, 99))) + " " * 99 + "pass"
+    ),
     "with-items": lambda n: "with " + "a, " * n + "a: pass",
     "comparisons": lambda n: "x = " + "1 < " * n + "2",
     "ands": lambda n: "x = " + "1 and " * n + "2",

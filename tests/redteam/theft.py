@@ -83,9 +83,12 @@ BODIES = {
     "current-frames": "import sys\nfor frame in sys._current_frames().values():\n    while frame:\n        look_deep(dict(frame.f_locals)) if frame.f_globals is not globals() else None\n        frame = frame.f_back",
     "profile": "import sys\nsys.setprofile(lambda frame, event, arg: look_deep(dict(frame.f_locals)) if frame.f_globals is not globals() else None)",
     "threads": "import threading, sys, time\nmain = sys._getframe().f_back\ndef spy():\n    frame = main\n    while frame:\n        look_deep(dict(frame.f_locals)) if frame.f_globals is not globals() else None\n        frame = frame.f_back\nt = threading.Thread(target=spy); t.start(); t.join()",
-    "memory-of-heap": READ_MEMORY + "low, high = region(libc.sbrk(0) - 1)\nfor data in pages(low, high):\n    look(data)",
-    "memory-of-objects": READ_MEMORY + "import gc\nfor low, high in regions(id(x) for x in gc.get_objects()[:5000]):\n    for data in pages(low, min(high, low + (64 << 20))): look(data)",
-    "memory-around-arguments": READ_MEMORY + "low, high = region(id(HALF))\nfor data in pages(low, high):\n    look(data)",
+    "memory-of-heap": READ_MEMORY
+    + "low, high = region(libc.sbrk(0) - 1)\nfor data in pages(low, high):\n    look(data)",
+    "memory-of-objects": READ_MEMORY
+    + "import gc\nfor low, high in regions(id(x) for x in gc.get_objects()[:5000]):\n    for data in pages(low, min(high, low + (64 << 20))): look(data)",
+    "memory-around-arguments": READ_MEMORY
+    + "low, high = region(id(HALF))\nfor data in pages(low, high):\n    look(data)",
     "files": "import os\nfor top in ('/', '/tmp', '..', '.', '/box', '/dev/shm', '/var/tmp'):\n    for folder, _, names in os.walk(top):\n        if folder.startswith(('/usr', '/lib', '/proc', '/sys', '/root/.pyenv')): continue\n        for name in names[:100]: look(open(os.path.join(folder, name), 'rb').read(1 << 20))",
     "descriptors": "import os\nfor fd in range(3, 200):\n    try:\n        os.set_blocking(fd, False); look(os.pread(fd, 1 << 20, 0)); look(os.read(fd, 1 << 20))\n    except OSError: pass",
     "subclasses": "for kind in object.__subclasses__():\n    for value in list(vars(kind).values()):\n        space = getattr(value, '__globals__', None)\n        if space is not None and space is not globals(): look_deep(dict(space), 2)",

@@ -13,6 +13,7 @@ from projected_grpo.sandbox.wire import ENDED, RUNNING
 from projected_grpo.sandbox.worker import Zygote, ZygoteDied
 
 ATTEMPTS = 3  # of a job whose zygote died
+MORE = 8  # times as many zygotes, at most, while checks do nothing but wait
 NOT_LOCKED_IN = 70  # exit status of a check that could not give up its rights
 
 
@@ -92,6 +93,7 @@ class Pool:
     def run(self, jobs: Iterable[tuple[Any, dict] | None]) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
         """Yield (key, observations) for each (key, job), as they come; `jobs` is read as workers get free.
 
+        A check that only sleeps keeps no worker: others are handed out meanwhile.
         None in `jobs` means: nothing more before an answer is out. A zygote that died is replaced and its job
         repeated. What kills one zygote after the other, where a good job does not, is seen as a crash; where a good
         job fails, too, RuntimeError is raised.
@@ -120,7 +122,9 @@ class Pool:
         given_up: dict[Any, int] = {}
 
         def fill() -> Iterator[tuple[Any, list[dict[str, Any]]]]:
-            while len(busy) < self.workers:
+            while len(busy) < MORE * self.workers:
+                if sum(not run.watch.resting for run in busy.values()) >= self.workers:
+                    return
                 following = next(source, None)
                 if following is None:
                     return
@@ -162,6 +166,8 @@ class Pool:
             for run in busy.values():
                 run.close()
                 run.zygote.close()
+            while len(self._idle) > self.workers:
+                self._idle.pop().close()
 
     def _prove_well(self) -> None:
         """Raise RuntimeError unless a new zygote gets known jobs right: then a job that kills them is at fault."""

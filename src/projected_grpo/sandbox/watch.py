@@ -24,6 +24,7 @@ LEAST_CPU, KEPT_IDLE = (
 )  # what a later check has at least; of the idle seconds the earlier ones leave it
 BETWEEN = 0.1  # CPU seconds that a look may come late
 UNSEEN = 0.5  # seconds between two looks that count; the rest this side was busy or stopped
+RESTS = 0.3  # idle seconds after which a check that still does nothing takes no core from others
 LOOKS = (0.005, 0.05)  # seconds between looks at a running check: the least and the most
 
 
@@ -66,6 +67,7 @@ class Watch:
         self.waits: dict[str, int] = {}
         self.looked = time.monotonic()
         self.pause = LOOKS[0]
+        self.resting = False
         os.set_blocking(reader, False)
 
     def running(self, event: wire.Event) -> None:
@@ -87,8 +89,9 @@ class Watch:
         self.looked = now
         before, self.cpu = self.cpu, max(self.cpu, self._cpu())
         still = passed - (self.cpu - before)
-        if still > 0.001:
-            self.idle += max(0.0, still - self._waited())
+        still = max(0.0, still - self._waited()) if still > 0.001 else 0.0
+        self.idle += still
+        self.resting = self.idle > RESTS and still > 0.9 * passed
         if self.cause is None and (self.cpu > self.cpu_limit or self.idle > self.idle_limit):
             self.cause = "timeout"
         if self.answer_cpu is not None and len(self.frames) > 1:
