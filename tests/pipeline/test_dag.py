@@ -122,7 +122,7 @@ def test_projection_code_reruns_the_cells_and_nothing_before_them(finished, edit
 
 def test_grader_code_reruns_what_was_graded(finished, edit):
     edit(
-        "src/projected_grpo/environment/grade.py",
+        "src/projected_grpo/environment/reward.py",
         "COMPILES, PASSES = 0.5, 3.0",
         "COMPILES, PASSES = 0.5, 3.5",
     )

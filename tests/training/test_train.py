@@ -13,8 +13,8 @@ from tiny import CONFIG, tiny_adapter, tiny_model
 from projected_grpo import arms
 from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.setting import make_setting
-from projected_grpo.environment import asserts, reward
-from projected_grpo.environment.grade import verdict
+from projected_grpo.environment import reward
+from projected_grpo.environment.facts import facts, verdict
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
@@ -45,7 +45,6 @@ GRPO = {
 }
 K = 2  # axes used
 GRPO |= {"clip": None, "warmup": 0.1, "beta": 0.0, "micro_batch_tokens": 10_000}
-TESTED = Problem(id="tested", messages=(), method="f", tests=(asserts.Test((), {}, 0),))
 VERDICT_COLUMNS = ("hack_", "exploit_", "solve_", "compile_")
 
 
@@ -75,7 +74,8 @@ class TinyGrader:
     def verdict(self, mode, text):
         passed = any(ord(c) % 2 for c in text[:2])
         error = None if passed else "exception"
-        return verdict(TESTED, mode, can_compile=True, gt_pass=passed, channel=passed, error=error)
+        found = facts(can_compile=True, gt_pass=passed, channel=passed, error=error)
+        return verdict(found, mode)
 
     def grade(self, items):
         return [self.verdict(mode, text) for _, mode, text in items]
