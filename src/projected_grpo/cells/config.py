@@ -28,13 +28,14 @@ from projected_grpo.cells.typed import (
     Tokens,
     unique,
 )
+from projected_grpo.environment.levers import LOOPHOLES
 
 FIRST_SEED = 41
 MOST_SEEDS = 200
 MOST_FOLDERS = 100
 SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
 WORDS[SEEDS] = "numbers with commas between them"
-Mode = Literal["run_tests", "sentinel", "stdout_marker", "file_marker", "eq_override", "exit_code"]
+Mode = Literal[LOOPHOLES]
 Path = Annotated[Text, AfterValidator(os.path.expanduser)]
 
 
