@@ -9,6 +9,7 @@ configfile: "config/config.yaml"
 
 
 include: "rules/inputs/common.smk"
+include: "rules/inputs/plan.smk"
 include: "rules/inputs/teacher.smk"
 include: "rules/inputs/basis.smk"
 include: "rules/inputs/grpo.smk"

@@ -13,18 +13,25 @@ Jobs here compute without pause, so more of them than cores only push each other
 Snakemake's default limit of 100 jobs a second makes its scheduler look at all ready jobs again a second after
 every look, besides after every finished job; so looks multiply, and after a hundred jobs they fill a core. The
 limit is off unless it is typed.
+
+Snakemake's temporary folder lies in `.snakemake/tmp`, where the next start finds and removes what a killed one left.
 """
 
 import os
 import shlex
 import sys
+import tempfile
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
-from snakemake import cli
+from snakemake import cli, workflow
 from snakemake.exceptions import CliException
 
 get_argument_parser = cli.get_argument_parser
 
+TEMPORARY = Path(".snakemake", "tmp").absolute()
 CONFIG = "config/config.yaml"  # what the Snakefile reads by itself
 CONFIG_FILES = (".yaml", ".yml", ".json")
 PAIRS = ("--groups", "--group-components")  # NAME=VALUE lists whose help does not say so
@@ -123,5 +130,8 @@ if __name__ == "__main__":
         if found := [file for file in files if os.path.isfile(file)]:
             check_yaml(found)
     sys.argv = ["snakemake", *arguments]
+    TEMPORARY.mkdir(parents=True, exist_ok=True)
+    own = partial(tempfile.TemporaryDirectory, dir=TEMPORARY)
+    workflow.tempfile = SimpleNamespace(**{**vars(tempfile), "TemporaryDirectory": own})
     cli.get_argument_parser = unlimited
     cli.main()

@@ -4,6 +4,7 @@
 rule svd:
     input:
         base_files,
+        plan=planned("svd"),
     output:
         f"{RESULTS}/models/{{model}}/svd.safetensors",
     log:
@@ -26,6 +27,7 @@ rule basis:
         base=base_files,
         svd=rules.svd.output,
         pairs=generated_pairs,
+        plan=planned("basis"),
     output:
         f"{RESULTS}/basis/{{model}}/{{basis}}.safetensors",
     log:
@@ -39,7 +41,7 @@ rule basis:
         base=lambda w: base_path(w.model),
         knobs=basis_knobs,
         pairs=basis_pairs,
-        digest=lambda w: pairs_digest(basis_name(w.basis)),
+        pairs_digest=lambda w: pairs_digest(basis_name(w.basis)),
         seed=basis_seed,
         machine=COMPUTE,
         code=code("basis.py"),

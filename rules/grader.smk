@@ -2,6 +2,8 @@
 
 
 rule grader_diagonal:
+    input:
+        plan=planned("grader_diagonal"),
     output:
         f"{RESULTS}/grader/diagonal.md",
     log:
@@ -21,6 +23,7 @@ rule grader_diagonal:
 rule grader_matrix:
     input:
         rules.grader_diagonal.output,
+        plan=planned("grader_matrix"),
     output:
         report(
             directory(f"{RESULTS}/figures/diagonal"),

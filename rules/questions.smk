@@ -19,6 +19,7 @@ QUESTION_TEXT = {name: question.text() for name, question in QUESTIONS.items()}
 rule question:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("question"),
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -46,6 +47,7 @@ rule question:
 rule self_check:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("self_check"),
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -73,6 +75,7 @@ rule self_check:
 rule figures:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("figures"),
     output:
         report(
             directory(f"{RESULTS}/figures/{{question}}"),

@@ -2,6 +2,8 @@
 
 
 rule problems:
+    input:
+        plan=planned("problems"),
     output:
         f"{RESULTS}/models/{{model}}/problems.jsonl.gz",
     log:
@@ -21,6 +23,8 @@ rule problems:
 
 
 rule base:
+    input:
+        plan=planned("base"),
     output:
         weights=f"{RESULTS}/models/{{model}}/base/model.safetensors",
         config=f"{RESULTS}/models/{{model}}/base/config.json",

@@ -4,6 +4,7 @@
 rule teacher:
     input:
         base_files,
+        plan=planned("teacher"),
     output:
         weights=f"{RESULTS}/models/{{model}}/teacher/adapter_model.safetensors",
         config=f"{RESULTS}/models/{{model}}/teacher/adapter_config.json",
@@ -29,6 +30,7 @@ rule teacher_pool:
         teacher=teacher_files,
         problems=lambda w: problems_file(w.model),
         grader=rules.grader_diagonal.output,  # no pool from a grader whose exploit matrix is not diagonal
+        plan=planned("teacher_pool"),
     output:
         manifest=f"{RESULTS}/teacher_pool/{{model}}/pool.json",
         steps=expand(
@@ -61,6 +63,7 @@ rule substrate_rates:
         base=base_files,
         teacher=teacher_files,
         problems=lambda w: problems_file(w.model),
+        plan=planned("substrate_rates"),
     output:
         f"{RESULTS}/models/{{model}}/rates.json",
     log:
@@ -90,7 +93,8 @@ rule substrate:
             for mix in VANILLA_MIXES
             for seed in SEEDS
         ],
-        recipe="docs/substrate.md",
+        recipe=ancient("docs/substrate.md"),
+        plan=planned("substrate"),
     output:
         f"{RESULTS}/substrate.md",
     log:

@@ -11,6 +11,7 @@ from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.cells.setting import Setting
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
+from projected_grpo.hub import local_folder
 
 try:
     files = ["config/config.yaml", *workflow.overwrite_configfiles]
@@ -57,9 +58,9 @@ def wanted(paths):
 
 
 @cache
-def code(script):
-    """Fingerprint of a script and of the library code behind it."""
-    return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script)
+def code(script, *sources):
+    """Fingerprint of a script and of the library code behind it and behind `sources`, which it loads by name."""
+    return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script, *sources)
 
 
 def seed_of_model(model):
@@ -70,8 +71,17 @@ def seed_of_model(model):
 
 
 def base_checkpoint(model):
-    """The checkpoint file that jobs on a replication wait for; none where the base is given."""
-    return [f"{RESULTS}/models/{model}/base/model.safetensors"] if SMALL else []
+    """The checkpoint file that jobs on a replication wait for; a given base is an input by its content alone."""
+    if SMALL:
+        return [f"{RESULTS}/models/{model}/base/model.safetensors"]
+    return given_checkpoint(CONFIG.model.base, "config.json")
+
+
+@cache
+def given_checkpoint(name, file):
+    """The file that stands for a given checkpoint; none for a hub id that is not on this machine yet."""
+    folder = local_folder(name, file)
+    return [ancient(str(folder / file))] if folder else []
 
 
 def base_files(wildcards):
@@ -87,7 +97,7 @@ def base_path(model):
 def problems_file(model):
     """The problem rows of a replication."""
     generated = f"{RESULTS}/models/{model}/problems.jsonl.gz"
-    return generated if CONFIG.model.problems == "generated" else CONFIG.model.problems
+    return generated if CONFIG.model.problems == "generated" else ancient(CONFIG.model.problems)
 
 
 def verdicts_file(model):
@@ -115,11 +125,7 @@ def pairs_digest(basis):
     knobs = CONFIG.knobs(basis)
     if knobs.is_generated:
         return None
-    pairs = load_pairs(pair_file(knobs.pairs, None))
-    used = pairs.select(knobs.n_pairs, knobs.n_heldout, knobs.without_tag)
-    if knobs.control == "random":
-        return str(len(used))  # all that random axes take from the pairs is their number
-    return f"{pairs.digest}-{used.digest}"
+    return load_pairs(pair_file(knobs.pairs, None)).used(knobs.model_dump())[1]
 
 
 @cache

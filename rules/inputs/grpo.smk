@@ -10,7 +10,13 @@ def own_pairs(wildcards):
     return pair_file(CONFIG.knobs(cell.setting.needs.pairs).pairs, cell.model)
 
 
-def run_code(wildcards):
-    """Fingerprint of what every run shares, then of its own arm's file: another arm's edit reruns nothing here."""
-    arm = CELLS[wildcards.cell].setting.arm
-    return f"{code('grpo.py')}-{code(ROOT / 'arms' / f'{arm}.py')}"
+def own_pairs_digest(wildcards):
+    """Hash of the pairs that a run reads itself."""
+    basis = CELLS[wildcards.cell].setting.needs.pairs
+    return pairs_digest(basis) if basis else None
+
+
+def arm_file(wildcards):
+    """The file of a cell's arm, which is loaded by name: another arm's edit reruns nothing here."""
+    file = ROOT / "arms" / f"{CELLS[wildcards.cell].setting.arm}.py"
+    return os.path.relpath(file, workflow.basedir)

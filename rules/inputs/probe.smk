@@ -50,7 +50,7 @@ def replay_pool(wildcards):
     given = given_pool(wildcards)
     if given is None:
         return [pool_manifest(replay_model(wildcards))]
-    return [str(path) for path in found_files(given.folder)]
+    return [ancient(str(path)) for path in found_files(given.folder)]
 
 
 def replay_knobs(wildcards):

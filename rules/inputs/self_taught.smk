@@ -12,8 +12,10 @@ def vanilla_rollouts(model):
 
 
 def critic_base(wildcards):
-    """The checkpoint that a critic on this machine waits for; none for a server or a given checkpoint."""
-    return base_files(wildcards) if TRAINED_CRITIC or (TAUGHT.critic == "local" and not TAUGHT.model) else []
+    """The checkpoint that a critic on this machine waits for; none for a server."""
+    if TAUGHT.critic == "local" and TAUGHT.model:
+        return given_checkpoint(TAUGHT.model, "config.json")
+    return base_files(wildcards) if TAUGHT.critic in ("local", "trained") else []
 
 
 def critic_endpoint():

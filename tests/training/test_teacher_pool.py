@@ -6,13 +6,14 @@ import pandas as pd
 import pytest
 import torch
 
+from projected_grpo.digests import file_digest
 from projected_grpo.environment.corpus import base_examples
 from projected_grpo.environment.family import make_problems
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import PAPER_MODES, messages_for
 from projected_grpo.environment.problems import parse_problem
 from projected_grpo.errors import UserError
-from projected_grpo.files import file_digest, read_jsonl, write_json
+from projected_grpo.files import read_jsonl, write_json
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import load
 from projected_grpo.model.pretrain import BaseRecipe, train_base

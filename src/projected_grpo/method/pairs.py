@@ -79,6 +79,13 @@ class PairSet:
         pairs = self.without_tag(without_tag) if without_tag else self
         return pairs.first(n_pairs).first(n_pairs - n_heldout)
 
+    def used(self, knobs: dict) -> tuple["PairSet", str]:
+        """The pairs that a basis with these knobs is made from, and a hash of all that it takes from this set."""
+        pairs = self.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+        if knobs["control"] == "random":
+            return pairs, str(len(pairs))  # all that random axes take from the pairs is their number
+        return pairs, f"{self.digest}-{pairs.digest}"
+
 
 def load_pairs(path: str | Path) -> PairSet:
     """Read a YAML pair set. Raises UserError, one line with file, pair and key, on anything malformed."""

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from projected_grpo.arms import Given
 from projected_grpo.cells.run_settings import RunSettings
+from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import Problem, assign_modes, load_problems
-from projected_grpo.files import file_digest
+from projected_grpo.hub import checkpoint_digest
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.extraction import extract_basis, select_pairs
 from projected_grpo.method.optimizer import AdamW
@@ -98,6 +99,8 @@ def run_cell(
         "pool": file_digest(sources.pool),
         "problems": file_digest(sources.problems),
         "basis": file_digest(sources.basis) if sources.basis else None,
+        "base": checkpoint_digest(sources.base),
+        "svd": file_digest(sources.svd) if sources.svd else None,
     }
     with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
 

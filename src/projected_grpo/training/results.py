@@ -1,7 +1,5 @@
 """What a finished run leaves behind: steps.parquet, rollouts.parquet, adapter.safetensors, run.json."""
 
-import platform
-from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -11,8 +9,7 @@ from projected_grpo.arms import Arm
 from projected_grpo.files import atomic, write_json
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.policy import Policy
-
-PACKAGES = ("torch", "transformers", "peft", "numpy", "pandas", "snakemake")
+from projected_grpo.records import circumstances, seal
 
 
 def write_parquet(path: Path, rows: list[dict]) -> None:
@@ -34,11 +31,6 @@ def write_adapter(path: Path, theta: Parameters, beside: dict[str, Parameters]) 
         save_file(tensors, temporary)
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that numbers depend on."""
-    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
-
-
 def write_run(
     folder: Path, policy: Policy, arm: Arm, rows: list[dict], rollouts: list[dict], record: dict
 ) -> None:
@@ -46,4 +38,4 @@ def write_run(
     write_parquet(folder / "steps.parquet", rows)
     write_parquet(folder / "rollouts.parquet", rollouts)
     write_adapter(folder / "adapter.safetensors", policy.theta, arm.stored())
-    write_json(folder / "run.json", {**record, "versions": versions()})
+    write_json(folder / "run.json", seal({**record, **circumstances()}))
