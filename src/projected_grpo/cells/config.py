@@ -19,6 +19,7 @@ from projected_grpo.cells.typed import (
     WORDS,
     Distinct,
     Examples,
+    Mode,
     Model,
     Name,
     NonEmpty,
@@ -28,14 +29,12 @@ from projected_grpo.cells.typed import (
     Tokens,
     unique,
 )
-from projected_grpo.environment.levers import LOOPHOLES
 
 FIRST_SEED = 41
 MOST_SEEDS = 200
 MOST_FOLDERS = 100
 SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
 WORDS[SEEDS] = "numbers with commas between them"
-Mode = Literal[LOOPHOLES]
 Path = Annotated[Text, AfterValidator(os.path.expanduser)]
 
 
