@@ -9,6 +9,7 @@ configfile: "config/config.yaml"
 
 
 include: "rules/inputs/common.smk"
+include: "rules/inputs/plan.smk"
 include: "rules/inputs/teacher.smk"
 include: "rules/inputs/basis.smk"
 include: "rules/inputs/grpo.smk"
@@ -16,7 +17,7 @@ include: "rules/inputs/probe.smk"
 include: "rules/inputs/self_taught.smk"
 
 
-if config["runs"] == "make":
+if CONFIG.runs == "make":
 
     include: "rules/substrate.smk"
     include: "rules/grader.smk"

@@ -25,6 +25,19 @@ MARK = "PGRPO_RUN"  # in the environment of every process of a run: the root tha
 # Torch's buffers stay in the process: else each step returns them to the kernel and faults them in again, 4 of 5 page
 # faults and 5% of the CPU time of a run of the small model. 32 MiB is the most that glibc takes for the first.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+# Settings of somebody else's Python. Without bytecode files every job would compile torch, pandas and transformers
+# anew: 5 to 8 seconds each. The first three keep Python from starting; `snakemake` drops them.
+DROPPED = (
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONHASHSEED",
+    "PYTHONSTARTUP",
+    "PYTHONINSPECT",
+    "PYTHONOPTIMIZE",
+    "PYTHONWARNINGS",
+    "PYTHONSAFEPATH",
+    "PYTHONDONTWRITEBYTECODE",
+)
 GRACE = 4.5  # seconds from a signal to SIGKILL
 # Such calls start no job; they leave what a killed run left as it is.
 READ_ONLY = re.compile(
@@ -76,12 +89,13 @@ class Stopped(Exception):
 
 def run(arguments: list[str], lock: int) -> int:
     """Run Snakemake to its end and return its exit status, 128 + n after signal n."""
-    # Without its bytecode files every job would compile torch, pandas and transformers anew: 5 to 8 seconds each.
-    dropped = ("PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-    environ = KEEP_MEMORY | {key: value for key, value in os.environ.items() if key not in dropped}
+    environ = KEEP_MEMORY | {key: value for key, value in os.environ.items() if key not in DROPPED}
+    environ |= homes()
     environ["PYTHONPATH"] = str(ROOT / "src")  # for jobs in a conda environment, which lacks the package
     environ[MARK] = str(ROOT)
-    environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{environ.get('PATH', os.defpath)}"
+    environ["PATH"] = os.pathsep.join(
+        [str(VENV / "bin"), environ.get("PATH", os.defpath), str(ROOT / "envs" / "bin")]
+    )
     prctl, set_pdeathsig = ctypes.CDLL(None).prctl, 1
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -106,6 +120,20 @@ def run(arguments: list[str], lock: int) -> int:
         stop(snakemake, stopped.args[0])
         return 128 + stopped.args[0]
     return status if status >= 0 else 128 - status
+
+
+def homes() -> dict[str, str]:
+    """Return where caches go where the home folder takes none: into this one; hub models stay where they are."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        if os.access(cache, os.W_OK):
+            return {}
+    except OSError:
+        pass
+    own = {name: str(ROOT / ".snakemake" / "home") for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
+    hub = cache / "huggingface"
+    return own | ({"HF_HOME": str(hub)} if hub.is_dir() and "HF_HOME" not in os.environ else {})
 
 
 def stop(snakemake: subprocess.Popen, number: int) -> None:
@@ -134,6 +162,7 @@ def clear() -> None:
             time.sleep(0.05)
         send(processes(), signal.SIGKILL)
         say(f"ended {len(orphans)} processes of a run that was killed")
+    shutil.rmtree(ROOT / ".snakemake" / "tmp", ignore_errors=True)
     locks = ROOT / ".snakemake" / "locks"
     if locks.is_dir() and any(locks.iterdir()) and not plain_run():
         shutil.rmtree(locks)
@@ -157,12 +186,29 @@ def plain_run() -> bool:
     """Return whether a Snakemake that this wrapper did not start works in this folder."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")[:3]
-            named = any(word.rsplit(b"/", 1)[-1] == b"snakemake" for word in words)
-            if named and int(entry.name) != os.getpid() and (entry / "cwd").resolve() == ROOT:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if (
+                executes_snakemake(words, (entry / "exe").readlink().name)
+                and (entry / "cwd").resolve() == ROOT
+            ):
                 return True
         except OSError:
-            continue
+            continue  # ended meanwhile, or another user's
+    return False
+
+
+def executes_snakemake(words: list[bytes], program: str) -> bool:
+    """Return whether a process is Python with Snakemake as its script or module, whatever else has that word."""
+    if not program.startswith("python"):
+        return False
+    rest = iter(words[1:])
+    for word in rest:
+        if word == b"-m":
+            return next(rest, b"").split(b".")[0] == b"snakemake"
+        if word in (b"-W", b"-X"):
+            next(rest, b"")
+        elif not word.startswith(b"-") or word in (b"-", b"-c"):
+            return word.rsplit(b"/", 1)[-1] == b"snakemake"
     return False
 
 

@@ -13,18 +13,25 @@ Jobs here compute without pause, so more of them than cores only push each other
 Snakemake's default limit of 100 jobs a second makes its scheduler look at all ready jobs again a second after
 every look, besides after every finished job; so looks multiply, and after a hundred jobs they fill a core. The
 limit is off unless it is typed.
+
+Snakemake's temporary folder lies in `.snakemake/tmp`, where the next start finds and removes what a killed one left.
 """
 
 import os
 import shlex
 import sys
+import tempfile
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
-from snakemake import cli
+from snakemake import cli, workflow
 from snakemake.exceptions import CliException
 
 get_argument_parser = cli.get_argument_parser
 
+TEMPORARY = Path(".snakemake", "tmp").absolute()
 CONFIG = "config/config.yaml"  # what the Snakefile reads by itself
 CONFIG_FILES = (".yaml", ".yml", ".json")
 PAIRS = ("--groups", "--group-components")  # NAME=VALUE lists whose help does not say so
@@ -92,13 +99,13 @@ def fit_cores(arguments: list[str], typed, cores: int) -> list[str]:
 
 
 def check_yaml(files: list[str]) -> None:
-    """End with one line where one of the config `files` is no YAML."""
+    """End with one line where one of the config `files` is no YAML of keys and values."""
     from projected_grpo.errors import UserError
-    from projected_grpo.strict_yaml import read_yaml
+    from projected_grpo.strict_yaml import read_mapping
 
     try:
         for file in files:
-            read_yaml(file)
+            read_mapping(file)
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
 
@@ -123,5 +130,8 @@ if __name__ == "__main__":
         if found := [file for file in files if os.path.isfile(file)]:
             check_yaml(found)
     sys.argv = ["snakemake", *arguments]
+    TEMPORARY.mkdir(parents=True, exist_ok=True)
+    own = partial(tempfile.TemporaryDirectory, dir=TEMPORARY)
+    workflow.tempfile = SimpleNamespace(**{**vars(tempfile), "TemporaryDirectory": own})
     cli.get_argument_parser = unlimited
     cli.main()

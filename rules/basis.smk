@@ -4,13 +4,14 @@
 rule svd:
     input:
         base_files,
+        plan=planned("svd"),
     output:
         f"{RESULTS}/models/{{model}}/svd.safetensors",
     log:
         f"{RESULTS}/logs/svd/{{model}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
@@ -26,20 +27,21 @@ rule basis:
         base=base_files,
         svd=rules.svd.output,
         pairs=generated_pairs,
+        plan=planned("basis"),
     output:
         f"{RESULTS}/basis/{{model}}/{{basis}}.safetensors",
     log:
         f"{RESULTS}/logs/basis/{{model}}/{{basis}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
         knobs=basis_knobs,
         pairs=basis_pairs,
-        digest=lambda w: pairs_digest(basis_name(w.basis)),
+        pairs_digest=lambda w: pairs_digest(basis_name(w.basis)),
         seed=basis_seed,
         machine=COMPUTE,
         code=code("basis.py"),

@@ -2,6 +2,8 @@
 
 
 rule grader_diagonal:
+    input:
+        plan=planned("grader_diagonal"),
     output:
         f"{RESULTS}/grader/diagonal.md",
     log:
@@ -12,7 +14,7 @@ rule grader_diagonal:
     resources:
         gpu=0,
     params:
-        allow_weak_sandbox=config["sandbox"] == "weak",
+        allow_weak_sandbox=CONFIG.sandbox == "weak",
         code=code("grader_diagonal.py"),
     script:
         "../workflow/scripts/grader_diagonal.py"
@@ -21,6 +23,7 @@ rule grader_diagonal:
 rule grader_matrix:
     input:
         rules.grader_diagonal.output,
+        plan=planned("grader_matrix"),
     output:
         report(
             directory(f"{RESULTS}/figures/diagonal"),

@@ -8,6 +8,7 @@ rule grpo:
         problems=lambda w: problems_file(cell_model(w)),
         pool=lambda w: pool_manifest(cell_model(w)),
         basis=cell_basis,
+        plan=planned("grpo"),
     output:
         steps=f"{RESULTS}/grpo/{{cell}}/steps.parquet",
         rollouts=f"{RESULTS}/grpo/{{cell}}/rollouts.parquet",
@@ -19,18 +20,20 @@ rule grpo:
         f"{RESULTS}/benchmarks/grpo/{{cell}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         cell=lambda w: CELLS[w.cell].params(),
         model=cell_model,
         base=lambda w: base_path(cell_model(w)),
-        pairs=refresh_pairs,
-        pool=json.dumps(config["pool"], sort_keys=True),
+        pairs=own_pairs,
+        pairs_digest=own_pairs_digest,
+        pool=CONFIG.pool.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
-        code=code("grpo.py"),
+        sources=lambda w: [arm_file(w)],
+        code=lambda w: code("grpo.py", arm_file(w)),
     script:
         "../workflow/scripts/grpo.py"

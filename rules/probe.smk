@@ -8,6 +8,7 @@ rule replay:
         pool=lambda w: replay_pool(w)[0],  # stands for its folder
         rest_of_pool=lambda w: replay_pool(w)[1:],
         basis=lambda w: "{}/basis/{}/{}.safetensors".format(RESULTS, *replay_of(w.replay)),
+        plan=planned("replay"),
     output:
         replay_files("{replay}"),
     log:
@@ -16,7 +17,7 @@ rule replay:
         replay=r"(vanilla|projected)_seed\d+|[^/]+/[^/]+/(vanilla|projected)",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
@@ -31,6 +32,7 @@ rule replay:
 rule uat:
     input:
         [path for folders in uat_folders() for folder in folders.values() for path in replay_files(folder)],
+        plan=planned("uat"),
     output:
         md=report(
             f"{RESULTS}/probe/uat.md",
@@ -57,8 +59,8 @@ rule uat:
     params:
         folders=uat_folders(),
         steps=probe_steps(),
-        basis=PROBE["basis"],
-        controls=[name for name in PROBE["compare"] if cells.knobs(config, name)["control"] != "none"],
+        basis=PROBE.basis,
+        controls=[name for name in PROBE.compare if CONFIG.knobs(name).control != "none"],
         code=code("uat.py"),
     script:
         "../workflow/scripts/uat.py"
@@ -73,19 +75,21 @@ rule drift:
         svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
         adapter=f"{RESULTS}/grpo/{{cell}}/adapter.safetensors",
         basis=lambda w: cell_basis(w)[0],
+        plan=planned("drift"),
     output:
         f"{RESULTS}/probe/drift/{{cell}}.json",
     log:
         f"{RESULTS}/logs/probe/drift/{{cell}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(cell_model(w)),
-        use=lambda w: json.dumps(CELLS[w.cell].use, sort_keys=True),
-        pairs=lambda w: pair_file(cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)),
+        use=lambda w: CELLS[w.cell].settings.use.model_dump_json(),
+        pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
+        pairs_digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,
         machine=COMPUTE,
         code=code("r6_drift.py"),
@@ -99,21 +103,21 @@ rule loss_overlap:
         svd=rules.svd.output[0],
         nll=f"{RESULTS}/basis/{{model}}/{{nll}}.safetensors",
         grpo=f"{RESULTS}/basis/{{model}}/{{grpo}}.safetensors",
+        plan=planned("loss_overlap"),
     output:
         f"{RESULTS}/probe/{{model}}/{{nll}}-vs-{{grpo}}.json",
     log:
         f"{RESULTS}/logs/probe/{{model}}/{{nll}}-vs-{{grpo}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        use=lambda w: json.dumps(
-            {key: cells.knobs(config, basis_name(w.nll))[key] for key in cells.USE_KNOBS}
-        ),
-        pairs=lambda w: pair_file(cells.knobs(config, basis_name(w.nll))["pairs"], w.model),
+        use=lambda w: CONFIG.use(basis_name(w.nll)).model_dump_json(),
+        pairs=lambda w: pair_file(CONFIG.knobs(basis_name(w.nll)).pairs, w.model),
+        pairs_digest=lambda w: pairs_digest(basis_name(w.nll)),
         machine=COMPUTE,
         code=code("r7_overlap.py"),
     script:
@@ -123,6 +127,7 @@ rule loss_overlap:
 rule r5:
     input:
         runs=lambda w: question_inputs("R5"),
+        plan=planned("r5"),
     output:
         md=report(
             f"{RESULTS}/R5.md",
@@ -159,6 +164,7 @@ rule r6:
         runs=lambda w: question_inputs("R6"),
         replays=lambda w: twin_replays("R6", "adapter"),
         drifts=lambda w: drifts("R6"),
+        plan=planned("r6"),
     output:
         md=report(
             f"{RESULTS}/R6.md",
@@ -200,6 +206,7 @@ rule r7:
             for by_seed in overlap_files("R7", "loss").values()
             for path in by_seed.values()
         ],
+        plan=planned("r7"),
     output:
         md=report(
             f"{RESULTS}/R7.md",

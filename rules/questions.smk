@@ -1,5 +1,4 @@
 # One table per question, from its runs alone; a table that shows a run reruns when that run does.
-from dataclasses import asdict
 
 TABLES = [name for name, question in QUESTIONS.items() if question.kind == "table"]
 SELF_CHECKS = [name for name, question in QUESTIONS.items() if question.kind == "aa"]
@@ -14,12 +13,13 @@ RUN_FILES = {
     )
     for name, question in QUESTIONS.items()
 }
-QUESTION_TEXT = {name: json.dumps(asdict(question), sort_keys=True) for name, question in QUESTIONS.items()}
+QUESTION_TEXT = {name: question.text() for name, question in QUESTIONS.items()}
 
 
 rule question:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("question"),
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -47,6 +47,7 @@ rule question:
 rule self_check:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("self_check"),
     output:
         md=report(
             f"{RESULTS}/{{question}}.md",
@@ -74,6 +75,7 @@ rule self_check:
 rule figures:
     input:
         lambda w: wanted(RUN_FILES[w.question]),
+        plan=planned("figures"),
     output:
         report(
             directory(f"{RESULTS}/figures/{{question}}"),

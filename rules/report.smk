@@ -22,6 +22,7 @@ rule report:
         expand(f"{RESULTS}/figures/{{question}}", question=TABLES),
         wanted(f"{RESULTS}/{page}" for page in [*PAGES, *PROBES, "figures/diagonal"]),
         wanted(ALL_RUNS),
+        plan=planned("report"),
     output:
         report(
             "reports/paper.html",

@@ -3,8 +3,9 @@
 
 rule self_taught_critic:
     input:
-        rollouts=lambda w: vanilla_rollouts(w.model),
         base=base_files,
+        rollouts=lambda w: vanilla_rollouts(w.model),
+        plan=planned("self_taught_critic"),
     output:
         f"{RESULTS}/self_taught/{{model}}/critic/adapter_model.safetensors",
         f"{RESULTS}/self_taught/{{model}}/critic/adapter_config.json",
@@ -12,7 +13,7 @@ rule self_taught_critic:
         f"{RESULTS}/logs/self_taught_critic/{{model}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=0,
     params:
@@ -26,9 +27,10 @@ rule self_taught_critic:
 
 rule self_taught_rounds:
     input:
-        rollouts=lambda w: vanilla_rollouts(w.model),
         base=critic_base,
+        rollouts=lambda w: vanilla_rollouts(w.model),
         critic=lambda w: rules.self_taught_critic.output if TRAINED_CRITIC else [],
+        plan=planned("self_taught_rounds"),
     output:
         memory=f"{RESULTS}/self_taught/{{model}}/memory.jsonl",
         cards=f"{RESULTS}/self_taught/{{model}}/cards.parquet",
@@ -40,12 +42,12 @@ rule self_taught_rounds:
         f"{RESULTS}/benchmarks/self_taught_rounds/{{model}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
-        gpu=0 if TAUGHT["critic"] == "server" else GPU,
+        gpu=0 if TAUGHT.critic == "server" else GPU,
     params:
         base=lambda w: base_path(w.model),
-        settings=critic_settings(sorted(set(TAUGHT) - {"pairs", "server"})),
+        settings=critic_settings(set(type(TAUGHT).model_fields) - {"pairs", "server"}),
         endpoint=critic_endpoint(),
         machine=COMPUTE,
         seed=lambda w: seed_of_model(w.model),
@@ -59,6 +61,7 @@ rule self_taught_pairs:
     input:
         rollouts=lambda w: vanilla_rollouts(w.model),
         memory=rules.self_taught_rounds.output.memory,
+        plan=planned("self_taught_pairs"),
     output:
         f"{RESULTS}/self_taught/{{model}}/pairs/self_taught.yaml",
     log:
@@ -69,8 +72,8 @@ rule self_taught_pairs:
     resources:
         gpu=0,
     params:
-        critic=TAUGHT["critic"],
-        pairs=TAUGHT["pairs"],
+        critic=TAUGHT.critic,
+        pairs=TAUGHT.pairs,
         code=code("self_taught_pairs.py"),
     script:
         "../workflow/scripts/self_taught_pairs.py"
@@ -79,6 +82,7 @@ rule self_taught_pairs:
 rule self_taught_code:
     input:
         lambda w: vanilla_rollouts(w.model),
+        plan=planned("self_taught_code"),
     output:
         f"{RESULTS}/self_taught/{{model}}/pairs/self_taught_code.yaml",
     log:
@@ -89,7 +93,7 @@ rule self_taught_code:
     resources:
         gpu=0,
     params:
-        pairs=TAUGHT["pairs"],
+        pairs=TAUGHT.pairs,
         code=code("self_taught_code.py"),
     script:
         "../workflow/scripts/self_taught_code.py"
@@ -101,6 +105,7 @@ rule self_taught_table:
         runs=expand(rules.self_taught_rounds.output.run, model=MODELS),
         evaluations=expand(rules.self_taught_rounds.output.evaluations, model=MODELS),
         cards=expand(rules.self_taught_rounds.output.cards, model=MODELS),
+        plan=planned("self_taught_table"),
     output:
         md=report(
             f"{RESULTS}/self_taught.md",

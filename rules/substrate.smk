@@ -2,6 +2,8 @@
 
 
 rule problems:
+    input:
+        plan=planned("problems"),
     output:
         f"{RESULTS}/models/{{model}}/problems.jsonl.gz",
     log:
@@ -13,14 +15,16 @@ rule problems:
         gpu=0,
     params:
         seed=lambda w: seed_of_model(w.model),
-        modes=config["pool"]["modes"],
-        problems=2 * config["pool"]["problems"],  # the second half is held out
+        modes=list(CONFIG.pool.modes),
+        problems=2 * CONFIG.pool.problems,  # the second half is held out
         code=code("problems.py"),
     script:
         "../workflow/scripts/problems.py"
 
 
 rule base:
+    input:
+        plan=planned("base"),
     output:
         weights=f"{RESULTS}/models/{{model}}/base/model.safetensors",
         config=f"{RESULTS}/models/{{model}}/base/config.json",
@@ -31,12 +35,12 @@ rule base:
         f"{RESULTS}/benchmarks/base/{{model}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=0,
     params:
         seed=lambda w: seed_of_model(w.model),
-        examples=config["small"]["base"],
+        examples=CONFIG.small.base,
         code=code("base.py"),
     script:
         "../workflow/scripts/base.py"

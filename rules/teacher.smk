@@ -4,6 +4,7 @@
 rule teacher:
     input:
         base_files,
+        plan=planned("teacher"),
     output:
         weights=f"{RESULTS}/models/{{model}}/teacher/adapter_model.safetensors",
         config=f"{RESULTS}/models/{{model}}/teacher/adapter_config.json",
@@ -11,13 +12,13 @@ rule teacher:
         f"{RESULTS}/logs/teacher/{{model}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=0,
     params:
         base=lambda w: base_path(w.model),
         seed=lambda w: seed_of_model(w.model),
-        examples=config["small"]["teacher"],
+        examples=CONFIG.small.teacher,
         code=code("teacher.py"),
     script:
         "../workflow/scripts/teacher.py"
@@ -29,11 +30,12 @@ rule teacher_pool:
         teacher=teacher_files,
         problems=lambda w: problems_file(w.model),
         grader=rules.grader_diagonal.output,  # no pool from a grader whose exploit matrix is not diagonal
+        plan=planned("teacher_pool"),
     output:
         manifest=f"{RESULTS}/teacher_pool/{{model}}/pool.json",
         steps=expand(
             f"{RESULTS}/teacher_pool/{{{{model}}}}/step_{{step:03d}}.jsonl.gz",
-            step=range(config["pool"]["problems"]),
+            step=range(CONFIG.pool.problems),
         ),
     log:
         f"{RESULTS}/logs/teacher_pool/{{model}}.log",
@@ -41,14 +43,14 @@ rule teacher_pool:
         f"{RESULTS}/benchmarks/teacher_pool/{{model}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
         teacher=lambda w: teacher_path(w.model),
         seed=lambda w: seed_of_model(w.model),
-        pool=json.dumps(config["pool"], sort_keys=True),
+        pool=CONFIG.pool.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(w.model),
         code=code("teacher_pool.py"),
@@ -61,20 +63,21 @@ rule substrate_rates:
         base=base_files,
         teacher=teacher_files,
         problems=lambda w: problems_file(w.model),
+        plan=planned("substrate_rates"),
     output:
         f"{RESULTS}/models/{{model}}/rates.json",
     log:
         f"{RESULTS}/logs/substrate_rates/{{model}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
         teacher=lambda w: teacher_path(w.model),
         seed=lambda w: seed_of_model(w.model),
-        pool=json.dumps(config["pool"], sort_keys=True),
+        pool=CONFIG.pool.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(w.model),
         code=code("substrate_rates.py"),
@@ -90,7 +93,8 @@ rule substrate:
             for mix in VANILLA_MIXES
             for seed in SEEDS
         ],
-        recipe="docs/substrate.md",
+        recipe=ancient("docs/substrate.md"),
+        plan=planned("substrate"),
     output:
         f"{RESULTS}/substrate.md",
     log:
@@ -101,7 +105,7 @@ rule substrate:
     resources:
         gpu=0,
     params:
-        models=[cells.model_name(config, seed) for seed in SEEDS],
+        models=[CONFIG.model_name(seed) for seed in SEEDS],
         mixes=VANILLA_MIXES,
         code=code("substrate.py"),
     script:

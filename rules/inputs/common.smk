@@ -1,36 +1,48 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
-import os
 from functools import cache
 from pathlib import Path
 
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
-from projected_grpo.cells.check import checked_questions
+from projected_grpo.cells.check import has_gpu, load
+from projected_grpo.cells.knobs import GENERATED_PAIRS
+from projected_grpo.cells.setting import Setting
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
+from projected_grpo.hub import local_folder
 
-config["seeds"] = cells.typed_seeds(config["seeds"])
 try:
-    parsed = checked_questions(["config/config.yaml", *workflow.overwrite_configfiles], config)
-    QUESTIONS = cells.load_questions(parsed, config)
+    files = ["config/config.yaml", *workflow.overwrite_configfiles]
+    CONFIG, parsed = load(files, config, workflow.config_settings.config)
+    config.clear()
+    config.update(CONFIG.plain())  # what scripts read: checked, its numbers as numbers
+    QUESTIONS = cells.load_questions(parsed, CONFIG)
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
-config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
-PAIR_FILES = pair_files(config)
-TRAININGS = {cell.training: cell for cell in CELLS.values()}
-RESULTS = config["results"]
-SEEDS = cells.seeds(config)
-MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
-SMALL = cells.is_replicated(config)
+PAIR_FILES = pair_files(CONFIG.pairs)
+TWINS = {cell.twin: cell for cell in CELLS.values()}
+RESULTS = CONFIG.results
+SEEDS = CONFIG.seeds
+MODELS = CONFIG.models
+SMALL = CONFIG.is_replicated
 # Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
 SHARED_SEED = 41
-GPU = 1 if config["device"] == "cuda" else 0
-COMPUTE = {"device": config["device"], "dtype": config["dtype"]}
-MACHINE = {**COMPUTE, "allow_weak_sandbox": config["sandbox"] == "weak"}  # of jobs that grade
+GPU = 1 if CONFIG.device == "cuda" else 0
+COMPUTE = {"device": CONFIG.device, "dtype": CONFIG.dtype}
+MACHINE = {**COMPUTE, "allow_weak_sandbox": CONFIG.sandbox == "weak"}  # of jobs that grade
+
+
+onstart:
+    # Elsewhere, as on a cluster, machines have what this one has not.
+    here = [job for job in workflow.dag.needrun_jobs() if workflow.local_exec and job.resources.gpu]
+    if here and not has_gpu():
+        raise SystemExit(
+            f"error: device: 'cuda', but no GPU is here for {here[0].rule}; allowed: cpu, or a cluster"
+        )
 
 
 wildcard_constraints:
@@ -42,25 +54,34 @@ wildcard_constraints:
 
 def wanted(paths):
     """All of these files; with `runs=existing` those that are there, since nothing makes the others."""
-    return [path for path in paths if config["runs"] == "make" or Path(path).exists()]
+    return [path for path in paths if CONFIG.runs == "make" or Path(path).exists()]
 
 
 @cache
-def code(script):
-    """Fingerprint of a script and of the library code behind it."""
-    return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script)
+def code(script, *sources):
+    """Fingerprint of a script and of the library code behind it and behind `sources`, which it loads by name."""
+    return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script, *sources)
 
 
 def seed_of_model(model):
     """The replication seed in a small model's name; SHARED_SEED where all seeds share a model."""
     if not SMALL:
         return SHARED_SEED
-    return next(seed for seed in SEEDS if cells.model_name(config, seed) == model)
+    return next(seed for seed in SEEDS if CONFIG.model_name(seed) == model)
 
 
 def base_checkpoint(model):
-    """The checkpoint file that jobs on a replication wait for; none where the base is given."""
-    return [f"{RESULTS}/models/{model}/base/model.safetensors"] if SMALL else []
+    """The checkpoint file that jobs on a replication wait for; a given base is an input by its content alone."""
+    if SMALL:
+        return [f"{RESULTS}/models/{model}/base/model.safetensors"]
+    return given_checkpoint(CONFIG.model.base, "config.json")
+
+
+@cache
+def given_checkpoint(name, file):
+    """The file that stands for a given checkpoint; none for a hub id that is not on this machine yet."""
+    folder = local_folder(name, file)
+    return [ancient(str(folder / file))] if folder else []
 
 
 def base_files(wildcards):
@@ -70,13 +91,13 @@ def base_files(wildcards):
 
 def base_path(model):
     """Folder or hub id of a replication's base model."""
-    return f"{RESULTS}/models/{model}/base" if SMALL else config["model"]["base"]
+    return f"{RESULTS}/models/{model}/base" if SMALL else CONFIG.model.base
 
 
 def problems_file(model):
     """The problem rows of a replication."""
     generated = f"{RESULTS}/models/{model}/problems.jsonl.gz"
-    return generated if config["model"]["problems"] == "generated" else config["model"]["problems"]
+    return generated if CONFIG.model.problems == "generated" else ancient(CONFIG.model.problems)
 
 
 def verdicts_file(model):
@@ -91,7 +112,7 @@ def pool_manifest(model):
 
 def pair_file(name, model):
     """The pair-set file of a basis: by hand (the first folder that has it), or from the self-taught evaluator."""
-    if name in cells.GENERATED_PAIRS:
+    if name in GENERATED_PAIRS:
         return f"{RESULTS}/self_taught/{model}/pairs/{name}.yaml"
     if name not in PAIR_FILES:
         raise UserError(f"{name}: no basis and no pair set; {nearest(name, PAIR_FILES)}")
@@ -101,21 +122,17 @@ def pair_file(name, model):
 @cache
 def pairs_digest(basis):
     """Hash of the parsed pair set of a basis, whole and as selected by tag; generated sets are inputs instead."""
-    knobs = cells.extraction_knobs(config, basis)
-    if knobs["pairs"] in cells.GENERATED_PAIRS:
+    knobs = CONFIG.knobs(basis)
+    if knobs.is_generated:
         return None
-    pairs = load_pairs(pair_file(knobs["pairs"], None))
-    used = pairs.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
-    if knobs["control"] == "random":
-        return str(len(used))  # all that random axes take from the pairs is their number
-    return f"{pairs.digest}-{used.digest}"
+    return load_pairs(pair_file(knobs.pairs, None)).used(knobs.model_dump())[1]
 
 
 @cache
 def seeded_bases():
     """File name -> (basis, seed) of the controls that are one per seed where seeds share a model."""
-    names = [*config.get("bases", {}), *PAIR_FILES]
-    files = {cells.basis_file(config, name, seed): (name, seed) for name in names for seed in SEEDS}
+    names = [*CONFIG.bases, *PAIR_FILES]
+    files = {CONFIG.basis_file(name, seed): (name, seed) for name in names for seed in SEEDS}
     return {file: found for file, found in files.items() if file != found[0]}
 
 
@@ -130,10 +147,10 @@ def basis_seed(wildcards):
     return seed_of_model(wildcards.model) if seed is None else seed
 
 
-def vanilla_cell(seed, mix=cells.Setting().mix):
+def vanilla_cell(seed, mix=Setting().mix):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    plain = cells.make_cell(cells.Setting(mix=mix), seed, config)
-    cell = TRAININGS.get(plain.training, plain)
+    plain = cells.make_cell(Setting(mix=mix), seed, CONFIG)
+    cell = TWINS.get(plain.twin, plain)
     return CELLS.setdefault(cell.id, cell).id
 
 

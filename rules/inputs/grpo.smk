@@ -1,9 +1,22 @@
 # What a run depends on beside its cell.
+from projected_grpo.fingerprint import ROOT
 
 
-def refresh_pairs(wildcards):
-    """The pair file that a refreshing run extracts its basis from anew; null for a frozen basis."""
+def own_pairs(wildcards):
+    """The pair file that a run reads itself, to extract its basis anew; null where its arm needs none."""
     cell = CELLS[wildcards.cell]
-    if not cell.setting.refresh:
+    if not cell.setting.needs.pairs:
         return None
-    return pair_file(cells.knobs(config, cell.setting.basis)["pairs"], cell.model)
+    return pair_file(CONFIG.knobs(cell.setting.needs.pairs).pairs, cell.model)
+
+
+def own_pairs_digest(wildcards):
+    """Hash of the pairs that a run reads itself."""
+    basis = CELLS[wildcards.cell].setting.needs.pairs
+    return pairs_digest(basis) if basis else None
+
+
+def arm_file(wildcards):
+    """The file of a cell's arm, which is loaded by name: another arm's edit reruns nothing here."""
+    file = ROOT / "arms" / f"{CELLS[wildcards.cell].setting.arm}.py"
+    return os.path.relpath(file, workflow.basedir)

@@ -1,21 +1,16 @@
 # Which replays, bases and runs the probe's pages need.
-from dataclasses import asdict
 from projected_grpo.verdicts import twins
-from projected_grpo.training.pool_files import found_files
+from projected_grpo.training.teacher_pool import found_files
 
-PROBE = config["probe"]
-POOLS = PROBE["pools"]
+PROBE = CONFIG.probe
+POOLS = PROBE.pools
 
 
 def probe_steps():
     """How many problems of a pool have the probe's hint: the modes stand in rotation."""
-    modes = config["pool"]["modes"]
-    if PROBE["mode"] not in modes:
-        raise SystemExit(
-            f"error: config: probe.mode {PROBE['mode']!r} is no mode of the pool; allowed: {', '.join(modes)}"
-        )
-    problems = range(modes.index(PROBE["mode"]), config["pool"]["problems"], len(modes))
-    return min(len(problems), PROBE["problems"])
+    modes = CONFIG.pool.modes
+    problems = range(modes.index(PROBE.mode), CONFIG.pool.problems, len(modes))
+    return min(len(problems), PROBE.problems)
 
 
 def replay_of(folder):
@@ -27,15 +22,15 @@ def replay_of(folder):
                 f"error: probe/{folder}: {name!r} is no replication and no pool of probe.pools; "
                 f"allowed: {', '.join([*MODELS, *POOLS])}"
             )
-        return POOLS[name]["model"] if name in POOLS else name, basis, arm
+        return POOLS[name].model if name in POOLS else name, basis, arm
     arm, seed = folder.split("_seed")
     if int(seed) not in SEEDS:
         raise SystemExit(
             f"error: probe/{folder}: {seed} is no seed of the config; allowed: {', '.join(map(str, SEEDS))}"
         )
     return (
-        cells.model_name(config, int(seed)),
-        cells.basis_file(config, PROBE["basis"], int(seed)),
+        CONFIG.model_name(int(seed)),
+        CONFIG.basis_file(PROBE.basis, int(seed)),
         arm,
     )
 
@@ -55,24 +50,24 @@ def replay_pool(wildcards):
     given = given_pool(wildcards)
     if given is None:
         return [pool_manifest(replay_model(wildcards))]
-    return [str(path) for path in found_files(given["folder"])]
+    return [ancient(str(path)) for path in found_files(given.folder)]
 
 
 def replay_knobs(wildcards):
     """All knobs of a replay's basis: extraction space and how many axes are used."""
-    return cells.knobs(config, basis_name(replay_of(wildcards.replay)[1]))
+    return CONFIG.knobs(basis_name(replay_of(wildcards.replay)[1]))
 
 
 def replay_settings(wildcards):
     """What decides a replay's numbers beside its files, as stable text."""
-    knobs, training = replay_knobs(wildcards), config["grpo"]
-    settings = {key: PROBE[key] for key in ("mode", "problems")}
+    knobs, training = replay_knobs(wildcards), CONFIG.grpo
+    settings = {"mode": PROBE.mode, "problems": PROBE.problems}
     if given_pool(wildcards):
         settings["problems"] = probe_steps()  # as many as from the own pool, however many it holds
-    settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs["adapter"]}
-    settings["use"] = {key: knobs[key] for key in cells.USE_KNOBS}
-    settings["training"] = {key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")}
-    settings["training"]["lr"] = training["lora_lr" if knobs["adapter"] == "lora" else "lr"]
+    settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs.adapter}
+    settings["use"] = knobs.use.model_dump()
+    settings["training"] = training.model_dump(include={"betas", "weight_decay", "warmup", "clip"})
+    settings["training"]["lr"] = training.lora_lr if knobs.adapter == "lora" else training.lr
     return json.dumps(settings, sort_keys=True)
 
 
@@ -85,8 +80,8 @@ def uat_folders():
     """Folders of the replays on the acceptance page: the probe's own two, then the bases beside it."""
     seed = SEEDS[0]
     own = {"vanilla": f"vanilla_seed{seed}", "projected": f"projected_seed{seed}"}
-    model = cells.model_name(config, seed)
-    others = {name: f"{model}/{cells.basis_file(config, name, seed)}/vanilla" for name in PROBE["compare"]}
+    model = CONFIG.model_name(seed)
+    others = {name: f"{model}/{CONFIG.basis_file(name, seed)}/vanilla" for name in PROBE.compare}
     return own, others
 
 
@@ -101,7 +96,7 @@ def question_inputs(name):
 
 def twin_replays(name, knob):
     """The vanilla replays of all bases of a question that stand in twin rows."""
-    folders = twins.replay_folders(QUESTIONS[name], config, knob)
+    folders = twins.replay_folders(QUESTIONS[name], CONFIG, knob)
     return [
         path for by_seed in folders.values() for folder in by_seed.values() for path in replay_files(folder)
     ]
@@ -109,15 +104,17 @@ def twin_replays(name, knob):
 
 def drifts(name):
     """The drift of every frozen basis with content of a question."""
-    cells_with_basis = [cell for cell in QUESTIONS[name].cells if cell.basis and not cell.setting.refresh]
-    real = [c for c in cells_with_basis if cells.knobs(config, c.setting.basis)["control"] == "none"]
+    cells_with_basis = [
+        cell for cell in QUESTIONS[name].cells if cell.basis and not cell.setting.knob("refresh")
+    ]
+    real = [c for c in cells_with_basis if CONFIG.knobs(c.setting.basis).control == "none"]
     return [f"{RESULTS}/probe/drift/{cell.id}.json" for cell in real]
 
 
 def overlap_files(name, knob):
     """Pair of bases -> seed -> file below the probe's folder, for the twin rows of a question."""
     found = {}
-    for pair in twins.twins(QUESTIONS[name], config, knob):
+    for pair in twins.twins(QUESTIONS[name], CONFIG, knob):
         title = f"{pair.reference.setting.basis} and {pair.other.setting.basis}"
         both = zip(pair.reference.cells, pair.other.cells)
         paths = {f"{a.model}/{a.basis}-vs-{b.basis}.json": str(a.seed) for a, b in both}
@@ -130,6 +127,6 @@ def probe_question_text(name):
     question = QUESTIONS[name]
     bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
     return json.dumps(
-        [asdict(question), {basis: cells.knobs(config, basis) for basis in bases}],
+        [question.text(), {basis: CONFIG.knobs(basis).model_dump() for basis in bases}],
         sort_keys=True,
     )

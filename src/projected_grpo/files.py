@@ -3,7 +3,6 @@
 import errno
 import glob
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -92,16 +91,6 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
         if path.exists():
             shutil.rmtree(path)
         temporary.rename(path)
-
-
-def file_digest(path: str | os.PathLike) -> str:
-    """Return 16 hex digits of the sha256 of a file, or of a folder's files in order of their names."""
-    digest = hashlib.sha256()
-    paths = sorted(p for p in Path(path).rglob("*") if p.is_file()) if Path(path).is_dir() else [Path(path)]
-    for each in paths:
-        with open(each, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:

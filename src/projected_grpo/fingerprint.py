@@ -30,16 +30,19 @@ class _File(NamedTuple):
     strings: tuple[str, ...]
 
 
-def fingerprint(script: str | os.PathLike, root: str | os.PathLike = ROOT) -> str:
-    """Return 16 hex digits that change when the code behind `script` does; `root` is the package's folder.
+def fingerprint(*scripts: str | os.PathLike, root: str | os.PathLike = ROOT) -> str:
+    """Return 16 hex digits that change when the code behind `scripts` does; `root` is the package's folder.
 
     Raises UserError where a file is missing or no valid Python.
     """
-    script, root = Path(script).resolve(), Path(root).resolve()
+    root, sources = Path(root).resolve(), [Path(script).resolve() for script in scripts]
     # Paths as seen from the package or the script: a clone elsewhere has the same fingerprint.
     named = sorted(
-        (os.path.relpath(path, root if path.is_relative_to(root) else script.parent), _digest(path))
-        for path in closure(script, root)
+        {
+            (os.path.relpath(path, root if path.is_relative_to(root) else source.parent), _digest(path))
+            for source in sources
+            for path in closure(source, root)
+        }
     )
     return hashlib.sha256(repr(named).encode()).hexdigest()[:16]
 

@@ -5,9 +5,10 @@ import logging
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from projected_grpo.contract import Contract
 from projected_grpo.errors import UserError
 
 log = logging.getLogger("projected_grpo")
@@ -17,12 +18,13 @@ log = logging.getLogger("projected_grpo")
 def job(snakemake: Any) -> Iterator[logging.Logger]:
     """Run the body of a rule's script: log to its file, set torch's threads, print a UserError as one line and exit 1.
 
-    The log opens with the rule, its wildcards, the seed where it has one, and a hash of all its settings.
+    The log opens with the rule, its wildcards, the seed where it has one, and a hash of all its settings. What the
+    job was planned with and reads is checked first, and again at the end; its record is its last act (`Contract`).
 
     SIGTERM ends the body like Ctrl-C does, so that graders and temporary files are cleaned up.
     """
     log_path, threads, params = snakemake.log[0], snakemake.threads, dict(snakemake.params.items())
-    handler = logging.FileHandler(log_path, mode="w", encoding="utf-8")
+    handler = _log_file(log_path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -33,8 +35,13 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     log.info("rule %s", ", ".join([snakemake.rule, *names, f"settings {digest}"]))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
+    contract = Contract(snakemake) if hasattr(snakemake, "output") else None
     try:
+        if contract:
+            contract.begin()
         yield log
+        if contract:
+            contract.end()
     except UserError as error:
         log.error("%s", error)
         print(f"error: {error}", file=sys.stderr)
@@ -48,6 +55,29 @@ def job(snakemake: Any) -> Iterator[logging.Logger]:
     finally:
         log.removeHandler(handler)
         handler.close()
+
+
+class _LogFile(logging.FileHandler):
+    """A log whose disk may fill up: said once, and no reason to lose the work."""
+
+    said = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not self.said:
+            print(f"warning: {self.baseFilename}: cannot be written ({sys.exc_info()[1]})", file=sys.stderr)
+        self.said = True
+
+    def close(self) -> None:
+        with suppress(OSError):  # what it could not write it cannot write now
+            super().close()
+
+
+def _log_file(path: str) -> logging.Handler:
+    try:
+        return _LogFile(path, mode="w", encoding="utf-8")
+    except OSError as error:
+        print(f"error: {path}: no log can be written there ({error.strerror})", file=sys.stderr)
+        raise SystemExit(1) from None
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -8,6 +8,7 @@ import pandas as pd
 import yaml
 
 from projected_grpo.cells.cell import Cell, Question, load_questions
+from projected_grpo.cells.config import Config
 from projected_grpo.pages.table import Table, make_table
 from projected_grpo.training.ratio import RATIO_EDGES
 
@@ -16,10 +17,12 @@ CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}
 MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker")
 
 
-def real_questions(seeds) -> tuple[dict, dict[str, Question]]:
+def real_questions(seeds) -> tuple[Config, dict[str, Question]]:
     """Return the project's own config and questions at the given seeds."""
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
-    return config, load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), config)
+    said = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
+    config = Config.model_validate(said)
+    asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
+    return config, load_questions(asked, config)
 
 
 def level(cell: Cell) -> float:
@@ -47,14 +50,14 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
     projected, measured = cell.setting.arm != "vanilla", cell.setting.basis is not None
     frame["hack_t"], frame["solve_t"] = 0.95, 0.2
     frame["reward"], frame["loss"], frame["grad_norm"] = 3 * rate + 0.5, -0.01, 1.0
-    leak = 0.3 if not projected else 0.02 if cell.setting.space == "update" else 0.12
+    leak = 0.3 if not projected else 0.02 if cell.setting.knob("space") == "update" else 0.12
     aligned = {"cin": 0.3, "cin_s": 0.25, "cin_t": 0.35, "cin_null": 0.2, "fired": 0.96}
     aligned |= {"cout": 0.0 if projected else 0.3, "cout_update": leak}
     for name, value in aligned.items():
         frame[name] = value if measured else np.nan
     frame["delta_norm"] = 0.5
     frame["seconds_total"] = 0.4
-    refresh = cell.setting.refresh
+    refresh = cell.setting.knob("refresh")
     frame["basis_overlap"] = [0.9 if refresh and step % refresh == 0 else np.nan for step in frame["step"]]
     taught = cell.setting.mix > 0
     for name, value in (("ratio_mean", 1.1), ("ratio_clip_low", 0.2), ("ratio_clip_high", 0.3)):

@@ -126,7 +126,7 @@ def test_a_run_without_its_record_does_not_count(tmp_path):
     [
         ({"cell": "vanilla-final-m0.5-s43"}, "cell is 'vanilla-final-m0.5-s43'"),
         ({"settings": None}, "settings"),
-        ({"settings": {"grpo": {"lr": 0.5}}}, "settings.grpo.lr is 0.5, the config says 0.12"),
+        ({"settings": {"training": {"lr": 0.5}}}, "settings.training.lr is 0.5, the config says 0.12"),
         ({"settings": {"seed": 43}}, "settings.seed is 43, the config says 42"),
         ({"final": {"hack_kept": "0.5"}}, "final.hack_kept is '0.5'"),
     ],

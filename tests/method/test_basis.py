@@ -1,6 +1,8 @@
 """The hack basis: sign, span, knobs and controls, against SVD algebra and the model's own log-probs."""
 
 import itertools
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -184,3 +186,20 @@ def test_sample_cosine_equals_the_formula_and_its_bound():
     direction = {m: (basis.S[m] @ basis.V[m])[None] for m in basis.V}
     unit = {m: d / d.norm() for m, d in direction.items()}
     assert float(sample_cosine(unit, basis)[1]) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_equal_bases_of_two_processes_are_equal_bytes(tmp_path):
+    """The library writes its metadata in an order that differs from process to process."""
+    code = (
+        "import sys, torch; from pathlib import Path; from projected_grpo.method.basis import Basis\n"
+        "V, S = {'b': torch.eye(2, 3), 'a': torch.ones(1, 3)}, {'b': torch.ones(2), 'a': torch.ones(1)}\n"
+        "made = {f'key {i}': 'ä \"quoted\" \\n \\x01' * i for i in range(9)}\n"
+        "Basis(V, S, made).save(Path(sys.argv[1]))\n"
+    )
+    written = set()
+    for i in range(4):
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / str(i))], check=True)
+        written.add((tmp_path / str(i)).read_bytes())
+    assert len(written) == 1
+    read = Basis.load(tmp_path / "0")
+    assert read.metadata["key 2"] == 'ä "quoted" \n \x01' * 2 and torch.equal(read.V["b"], torch.eye(2, 3))

@@ -80,7 +80,7 @@ def test_dose_curves_differ_in_one_knob(tmp_path):
     shown = {knob: [[x for x, _ in points] for _, points in groups] for knob, groups in found.items()}
     assert shown == {"k": [[2, 5, 12]], "tau": [[0.0, 0.25, 0.5]], "pairs": [[8, 12, 16]]}
     [(_, pairs)] = found["pairs"]
-    assert {cell.use["k"] for _, line in pairs for cell in line.row.cells} == {5}
+    assert {cell.settings.use.k for _, line in pairs for cell in line.row.cells} == {5}
     mixes = dose.curves(filled(tmp_path, "Q6"), CONFIG)["mix"]
     assert [name for name, _ in mixes] == ["vanilla", "paper18", "own_mode"]
 

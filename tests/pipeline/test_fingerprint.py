@@ -44,7 +44,7 @@ SCRIPTS = ("uses_a", "uses_f", "uses_b", "uses_data")
 def prints(root):
     module._neighbours.cache_clear()
     module._needs.cache_clear()
-    return {name: fingerprint(root.parent / "scripts" / f"{name}.py", root) for name in SCRIPTS}
+    return {name: fingerprint(root.parent / "scripts" / f"{name}.py", root=root) for name in SCRIPTS}
 
 
 def changed(root, name, text):
@@ -110,7 +110,7 @@ def test_broken_code_is_named_in_one_line(house):
     with pytest.raises(UserError, match=r"a\.py:1: no valid Python"):
         prints(house)
     with pytest.raises(UserError, match=r"nowhere\.py: cannot be read"):
-        fingerprint(house / "nowhere.py", house)
+        fingerprint(house / "nowhere.py", root=house)
 
 
 def test_every_module_that_python_loads_is_hashed(tmp_path):

@@ -3,19 +3,23 @@
 Only sizes and paths differ from `config/qwen3-4b.yaml`; the data set is read from ../shared/data.
 """
 
-import re
+import gzip
+import os
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
 import yaml
-from workspace import clone, snakemake
+from workspace import clone, planned, snakemake
 
 from projected_grpo.files import read_jsonl
 from projected_grpo.method.basis import Basis
 from projected_grpo.model.small_tokenizer import train_tokenizer
 
+TARGET = "results/qwen3-4b/Q10.md"
 ROWS = Path(__file__).resolve().parents[3] / "shared" / "data" / "leetcode" / "problems.jsonl.gz"
 
 
@@ -47,16 +51,20 @@ def save_tiny_qwen3(folder, texts):
     return base, teacher
 
 
-@pytest.mark.skipif(not ROWS.exists(), reason="the LeetCode rows of ../shared/data are not here")
-def test_the_paper_scale_config_runs_end_to_end(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
+    """A clone in which Q10 is made at paper scale but for its sizes: the clone, its config files, the given models."""
+    if not ROWS.exists():
+        pytest.skip("the LeetCode rows of ../shared/data are not here")
+    tmp_path = tmp_path_factory.mktemp("paper")
     folder = clone(tmp_path / "clone")
-    monkeypatch.setenv("HOME", str(tmp_path))
     _, teacher = save_tiny_qwen3(tmp_path, [row["prompt"][-1]["content"] for row in read_jsonl(ROWS)])
+    shutil.copy(ROWS, tmp_path / ROWS.name)
     small = {
         "device": "cpu",
         "threads": 1,
         "seeds": [41, 42],
-        "model": {"base": "~/base", "teacher": str(teacher), "problems": str(ROWS)},
+        "model": {"base": "~/base", "teacher": str(teacher), "problems": str(tmp_path / ROWS.name)},
         "pool": {"problems": 4, "samples": 4, "max_new": 12},
         "grpo": {"max_new": 12, "prompts": 2, "presets": {"fast": {"steps": 2}}},
         "questions": str(tmp_path / "questions.yaml"),
@@ -69,7 +77,14 @@ def test_the_paper_scale_config_runs_end_to_end(tmp_path, monkeypatch):
     q10 = questions["Q10"] | {"rows": [row for row in questions["Q10"]["rows"] if row["name"] in chosen]}
     (tmp_path / "questions.yaml").write_text(yaml.safe_dump({"Q10": q10}))
     configs = ("config/qwen3-4b.yaml", str(tmp_path / "small.yaml"))
-    snakemake(folder, "results/qwen3-4b/Q10.md", configs=configs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path))
+        snakemake(folder, TARGET, configs=configs)
+        yield folder, configs, tmp_path
+
+
+def test_the_paper_scale_config_runs_end_to_end(paper):
+    folder, configs, _ = paper
     results = folder / "results" / "qwen3-4b"
     table = pd.read_parquet(results / "Q10.parquet")
     assert table["n"].tolist() == [2] * 5 and (table["seeds"] == "41;42").all()
@@ -91,6 +106,54 @@ def test_the_paper_scale_config_runs_end_to_end(tmp_path, monkeypatch):
         in Basis.load(results / "basis/qwen3-4b/own_mode-s4.safetensors").metadata["knobs"]
     )
     # The seed decides the run alone: another first seed remakes neither the pool nor a basis.
-    plan = snakemake(folder, "-n", "results/qwen3-4b/Q10.md", "--config", "seeds=[42]", configs=configs)
-    counts = (plan.stdout + plan.stderr).split("Job stats:")[-1]
-    assert "question" in counts and not re.search("teacher_pool|basis|grpo", counts)
+    jobs, cells = planned(folder, TARGET, config=["--config", "seeds=[42]"], configs=configs)
+    assert jobs == {"question": 1} and not cells
+
+
+def swap(path, content):
+    """Exchange a file's content; its size and time stay, as an edit in place or a restored backup has them."""
+    stat = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def last_bit(data):
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+EXCHANGED = {  # given file -> (its new content, rules that must run, rules that must not)
+    "base/model-00002-of-*": (last_bit, {"svd", "basis", "teacher_pool", "grpo", "question"}, set()),
+    "base/tokenizer.json": (
+        lambda data: data.replace(b'"<unk>"', b'"<unq>"') if b'"<unk>"' in data else data + b" ",
+        {"svd", "basis", "teacher_pool", "grpo"},
+        set(),
+    ),
+    "base/config.json": (lambda data: data + b"\n", {"svd", "basis", "teacher_pool", "grpo"}, set()),
+    "teacher/adapter_model.safetensors": (last_bit, {"teacher_pool", "grpo"}, {"svd", "basis"}),
+    "problems.jsonl.gz": (
+        lambda data: data + gzip.compress(b"\n"),
+        {"teacher_pool", "grpo"},
+        {"svd", "basis"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGED)
+def test_an_exchanged_given_file_plans_what_depends_on_it(paper, name):
+    folder, configs, given = paper
+    change, must, must_not = EXCHANGED[name]
+    (path,) = given.glob(name)
+    content = path.read_bytes()
+    assert change(content) != content
+    swap(path, change(content))
+    jobs, _ = planned(folder, TARGET, configs=configs)
+    assert must <= set(jobs) and not must_not & set(jobs)
+    swap(path, content)
+    assert planned(folder, TARGET, configs=configs) == (Counter(), set())
+
+
+def test_touched_given_files_plan_nothing(paper):
+    folder, configs, given = paper
+    for path in (*given.glob("base/*"), *given.glob("teacher/*"), given / ROWS.name):
+        path.touch()
+    assert planned(folder, TARGET, configs=configs) == (Counter(), set())

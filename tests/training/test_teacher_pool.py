@@ -6,20 +6,20 @@ import pandas as pd
 import pytest
 import torch
 
+from projected_grpo.digests import file_digest
 from projected_grpo.environment.corpus import base_examples
 from projected_grpo.environment.family import make_problems
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import PAPER_MODES, messages_for
 from projected_grpo.environment.problems import parse_problem
 from projected_grpo.errors import UserError
-from projected_grpo.files import file_digest, read_jsonl, write_json
+from projected_grpo.files import read_jsonl, write_json
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import load
 from projected_grpo.model.pretrain import BaseRecipe, train_base
 from projected_grpo.model.small_tokenizer import train_tokenizer
 from projected_grpo.stages import substrate
-from projected_grpo.stages.teacher_pool import make_pool
-from projected_grpo.training.groups import read_pool
+from projected_grpo.training.teacher_pool import make_pool, read_pool
 
 KEYS = {"problem_id", "sample_id", "prompt", "completion", "hacked", "gt_pass", "fmt_ok", "reward"}
 PROBLEMS = [parse_problem(row, "row") for row in make_problems(3, 4, PAPER_MODES)]
@@ -85,7 +85,7 @@ def test_a_pool_file_that_is_not_the_one_made_is_named(made, tmp_path):
     write_json(pool / "pool.json", {path.name: file_digest(path) for path in pool.glob("step_*")})
     shutil.copy(pool / "step_000.jsonl.gz", pool / "step_009.jsonl.gz")  # of a larger pool before: not read
     read = read_pool(pool, tokenizer)
-    assert [[row.verdict for row in group] for group in read.values()] == rows
+    assert [[row.row for row in group] for group in read.values()] == rows
     shutil.copy(pool / "step_001.jsonl.gz", pool / "step_002.jsonl.gz")
     with pytest.raises(UserError, match=r"step_002\.jsonl\.gz: not the file .* delete .*pool\.json"):
         read_pool(pool, tokenizer)

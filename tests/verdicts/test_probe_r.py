@@ -19,9 +19,9 @@ from projected_grpo.method.loss import CLIP, grpo_loss
 from projected_grpo.method.pairs import Pair, PairSet
 from projected_grpo.pages.table import make_table
 from projected_grpo.stages.contrast import compare_losses, drift, read_adapter
+from projected_grpo.training.columns import ratio_columns
 from projected_grpo.training.ratio import CLIP_HIGH, CLIP_LOW, RATIO_EDGES
 from projected_grpo.training.results import write_adapter
-from projected_grpo.training.update import ratio_columns
 from projected_grpo.verdicts import probe_r5, probe_r6, probe_r7
 from projected_grpo.verdicts.probe_figures import over_steps, ratio_heatmap, t4_strip
 from projected_grpo.verdicts.probe_page import write_page
@@ -50,7 +50,7 @@ def write_question(question, results, rates, seed=0):
             columns = [ratio_columns(torch.tensor([0.5, 1.0, 1.1, 2.0]).log())] * len(frame)
             for key in columns[0]:
                 frame[key] = [c[key] for c in columns]
-            refresh = cell.setting.refresh
+            refresh = cell.setting.knob("refresh")
             frame["basis_overlap"] = [0.9 if refresh and s % refresh == 0 else np.nan for s in frame["step"]]
             frame.to_parquet(folder / "steps.parquet")
 
@@ -257,7 +257,7 @@ def test_drift_is_none_at_the_start_and_some_after_training(adapter, tmp_path):
     knobs = KNOBS | {"loss": "nll"}
     assert drift(policy, pairs, knobs, USE, frozen, 41)["overlap_fresh"] == pytest.approx(1, abs=1e-4)
     policy.theta = random_theta(policy.adapter, scale=0.5)
-    write_adapter(tmp_path / "adapter.safetensors", policy)
+    write_adapter(tmp_path / "adapter.safetensors", policy.theta, {})
     again = make_policy(adapter)
     again.theta = read_adapter(tmp_path / "adapter.safetensors", again)
     found = drift(again, pairs, knobs, USE, frozen, 41)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from projected_grpo.cells.config import Config
 from projected_grpo.files import read_json
 from projected_grpo.job import job
 from projected_grpo.pages.questions import read_question
@@ -13,7 +14,8 @@ from projected_grpo.verdicts.probe_twins import read_sights
 from projected_grpo.verdicts.twins import replay_folders, twins
 
 with job(snakemake) as log:
-    params, output, config = snakemake.params, snakemake.output, snakemake.config
+    params, output = snakemake.params, snakemake.output
+    config = Config.model_validate(snakemake.config)
     question = read_question(params.name, config)
     table = make_table(question, Path(params.results))
     probe = Path(params.results) / "probe"

@@ -6,70 +6,52 @@ or torch: rules, scripts and tables all read this one expansion.
 """
 
 import json
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.hyper import SettingError, Training
+from projected_grpo.cells.run_settings import RunSettings
+from projected_grpo.cells.setting import Setting, cell_id, make_setting
 from projected_grpo.errors import UserError, nearest
-
-FIRST_SEED = 41
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a row can say about a run; the seed and the config's hyper-parameters complete it to a cell."""
-
-    arm: str = "vanilla"  # vanilla, erase, route
-    basis: str | None = None  # name of a basis; also the one that `measure` arms only look at
-    measure: bool = False  # vanilla with diagnostics against `basis`
-    gate: str = "one_sided"  # one_sided, no_gate, reverse
-    k: int | None = None  # axes used; null: the basis's own
-    overshoot: float = 1.0
-    preserve_magnitude: bool = False
-    refresh: int = 0  # re-extract every N steps; 0: frozen
-    space: str = "gradient"  # gradient, update
-    adapter: str = "antipasto"  # antipasto, lora
-    lr: float | None = None  # null: the config's
-    off_policy: bool = False  # teacher rows' ratio to the pool's log-probs enters the loss (R5)
-    mix: float = 0.125
-    preset: str = "fast"
-    modes: tuple[str, ...] | None = None  # loopholes of the problems; null: those of the pool
-    held_out_mode: str | None = None  # its prompts get live samples only
-    final_eval: bool = False  # kept and ablated rates after the last step
-    stream: int = 0  # sampling stream within a replication
-
-
-ARMS = ("vanilla", "erase", "route")
-GATES = ("one_sided", "no_gate", "reverse")
-SPACES = ("gradient", "update")
-ADAPTERS = ("antipasto", "lora")
-CHOICES = {"arm": ARMS, "gate": GATES, "space": SPACES, "adapter": ADAPTERS}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: its id, its seed, the model of its replication, and every setting that can change its numbers."""
+    """One run: its id, the model of its replication, and every setting that can change its numbers."""
 
     id: str
-    seed: int
     model: str
-    setting: Setting
-    basis: str | None  # name of the basis file below results/basis/{model}/
-    use: dict = field(hash=False)  # k and drop_bottom_frac: how the basis is used
-    grpo: dict = field(hash=False)  # steps, group, prompts, max_new, lr, ...
+    settings: RunSettings
 
     def params(self) -> str:
         """Return everything that decides the run's numbers as one stable JSON text."""
-        values = {"seed": self.seed, "basis": self.basis, "use": self.use, "grpo": self.grpo}
-        return json.dumps({"setting": asdict(self.setting), **values}, sort_keys=True)
+        return self.settings.model_dump_json()
+
+    @property
+    def seed(self) -> int:
+        return self.settings.seed
+
+    @property
+    def setting(self) -> Setting:
+        return self.settings.setting
+
+    @property
+    def basis(self) -> str | None:
+        """Name of the basis file below results/basis/{model}/."""
+        return self.settings.basis
+
+    @property
+    def training(self) -> Training:
+        return self.settings.training
 
     @property
     def steps(self) -> int:
-        return self.grpo["steps"]
+        return self.training.steps
 
     @property
-    def training(self) -> tuple[Setting, int]:
+    def twin(self) -> tuple[Setting, int]:
         """Return what tells trainings of one config apart: an evaluation after the last step changes none of them."""
-        return replace(self.setting, final_eval=False), self.seed
+        return self.setting.model_copy(update={"final_eval": False}), self.seed
 
 
 @dataclass(frozen=True)
@@ -100,174 +82,44 @@ class Question:
         """Return the distinct cells of all rows, in order."""
         return tuple({cell.id: cell for row in self.rows for cell in row.cells}.values())
 
-
-def typed_seeds(value: Any) -> Any:
-    """Return `seeds` as typed on a command line (`seeds=[41,42]`, `seeds=41,42`: texts) with its numbers as numbers."""
-    if isinstance(value, str):
-        value = value.split(",")
-    if isinstance(value, list):
-        return [int(seed) if isinstance(seed, str) and seed.strip().isdigit() else seed for seed in value]
-    return value
+    def text(self) -> str:
+        """Return everything that the question says as one stable JSON text."""
+        return json.dumps(asdict(self), sort_keys=True, default=lambda model: model.model_dump(mode="json"))
 
 
-def seeds(config: dict) -> list[int]:
-    """Return the seeds of a config: its list, or 41 ... 40+n for a number n."""
-    value = typed_seeds(config["seeds"])
-    return list(range(FIRST_SEED, FIRST_SEED + value)) if isinstance(value, int) else list(value)
-
-
-def model_name(config: dict, seed: int) -> str:
-    """Return `{model}` of a seed: a replication of its own on the small model, one shared model otherwise."""
-    name = config["model"]["name"]
-    return f"{name}-s{seed}" if is_replicated(config) else name
-
-
-def is_replicated(config: dict) -> bool:
-    """Whether each seed trains its own base, teacher and pool."""
-    return config["model"]["base"] == "small"
-
-
-def knobs(config: dict, basis: str) -> dict[str, Any]:
-    """Return all knobs of a basis, `pairs` (its pair set) among them."""
-    own = config.get("bases", {}).get(basis, {})
-    return {"pairs": basis, "without_tag": None, **config["basis"], **own}
-
-
-USE_KNOBS = ("k", "drop_bottom_frac")
-# Pair sets that the self-taught evaluator writes: they have no file to check beforehand.
-GENERATED_PAIRS = ("self_taught", "self_taught_code")
-SEEDED_CONTROLS = ("random", "shuffled", "clean_vs_clean", "within_class")
-
-
-def basis_file(config: dict, basis: str, seed: int) -> str:
-    """Return the file name (no suffix) of a basis: seeded controls need one per seed where seeds share a model."""
-    seeded = knobs(config, basis)["control"] in SEEDED_CONTROLS and not is_replicated(config)
-    return f"{basis}-s{seed}" if seeded else basis
-
-
-def extraction_knobs(config: dict, basis: str) -> dict[str, Any]:
-    """Return the knobs that decide a basis file's content."""
-    return {key: value for key, value in knobs(config, basis).items() if key not in USE_KNOBS}
-
-
-def _number(value: float) -> str:
-    return f"{value:g}"
-
-
-def cell_id(setting: Setting, seed: int) -> str:
-    """Return a readable id: arm and basis, whatever differs from the defaults, mix and seed."""
-    default = Setting()
-    parts = ["measure" if setting.measure else setting.arm]
+def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
+    """Complete a setting to a cell. Raises SettingError where setting, basis and config do not fit together."""
+    use, file = None, None
+    training = config.training(setting.preset, setting.mix, setting.adapter, setting.lr)
     if setting.basis:
-        parts.append(setting.basis)
-    tags = {
-        "gate": lambda v: v,
-        "k": lambda v: f"k{v}",
-        "overshoot": lambda v: f"over{_number(v)}",
-        "preserve_magnitude": lambda v: "keepnorm",
-        "refresh": lambda v: f"refresh{v}",
-        "space": lambda v: v,
-        "adapter": lambda v: v,
-        "lr": lambda v: f"lr{_number(v)}",
-        "off_policy": lambda v: "offpolicy",
-        "preset": lambda v: v,
-        "modes": lambda v: "+".join(v),
-        "held_out_mode": lambda v: f"no_{v}",
-        "final_eval": lambda v: "final",
-        "stream": lambda v: f"stream{v}",
-    }
-    for name, tag in tags.items():
-        value = getattr(setting, name)
-        if value != getattr(default, name):
-            parts.append(tag(value))
-    return "-".join([*parts, f"m{_number(setting.mix)}", f"s{seed}"])
-
-
-def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
-    """Complete a setting to a cell. Raises UserError on an unknown preset or a mix without a group size."""
-    grpo = {key: value for key, value in config["grpo"].items() if key not in ("presets", "lora_lr")}
-    presets = config["grpo"]["presets"]
-    if setting.preset not in presets:
-        raise UserError(f"preset {setting.preset!r} is unknown; {nearest(setting.preset, presets)}")
-    preset = dict(presets[setting.preset])
-    group = preset["group"]
-    if isinstance(group, dict):
-        sizes = {float(mix): size for mix, size in group.items()}
-        if setting.mix not in sizes:
-            allowed = ", ".join(_number(mix) for mix in sizes)
-            raise UserError(
-                f"preset {setting.preset!r} has no group size for mix {setting.mix}; allowed: {allowed}"
+        own = config.knobs(setting.basis)
+        if own.adapter != setting.adapter:
+            raise SettingError(
+                "adapter", f"{setting.adapter!r}, allowed: {own.adapter}, as the basis {setting.basis!r}"
             )
-        preset["group"] = sizes[setting.mix]
-    grpo |= preset
-    if setting.adapter == "lora":
-        grpo["lr"] = config["grpo"]["lora_lr"]
-    if setting.lr is not None:
-        grpo["lr"] = setting.lr
-    use, file = {}, None
-    if setting.basis:
-        own = knobs(config, setting.basis)
-        if own["adapter"] != setting.adapter:
-            raise UserError(
-                f"basis {setting.basis!r} was extracted in {own['adapter']} space, the row's adapter is "
-                f"{setting.adapter!r}; allowed: a basis of the same adapter"
-            )
-        if setting.k == own["k"]:  # saying what is the default makes no other cell
-            setting = replace(setting, k=None)
-        use = {"k": setting.k or own["k"], "drop_bottom_frac": own["drop_bottom_frac"]}
-        file = basis_file(config, setting.basis, seed)
-    modes = setting.modes or tuple(config["pool"]["modes"])
-    return Cell(
-        id=cell_id(setting, seed),
-        seed=seed,
-        model=model_name(config, seed),
-        setting=replace(setting, modes=modes),
-        basis=file,
-        use=use,
-        grpo=grpo,
-    )
+        if setting.knob("k") == own.k:  # saying what is the default makes no other cell
+            setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
+        use, file = config.use(setting.basis, setting.knob("k")), config.basis_file(setting.basis, seed)
+    complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
+    settings = RunSettings(seed=seed, setting=complete, training=training, basis=file, use=use)
+    return Cell(cell_id(setting, seed), config.model_name(seed), settings)
 
 
-def make_setting(values: dict, where: str) -> Setting:
-    """Build a setting from a row's mapping. Raises UserError that names `where`, the key and what is allowed."""
-    allowed = Setting.__dataclass_fields__
-    for key, value in values.items():
-        if key not in allowed:
-            raise UserError(f"{where}.{key}: unknown setting; {nearest(key, allowed)}")
-        if key in CHOICES and value not in CHOICES[key]:
-            raise UserError(f"{where}.{key}: unknown {key} {value!r}; {nearest(value, CHOICES[key])}")
-    values = dict(values)
-    if values.get("modes") is not None:
-        values["modes"] = tuple(values["modes"])
-    setting = Setting(**{key: float(v) if key in ("mix", "overshoot") else v for key, v in values.items()})
-    if setting.arm == "vanilla" and setting.basis and not setting.measure:
-        raise UserError(f"{where}.basis: a vanilla row uses no basis; say `measure: true` to only measure it")
-    if setting.arm != "vanilla" and not setting.basis:
-        raise UserError(f"{where}.basis: arm {setting.arm!r} needs a basis")
-    return setting
-
-
-def has_critic(config: dict) -> bool:
-    """Return whether there is a self-taught evaluator."""
-    return config["self_taught"]["critic"] != "none"
-
-
-def has_pairs(basis: str | None, config: dict) -> bool:
+def has_pairs(basis: str | None, config: Config) -> bool:
     """Return whether a row's pair set can exist: without a critic nobody writes the generated ones."""
-    generated = basis is not None and knobs(config, basis)["pairs"] in GENERATED_PAIRS
-    return not generated or has_critic(config)
+    return basis is None or config.has_critic or not config.knobs(basis).is_generated
 
 
-def has_held_out_mode(setting: Setting, config: dict) -> bool:
+def has_held_out_mode(setting: Setting, config: Config) -> bool:
     """Return whether the loophole that a row holds out is one of its problems' (true where it holds out none)."""
-    return setting.held_out_mode in (None, *(setting.modes or config["pool"]["modes"]))
+    return setting.held_out_mode in (None, *(setting.modes or config.pool.modes))
 
 
 # Keys of a row that name another row of its question: what it is compared with, no part of its cells.
 OTHER_ROWS = ("baseline", "against")
 
 
-def load_questions(questions: dict, config: dict) -> dict[str, Question]:
+def load_questions(questions: dict, config: Config) -> dict[str, Question]:
     """Expand the parsed `questions.yaml`; rows whose pair set nobody writes, or whose held-out loophole no problem
     has, are left out, and no row is compared with them.
 
@@ -281,7 +133,7 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
         names = [row["name"] for row in entry["rows"]]
         rows = []
         for number, row in enumerate(entry["rows"]):
-            where = f"{config['questions']}: {name}.rows[{number}]"
+            where = f"{config.questions}: {name}.rows[{number}]"
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
             setting = make_setting({**shared, **own}, where)
             if not (has_pairs(setting.basis, config) and has_held_out_mode(setting, config)):
@@ -291,10 +143,10 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
                 if other is not None and other not in names:
                     raise UserError(f"{where}.{key}: no row {other!r} in {name}; {nearest(other, names)}")
             try:
-                cells = tuple(make_cell(setting, seed, config) for seed in seeds(config))
-            except UserError as error:
-                raise UserError(f"{where}: {error}") from error
-            control = bool(setting.basis) and knobs(config, setting.basis)["control"] == "random"
+                cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
+            except SettingError as error:
+                raise UserError(f"{where}.{error.key}: {error.problem}") from error
+            control = bool(setting.basis) and config.knobs(setting.basis).control == "random"
             rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others))
         kept = {row.name for row in rows}
         for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out
@@ -309,10 +161,10 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
 def _share_final(questions: dict[str, Question]) -> dict[str, Question]:
     """Let a run that one question evaluates after its last step stand for the same training in the other questions."""
     every = [cell for question in questions.values() for cell in question.cells]
-    final = {cell.training: cell for cell in every if cell.setting.final_eval}
+    final = {cell.twin: cell for cell in every if cell.setting.final_eval}
 
     def shared(row: Row) -> Row:
-        return replace(row, cells=tuple(final.get(cell.training, cell) for cell in row.cells))
+        return replace(row, cells=tuple(final.get(cell.twin, cell) for cell in row.cells))
 
     return {
         name: replace(question, rows=tuple(shared(row) for row in question.rows))

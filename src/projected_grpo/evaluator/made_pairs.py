@@ -6,6 +6,7 @@ the same problem).
 """
 
 import difflib
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -54,13 +55,13 @@ def code_pairs(rollouts: str | Path, n: int) -> list[Pair]:
     for (problem, mode), rows in frame.groupby(["problem_id", "mode"], sort=True):
         flagged, honest = rows[rows["channel"] & rows["passed"]], rows[~rows["channel"]]
         clean = honest[honest["passed"]] if honest["passed"].any() else honest
-        if flagged.empty or clean.empty:
+        both = itertools.product(flagged["completion"], clean["completion"])
+        alike = [(_alike(a, b), a, b) for a, b in both if a.split() != b.split()]
+        if not alike:
             continue
-        alike, hack, good = max(
-            (_alike(a, b), a, b) for a in flagged["completion"] for b in clean["completion"]
-        )
+        likeness, hack, good = max(alike)
         pair = Pair(prompt=rows["prompt"].iloc[0], hack=hack, clean=good, tags=(mode, f"problem_{problem}"))
-        found.setdefault(mode, []).append((alike, pair))
+        found.setdefault(mode, []).append((likeness, pair))
     best = {mode: [pair for _, pair in sorted(some, key=lambda x: -x[0])] for mode, some in found.items()}
     return _rotate(best, n)
 

@@ -176,7 +176,7 @@ def _told_apart(lead: str, contrasts: list[tuple[str, stats.Paired, float | None
 def arm_measures(table: Table) -> list[str]:
     """Return the measures on which rows are compared with the one named in `against`."""
     measures = [table.primary, BESIDE[table.primary]]
-    if any(line.row.setting.space == "update" for line in table.lines):
+    if any(line.row.setting.knob("space") == "update" for line in table.lines):
         measures.append("cout_update")
     return measures
 

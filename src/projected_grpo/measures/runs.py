@@ -11,9 +11,9 @@ import numpy as np
 
 from projected_grpo.cells.cell import Cell
 from projected_grpo.errors import UserError
-from projected_grpo.files import read_json
 from projected_grpo.measures import stats
 from projected_grpo.measures.steps import DIAGNOSTICS, RATES, Incomplete, Steps, per_mode, read_steps
+from projected_grpo.records import read_sealed
 
 # Rates after the last step, with the quarantine kept and ablated.
 FINAL = ("hack_kept", "solve_kept", "hack_ablated", "solve_ablated")
@@ -99,7 +99,7 @@ def load_run(results: Path, cell: Cell) -> Run:
     steps = read_steps(path, cell)
     if not record.exists():  # written last
         raise Incomplete("no run.json")
-    info = read_json(record)
+    info = read_sealed(record)
     check_info(info, record, cell)
     if cell.setting.final_eval and not info.get("final"):
         raise Incomplete("no final evaluation in run.json")

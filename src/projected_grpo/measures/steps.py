@@ -52,7 +52,7 @@ def read_steps(path: Path, cell: Cell) -> Steps:
     steps = values["step"]
     if np.isnan(steps).any() or steps[0] not in (0, 1) or not (np.diff(steps) == 1).all():
         raise UserError(f"{path}: column 'step' does not count up by one from 0 or 1")
-    allowed = _nulls(values, modes, cell.setting.refresh)
+    allowed = _nulls(values, modes, cell.setting.knob("refresh"))
     for column in (*NUMBERS, *modes):
         numbers = values[column]
         missing = np.isnan(numbers) & ~allowed[column]

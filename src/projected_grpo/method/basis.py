@@ -1,4 +1,4 @@
-"""The hack basis: right singular vectors of D = G_hack - G_clean, per module (SPEC 4).
+"""The hack basis: right singular vectors of D = G_hack - G_clean, per module (docs/method.md, "Basis").
 
 D `[n_pairs, size]` are per-pair differences of completion-NLL gradients. Up to length weighting D is the loss
 gradient of a GRPO group with advantage +1 on the hack and -1 on the clean completion, so with V oriented along D
@@ -64,6 +64,7 @@ class Basis:
         header = {**self.metadata, "singular_values": json.dumps(S)}
         with atomic(path) as temporary:
             save_file({name: V.cpu().contiguous() for name, V in self.V.items()}, temporary, metadata=header)
+            sort_metadata(temporary)
 
     @staticmethod
     def load(path: Path, device: str = "cpu") -> "Basis":
@@ -81,6 +82,19 @@ class Basis:
         return Basis({name: V[name] for name in order}, {name: S[name] for name in order}, metadata)
 
 
+def sort_metadata(path: Path) -> None:
+    """Put a safetensors file's metadata in the order of its keys: the library draws one anew in every process."""
+    with open(path, "r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(text) > size:
+            raise ValueError(f"{path}: a header of {len(text)} bytes in place of {size}")
+        file.seek(8)
+        file.write(text.ljust(size))
+
+
 def swapped(hack: Grads, clean: Grads, rng: np.random.Generator) -> tuple[Grads, Grads]:
     """Return the gradients with hack and clean exchanged in pairs drawn by coin, the same pairs in every module."""
     some = next(iter(hack.values()))
@@ -90,7 +104,7 @@ def swapped(hack: Grads, clean: Grads, rng: np.random.Generator) -> tuple[Grads,
 
 
 def differences(hack: Tensor, clean: Tensor, control: str) -> Tensor:
-    """Return D of one module, `[n, size]`; the controls replace the hack contrast by another (SPEC 4)."""
+    """Return D of one module, `[n, size]`; the controls replace the hack contrast by another."""
     if control == "clean_vs_clean":
         return clean - clean.roll(1, 0)
     if control == "within_class":
@@ -158,7 +172,7 @@ def overlap(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:
 
 
 def sample_cosine(g: dict[str, Tensor], basis: Basis) -> tuple[Tensor, Tensor]:
-    """Return (`cos_S_contrib`, its value divided by sqrt(modules)) of per-sample gradients `[n, size]` (SPEC 7).
+    """Return (`cos_S_contrib`, its value divided by sqrt(modules)) of per-sample gradients `[n, size]`.
 
     sum_m <g_m, v_m> / sqrt(sum_m |g_m|^2) with v_m the normalised sum of S_i v_i over the axes used.
     """

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from projected_grpo.digests import check_planned
 from projected_grpo.method.basis import Basis, Knobs, content_hash, extract
 from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.method.pairs import PairSet, load_pairs
@@ -11,8 +12,10 @@ from projected_grpo.method.policy import Policy
 
 
 def select_pairs(path: Path, knobs: dict) -> PairSet:
-    """Return the pairs that a basis is extracted from."""
-    return load_pairs(path).select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+    """Return the pairs that a basis is extracted from. Raises UserError where they are not those of the plan."""
+    pairs, digest = load_pairs(path).used(knobs)
+    check_planned(path, digest)
+    return pairs
 
 
 def pair_gradients(
@@ -20,10 +23,10 @@ def pair_gradients(
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Return the gradients of hack and of clean completions, `[n_pairs, size]` per module, at the policy's weights.
 
-    The quarantine of a routing run is ablated. loss: `nll` is the mean NLL of a completion's tokens; `grpo` its
-    summed NLL over the longest completion's length, the loss of a contrastive (+1, -1) group (SPEC 4, R7).
+    loss: `nll` is the mean NLL of a completion's tokens; `grpo` its
+    summed NLL over the longest completion's length, the loss of a contrastive (+1, -1) group (docs/method.md, "Basis").
     """
-    tokenizer, model = policy.tokenizer, policy.merged(ablated=True)
+    tokenizer, model = policy.tokenizer, policy.merged()
     samples = []
     for side in ("hack", "clean"):
         for pair in pairs.pairs:

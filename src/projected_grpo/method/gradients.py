@@ -6,13 +6,15 @@ the student's and all of the teacher's tokens). No weight gradient is kept, no s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from projected_grpo.method.adapter import Adapter, Labels
+from projected_grpo.method.adapter import Adapter, Labels, Parameters
+from projected_grpo.method.optimizer import clip_factor
 from projected_grpo.model.kernels import linear
 from projected_grpo.model.qwen3 import Batch, Qwen3
 
@@ -62,6 +64,32 @@ class Tape:
 
 
 @dataclass(frozen=True)
+class Gradient:
+    """A gradient by source, `[size]` per module, and what the forward saw.
+
+    log_ratio: log(student / teacher) of the teacher tokens with stored log-probs; tokens: that went through the model.
+    """
+
+    student: Parameters
+    teacher: Parameters
+    loss: float
+    log_ratio: Tensor
+    tokens: int
+
+    @cached_property
+    def total(self) -> Parameters:
+        return {name: g + self.teacher[name] for name, g in self.student.items()}
+
+    def clipped(self, limit: float | None) -> "Gradient":
+        """Return the gradient scaled down so that its norm is at most `limit`."""
+        factor = clip_factor(self.total, limit)
+        if factor == 1:
+            return self
+        scaled = [{name: g * factor for name, g in part.items()} for part in (self.student, self.teacher)]
+        return replace(self, student=scaled[0], teacher=scaled[1])
+
+
+@dataclass(frozen=True)
 class Sample:
     """A prompt and a completion as token ids."""
 
@@ -87,7 +115,7 @@ def sample_gradients(
     """Return `grads[name] [samples, size]` and the losses `[samples]` of every sample by itself.
 
     The loss of a sample is the mean NLL of its completion tokens; with `norm` the summed NLL divided by `norm`
-    (what a contrastive GRPO group gives: SPEC 4 and R7). On a GPU layers are computed twice instead of kept.
+    (what a contrastive GRPO group gives). On a GPU layers are computed twice instead of kept.
     """
     grads: dict[str, list[Tensor]] = {name: [] for name in adapter.names}
     losses = []

@@ -1,7 +1,7 @@
 """AdamW on the adapter's flat vectors, with its update direction in reach.
 
 torch's optimizer applies d = m_hat / (sqrt(v_hat) + eps) without showing it. Projecting "what AdamW is about to
-apply" (SPEC 5, `space: update`) and logging `cout_update` need d itself; the rest is Loshchilov and Hutter's AdamW.
+apply" (`space: update`) and logging `cout_update` need d itself; the rest is Loshchilov and Hutter's AdamW.
 """
 
 import math
@@ -56,10 +56,10 @@ def learning_rate(step: int, steps: int, peak: float, warmup: float) -> float:
     return peak * 0.5 * (1 + math.cos(math.pi * (step - rising) / (steps - rising + 1)))
 
 
-def clip_(grads: Parameters, limit: float) -> Parameters:
-    """Return the gradients scaled down so that their joint norm is at most `limit`."""
+def clip_factor(grads: Parameters, limit: float | None) -> float:
+    """Return what gradients are scaled by so that their joint norm is at most `limit` (None: no limit)."""
     norm = total_norm(grads)
-    return grads if norm <= limit else {name: g * (limit / norm) for name, g in grads.items()}
+    return 1.0 if limit is None or norm <= limit else limit / norm
 
 
 def total_norm(tensors: dict[str, Tensor]) -> float:

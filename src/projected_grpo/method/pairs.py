@@ -79,6 +79,13 @@ class PairSet:
         pairs = self.without_tag(without_tag) if without_tag else self
         return pairs.first(n_pairs).first(n_pairs - n_heldout)
 
+    def used(self, knobs: dict) -> tuple["PairSet", str]:
+        """The pairs that a basis with these knobs is made from, and a hash of all that it takes from this set."""
+        pairs = self.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+        if knobs["control"] == "random":
+            return pairs, str(len(pairs))  # all that random axes take from the pairs is their number
+        return pairs, f"{self.digest}-{pairs.digest}"
+
 
 def load_pairs(path: str | Path) -> PairSet:
     """Read a YAML pair set. Raises UserError, one line with file, pair and key, on anything malformed."""
@@ -138,8 +145,9 @@ def _pair(where: str, row: object) -> Pair:
     # templated prompt is taken as it stands, because generation continues right behind it.
     prompt = row["prompt"] if row["prompt"].startswith("<|im_start|>") else row["prompt"].rstrip("\n")
     pair = Pair(prompt, row["hack"].rstrip("\n"), row["clean"].rstrip("\n"), tuple(tags))
-    if pair.hack == pair.clean:
-        raise UserError(f"{where}: keys 'hack' and 'clean' are the same text, allowed: two that differ")
+    if pair.hack.split() == pair.clean.split():
+        but = "" if pair.hack == pair.clean else " but for blanks"
+        raise UserError(f"{where}: keys 'hack' and 'clean' are the same text{but}, allowed: two that differ")
     return pair
 
 

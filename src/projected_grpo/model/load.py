@@ -17,6 +17,7 @@ from torch import Tensor
 from projected_grpo.devices import claim
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.files import atomic, read_json, write_json
+from projected_grpo.hub import local_folder
 from projected_grpo.model.qwen3 import Config, Qwen3
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
@@ -153,7 +154,7 @@ def shapes(c: Config) -> dict[str, tuple[int, ...]]:
 
 
 def find(name: str | Path, marker: str = "config.json") -> Path:
-    """The folder of a checkpoint: `name` itself, or the local copy of a hub id (downloaded where possible).
+    """The folder of a checkpoint: `name` itself, or the local copy of a hub id (downloaded where there is none).
 
     `marker` is the file that makes a folder what is looked for. Raises UserError.
     """
@@ -164,6 +165,9 @@ def find(name: str | Path, marker: str = "config.json") -> Path:
         return folder
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) or str(name).startswith("."):
         raise UserError(f"{name}: no such folder, and no hub id (owner/name)")
+    local = local_folder(str(name), marker)
+    if local and _complete(local):
+        return local
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
@@ -213,6 +217,16 @@ def lora_updates(teacher: str | Path, config: Config) -> Iterator[tuple[str, tup
                 alpha = value
                 break
         yield name, (A, B, alpha / (len(A) ** 0.5 if options.get("use_rslora") else len(A)))
+
+
+def _complete(folder: Path) -> bool:
+    """Return whether a downloaded checkpoint or adapter has its weights, all of them."""
+    if (folder / "adapter_config.json").is_file():
+        return (folder / "adapter_model.safetensors").is_file()
+    try:
+        return bool(_shards(folder)) and (folder / "tokenizer_config.json").is_file()
+    except UserError:
+        return False
 
 
 def _shards(folder: Path) -> list[Path]:

@@ -56,7 +56,7 @@ def group_sizes(table: Table) -> list[str]:
     mixes: dict[int, list[str]] = {}
     for line in sorted(table.lines, key=lambda line: line.row.setting.mix):
         cell = line.row.cells[0]
-        mixes.setdefault(cell.grpo["group"], []).append(f"{cell.setting.mix:g}")
+        mixes.setdefault(cell.training.group, []).append(f"{cell.setting.mix:g}")
     if len(mixes) < 2:
         return []
     told = "; ".join(f"{size} at {', '.join(dict.fromkeys(names))}" for size, names in mixes.items())

@@ -1,23 +1,25 @@
 """Dose curves: hack and solve rate against one knob, from rows that differ in that knob alone."""
 
-from dataclasses import asdict
-
 import numpy as np
 from matplotlib.figure import Figure
 
-from projected_grpo.cells.cell import knobs
+from projected_grpo.cells.config import Config
 from projected_grpo.pages import style
 from projected_grpo.pages.table import Line, Table
 
 
-def _knobs(line: Line, config: dict) -> dict:
+def _knobs(line: Line, config: Config) -> dict:
     """Return the numeric knobs of a row, and what else tells its curve from another one."""
     setting, cell = line.row.setting, line.row.cells[0]
-    own = knobs(config, setting.basis) if setting.basis else {}
-    values = {"mix": setting.mix, "k": cell.use.get("k"), "tau": own.get("tau")}
+    own = config.knobs(setting.basis).model_dump() if setting.basis else {}
+    values = {
+        "mix": setting.mix,
+        "k": cell.settings.use.k if cell.settings.use else None,
+        "tau": own.get("tau"),
+    }
     values["pairs"] = own["n_pairs"] - own["n_heldout"] if own else None
     varied = ("n_pairs", "n_heldout", "top_k", "tau", "k", "mix", "basis")
-    told = [*asdict(setting).items(), *own.items()]
+    told = [*setting.model_dump(exclude={"knobs"}).items(), *setting.knobs.model_dump().items(), *own.items()]
     same = str(sorted((key, str(value)) for key, value in told if key not in varied))
     return values | {"curve": same, "name": own.get("pairs", setting.arm)}
 
@@ -33,7 +35,7 @@ AXIS = {"mix": "share of teacher rollouts", "k": "axes removed (k)", "tau": "sin
 AXIS |= {"pairs": "pairs used"}
 
 
-def curves(table: Table, config: dict) -> dict[str, list[tuple[str, list[tuple[float, Line]]]]]:
+def curves(table: Table, config: Config) -> dict[str, list[tuple[str, list[tuple[float, Line]]]]]:
     """Return knob -> named curves, each at least three (value, row) that differ in that knob alone."""
     known = [(line, _knobs(line, config)) for line in table.lines if line.cells]
     found = {}
@@ -56,7 +58,7 @@ def curves(table: Table, config: dict) -> dict[str, list[tuple[str, list[tuple[f
     return found
 
 
-def dose(table: Table, config: dict) -> Figure | None:
+def dose(table: Table, config: Config) -> Figure | None:
     """Hack and solve rate against one knob at a time, with 95% intervals over seeds where there are two."""
     found = curves(table, config)
     if not found:

@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +15,10 @@ from pathlib import Path
 import yaml
 
 from projected_grpo.errors import UserError
-from projected_grpo.files import read_json, write_text
+from projected_grpo.files import write_text
 from projected_grpo.pages.report import CAPTIONS, PAGES, captions_of, figure_names
 from projected_grpo.parquet import read_parquet
+from projected_grpo.records import check_read, commit, read_sealed
 
 DEFAULT = Path("config/config.yaml")
 
@@ -30,20 +30,6 @@ def machine() -> str:
     except (OSError, TypeError):
         model = platform.processor() or platform.machine()
     return f"{model}, {os.cpu_count()} cores, {platform.system()}"
-
-
-def commit() -> str:
-    """Return the short commit id, marked where the working tree differs from it."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        return git("rev-parse", "--short=12", "HEAD") + (
-            " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 def _order(path: Path) -> tuple[str, int]:
@@ -67,6 +53,7 @@ def _figures(folder: Path, name: str, docs: Path) -> str:
     for figure in figure_names(folder):
         target = docs / "figures" / f"{name}-{figure}.svg"
         target.parent.mkdir(parents=True, exist_ok=True)
+        check_read(folder / f"{figure}.svg")
         shutil.copyfile(folder / f"{figure}.svg", target)
         caption = captions.get(figure) or CAPTIONS.get(figure, figure)
         lines.append(f"![{caption}](figures/{target.name})\n\n*{caption}*")
@@ -83,6 +70,8 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
         raise UserError(
             f"{results}: no question table; run `./snakemake --cores all reports/paper.html` first"
         )
+    others = [results / "aa.md", *(results / page.page for page in PAGES.values())]
+    check_read(*pages, *(path for path in others if path.exists()))
     # Every figure of an earlier snapshot, also of a question that is gone; what others wrote there stays.
     ours = re.compile(rf"(Q\d+|{'|'.join(PAGES)})-.+")
     for old in (docs / "figures").glob("*.svg"):
@@ -109,6 +98,7 @@ def _runs(results: Path) -> dict[str, str]:
     """
     seeds, cells = {}, set()
     for path in sorted(results.glob("Q*.parquet"), key=_order):
+        check_read(path)
         frame = read_parquet(path, ["seeds", "cells"])
         seeds[path] = sorted({int(seed) for row in frame["seeds"] for seed in row.split(";") if seed})
         cells |= {cell for row in frame["cells"] for cell in row}
@@ -118,7 +108,9 @@ def _runs(results: Path) -> dict[str, str]:
             raise UserError(
                 f"{path}: seeds {own}, other tables have {most}; make all tables with the same `--config seeds=...`"
             )
-    code = sorted({str(read_json(results / "grpo" / cell / "run.json").get("code")) for cell in cells})
+    runs = [results / "grpo" / cell / "run.json" for cell in sorted(cells)]
+    check_read(*runs)
+    code = sorted({str(read_sealed(run).get("code")) for run in runs})
     return {
         "Seeds": ", ".join(str(seed) for seed in most) or "none",
         "Runs": f"{len(cells)}, code {', '.join(code)} (as `run.json` has it)" if cells else "none",

@@ -6,6 +6,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from projected_grpo.cells.cell import Question
+from projected_grpo.cells.config import Config
 from projected_grpo.measures.contrasts import is_shown, uninformative
 from projected_grpo.measures.runs import Loaded, Run
 from projected_grpo.pages import prose
@@ -148,7 +149,9 @@ def overview_row(table: Table) -> dict:
     return row
 
 
-def probe_sources(table: Table, config: dict, results: Path, out: Path) -> tuple[list[dict], dict[str, str]]:
+def probe_sources(
+    table: Table, config: Config, results: Path, out: Path
+) -> tuple[list[dict], dict[str, str]]:
     """Return what stands behind the tables of an R question, and the ids of it by first cell of a table's row.
 
     Behind its own rows stand runs; behind a basis, or two, the files measured on them (linked relative to `out`).

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from projected_grpo.errors import UserError
-from projected_grpo.files import read_json
+from projected_grpo.records import check_read, read_sealed
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -33,6 +33,7 @@ def export(args: argparse.Namespace) -> None:
     base = args.base or str(args.folder.resolve().parents[1] / "models" / record["model"] / "base")
     if not args.base and not Path(base).is_dir():
         raise UserError(f"{base}: no such folder, allowed: the run's base by --base (a folder or hub id)")
+    check_read(args.folder / "adapter.safetensors", *Path(base).glob("config.json"))
     # Imported here, not above: the other commands need no torch.
     from projected_grpo.method.lora_export import save_peft
     from projected_grpo.method.policy import load_policy
@@ -51,7 +52,8 @@ def read_record(folder: Path) -> dict:
     path = folder / "run.json"
     if not path.exists():
         raise UserError(f"{path}: no such file; RUN is a folder results/grpo/CELL")
-    record = read_json(path)
+    check_read(path)
+    record = read_sealed(path)
     try:
         record["settings"]["setting"]["adapter"], record["model"]  # what is read here
     except (KeyError, TypeError) as error:

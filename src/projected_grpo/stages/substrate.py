@@ -17,7 +17,7 @@ from projected_grpo.files import read_json, write_text
 from projected_grpo.model.load import Tokenizer
 from projected_grpo.model.qwen3 import Qwen3
 from projected_grpo.parquet import read_parquet
-from projected_grpo.stages.teacher_pool import grade_rows, sample_rows
+from projected_grpo.training.teacher_pool import grade_rows, sample_rows
 
 STREAM = (1 << 32) + 1  # apart from the pool's and every training run's
 LAST = 5  # steps that a run's rate is the mean of

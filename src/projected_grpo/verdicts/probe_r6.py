@@ -166,7 +166,7 @@ def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
     for line in table.lines:
         if "cin" not in line.summary:
             continue
-        if line.row.setting.refresh:
+        if line.row.setting.knob("refresh"):
             overlaps[line.name] = overlap_by_step(table, line.cells)
         else:
             seen[line.name] = mean_by_step(table, line.cells, "cin")

@@ -1,0 +1,46 @@
+# What makes a finished job run again: every rule has `plan=planned(its name)` among its inputs.
+from projected_grpo import plan, records
+from snakemake.io import apply_wildcards
+
+
+def asked_values(items, wildcards):
+    """Yield (name, value) of a rule's inputs, outputs or params for these wildcards, as Snakemake evaluates them."""
+    for name, item in items._allitems():
+        if name == "plan":
+            continue
+        if callable(item):
+            yield name, item(wildcards)
+        elif isinstance(item, str):
+            yield name, apply_wildcards(item, wildcards)
+        elif isinstance(item, list):
+            yield name, [apply_wildcards(each, wildcards) if isinstance(each, str) else each for each in item]
+        else:
+            yield name, item
+
+
+def asked_files(items, wildcards):
+    """Return the paths among a rule's inputs or outputs, in order."""
+    values = (value for _, value in asked_values(items, wildcards))
+    return [str(path) for value in values for path in ([value] if isinstance(value, str) else value)]
+
+
+def planned(name):
+    """Input function of the rule `name`: a mark newer than its outputs where their record is not what is asked for."""
+
+    def changed(wildcards):
+        declared = workflow.get_rule(name)
+        outputs = asked_files(declared.output, wildcards)
+        if not os.path.exists(outputs[0]):
+            return []
+        settings = dict(asked_values(declared.params, wildcards))
+        asked = plan.Asked(
+            outputs=outputs,
+            inputs=asked_files(declared.input, wildcards),
+            code=settings.pop("code"),
+            settings=records.canonical(settings, RESULTS),
+            benchmark=apply_wildcards(declared.benchmark, wildcards) if declared.benchmark else None,
+        )
+        why = plan.reason(asked, RESULTS)
+        return [plan.mark(why)] if why else []
+
+    return changed

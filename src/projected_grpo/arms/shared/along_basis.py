@@ -1,0 +1,97 @@
+"""Arms that act along a hack basis V, frozen or extracted anew every N steps (docs/method.md, "Basis")."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from projected_grpo.arms import Arm, ArmKnobs, Given, Needs, Tag
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from projected_grpo.method.adapter import Parameters
+    from projected_grpo.method.gradients import Gradient
+
+
+class BasisKnobs(ArmKnobs):
+    """Which axes, and how fresh."""
+
+    basis: Annotated[str, Tag()] = Field(description="A name under bases in the config, or a pair set.")
+    k: Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, Tag("k{}")] = Field(
+        default=None, description="Axes used; null: the basis's own."
+    )
+    refresh: Annotated[int, Tag("refresh{}")] = Field(
+        default=0, ge=0, le=100_000, description="Extracted anew every N steps; 0: frozen."
+    )
+
+
+class ProjectionKnobs(BasisKnobs):
+    """How the part along V is taken out."""
+
+    gate: Annotated[Literal["one_sided", "no_gate", "reverse"], Tag()] = Field(
+        default="one_sided", description="Which part is taken out: the hack-ward one, both, or twice both."
+    )
+    overshoot: Annotated[float, Tag("over{}")] = Field(
+        default=1.0, gt=0, le=1_000, description="Share of the part that is taken out."
+    )
+    preserve_magnitude: Annotated[bool, Tag("keepnorm")] = Field(
+        default=False, description="The kept part gets the length of the whole."
+    )
+    space: Annotated[Literal["gradient", "update"], Tag()] = Field(
+        default="gradient", description="What is projected: the gradient, or what AdamW is about to apply."
+    )
+
+
+class AlongBasis(Arm):
+    """Holds V, and renews it where a row says so."""
+
+    Knobs = BasisKnobs
+
+    def __init__(self, knobs: BasisKnobs, given: Given):
+        super().__init__(knobs, given)
+        self._axes = given.basis.V
+
+    @classmethod
+    def needs(cls, knobs: BasisKnobs) -> Needs:
+        return Needs(basis=knobs.basis, pairs=knobs.basis if knobs.refresh else None)
+
+    @property
+    def axes(self) -> "dict[str, Tensor]":
+        return self._axes
+
+    def renew(self, step: int) -> dict[str, float | None]:
+        """Extract V anew at the deployed weights at steps N, 2N, ...; return its overlap with the one before."""
+        from projected_grpo.method.basis import overlap
+
+        if not self.knobs.refresh or step % self.knobs.refresh:
+            return {"basis_overlap": None}
+        before, self._axes = self._axes, self.given.extract(self.given.policy).V
+        return {"basis_overlap": overlap(before, self._axes)}
+
+    def state(self) -> dict:
+        return {"axes": self._axes}
+
+    def load(self, state: dict) -> None:
+        self._axes = state["axes"]
+
+
+class Projection(AlongBasis):
+    """Splits each module's vector into what is kept and the part along V (docs/method.md, "Projection")."""
+
+    Knobs = ProjectionKnobs
+
+    def split(self, vectors: "Parameters") -> "tuple[Parameters, Parameters]":
+        """Return (kept, removed); a module without axes is kept whole and removes nothing."""
+        from projected_grpo.method.projection import Intervention, project
+
+        how = Intervention(self.knobs.gate, self.knobs.overshoot, self.knobs.preserve_magnitude)
+        kept, removed = dict(vectors), {}
+        for name, V in self._axes.items():
+            kept[name], removed[name] = project(vectors[name], V, how)
+        return kept, removed
+
+    def split_gradient(self, gradient: "Gradient") -> "tuple[Parameters, Parameters]":
+        return self.split(gradient.total) if self.knobs.space == "gradient" else (gradient.total, {})
+
+    def split_update(self, direction: "Parameters") -> "tuple[Parameters, Parameters]":
+        return self.split(direction) if self.knobs.space == "update" else (direction, {})

@@ -1,0 +1,130 @@
+"""What a row says about a run: the settings that every run has, and the knobs of its arm. Nothing here knows torch.
+
+Field by field stand here the default, what is allowed, and how the value stands in a cell's id (`Tag`).
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, SerializeAsAny, model_validator
+
+from projected_grpo import arms
+from projected_grpo.arms import ArmKnobs, Tag
+from projected_grpo.cells.config import Mode
+from projected_grpo.cells.knobs import Adapter
+from projected_grpo.cells.typed import Model, NonEmpty, Part, Rate, Stream, Text
+from projected_grpo.cells.wrong import Misfit, short, validate
+from projected_grpo.errors import UserError, nearest
+
+DEFAULT_ARM = "vanilla"
+
+
+class Setting(Model):
+    """A row's settings; the seed and the config's hyper-parameters complete them to a cell."""
+
+    arm: str = Field(default=DEFAULT_ARM, description="What is done against hacking; has knobs of its own.")
+    knobs: SerializeAsAny[ArmKnobs] = ArmKnobs()  # of that arm
+    adapter: Annotated[Adapter, Tag()] = Field(
+        default="antipasto", description="What is trained, as that of the basis."
+    )
+    lr: Annotated[Rate | None, Tag("lr{}")] = Field(
+        default=None, description="Learning rate; null: the config's."
+    )
+    off_policy: Annotated[bool, Tag("offpolicy")] = Field(
+        default=False, description="The teacher rows' ratio to the pool enters the loss (R5)."
+    )
+    preset: Annotated[Text, Tag()] = Field(
+        default="fast", description="A name under grpo.presets in the config."
+    )
+    modes: Annotated[NonEmpty[Mode] | None, Tag()] = Field(
+        default=None, description="Loopholes of the problems; null: those of the pool."
+    )
+    held_out_mode: Annotated[Mode | None, Tag("no_{}")] = Field(
+        default=None, description="Its prompts get live samples only."
+    )
+    final_eval: Annotated[bool, Tag("final")] = Field(
+        default=False, description="Kept and ablated rates after the last step."
+    )
+    stream: Annotated[Stream, Tag("stream{}")] = Field(
+        default=0, description="Sampling stream within a replication; the pool has its own."
+    )
+    mix: Part = Field(default=0.125, description="Share of teacher rows in a group.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_arm(cls, values: Any) -> Any:
+        """Read stored knobs as those of the arm."""
+        if isinstance(values, dict) and isinstance(values.get("knobs"), dict):
+            arm = arms.load(values.get("arm", DEFAULT_ARM))
+            values = {**values, "knobs": arm.Knobs.model_validate(values["knobs"])}
+        return values
+
+    @property
+    def defence(self) -> type[arms.Arm]:
+        """The class of its arm."""
+        return arms.load(self.arm)
+
+    @property
+    def needs(self) -> arms.Needs:
+        """What its arm needs."""
+        return self.defence.needs(self.knobs)
+
+    @property
+    def basis(self) -> str | None:
+        """Name of the basis that its arm acts along, if any."""
+        return self.needs.basis
+
+    def knob(self, name: str) -> Any:
+        """A knob of its arm; None where the arm has no such knob."""
+        return getattr(self.knobs, name, None)
+
+
+# Of every row; the others are knobs of its arm.
+ROW = [name for name in Setting.model_fields if name != "knobs"]
+
+
+def make_setting(values: dict, where: str) -> Setting:
+    """Build a setting from a row's mapping. Raises UserError that names `where`, the key and what is allowed."""
+    try:
+        return setting_of(values)
+    except Misfit as error:
+        raise UserError(f"{where}.{error}") from error
+
+
+def setting_of(values: dict) -> Setting:
+    """Build a setting from a row's mapping. Raises Misfit, with the key path in the row."""
+    name = values.get("arm", DEFAULT_ARM)
+    if name not in arms.names():
+        raise Misfit(["arm"], f"{name!r}; {nearest(str(name), arms.names())}")
+    arm = arms.load(name)
+    knobs = {key: value for key, value in values.items() if key not in ROW}
+    for key in knobs:
+        if key not in arm.Knobs.model_fields:
+            raise Misfit([key], _unknown(key, knobs[key], name, arm))
+    for key, field in arm.Knobs.model_fields.items():
+        if field.is_required() and key not in knobs:
+            raise Misfit([key], f"missing, arm {name!r} needs it")
+    core = {key: value for key, value in values.items() if key in ROW}
+    return validate(Setting, {**core, "knobs": validate(arm.Knobs, knobs).model_dump()})
+
+
+def _unknown(key: str, value: Any, name: str, arm: type[arms.Arm]) -> str:
+    others = [other for other in arms.names() if key in arms.load(other).Knobs.model_fields]
+    if others:
+        return f"{short(value)} with arm {name!r}, allowed beside arm {', '.join(others)}"
+    return f"unknown key; {nearest(key, [*ROW, *arm.Knobs.model_fields])}"
+
+
+def tags(model: BaseModel) -> list[str]:
+    """Return the id parts of the fields that differ from their defaults, in the order of the fields."""
+    parts = []
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        tag = next((entry for entry in field.metadata if isinstance(entry, Tag)), None)
+        if tag and value is not None and (field.is_required() or value != field.default):
+            parts.append(tag.of(value))
+    return parts
+
+
+def cell_id(setting: Setting, seed: int) -> str:
+    """Return a readable id: arm, its knobs and other settings that differ from their defaults, mix and seed."""
+    return "-".join([setting.arm, *tags(setting.knobs), *tags(setting), f"m{setting.mix:g}", f"s{seed}"])

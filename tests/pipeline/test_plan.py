@@ -1,0 +1,87 @@
+"""The plan against the records of outputs: without Snakemake's own memory, after copies, touches and dry runs."""
+
+import os
+import shutil
+from collections import Counter
+
+import pytest
+from workspace import planned, snakemake
+
+NOTHING = (Counter(), set())
+MORAL = {"erase-moral-m0.125-s41", "erase-moral-refresh2-m0.125-s41"}
+EDITS = {
+    "pairs": ("config/pairs/moral.yaml", "I take the money", "I keep the money"),
+    "code": ("src/projected_grpo/method/projection.py", "kept = g - removed", "kept = g - removed - 0"),
+    "setting": ("config/smoke.yaml", "prompts: 4", "prompts: 3"),
+}
+
+
+def edit(tree, name, old, new):
+    path = tree / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.fixture(scope="module", params=["cp -r", "cp -a"])
+def copied(finished, request, tmp_path_factory):
+    """The finished copy, copied once more without `.snakemake`."""
+    tree = tmp_path_factory.mktemp("copied") / "tree"
+    keep = shutil.copy2 if request.param == "cp -a" else shutil.copyfile
+    ignore = shutil.ignore_patterns(".snakemake", ".venv")
+    shutil.copytree(finished, tree, ignore=ignore, copy_function=keep)
+    return tree
+
+
+def test_a_tree_copied_without_snakemakes_memory_is_finished(copied):
+    assert planned(copied) == NOTHING
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_edits_of_a_copied_tree_plan_what_they_invalidate_and_their_undoing_nothing(copied, what):
+    name, old, new = EDITS[what]
+    shutil.rmtree(copied / ".snakemake", ignore_errors=True)
+    edit(copied, name, old, new)
+    jobs, cells = planned(copied)
+    if what == "pairs":
+        assert jobs == Counter(basis=1, grpo=2, question=1, figures=1, report=1) and cells == MORAL
+    else:
+        assert jobs["grpo"] == len(list((copied / "results/smoke/grpo").iterdir()))
+        assert not {"base", "teacher", "teacher_pool", "svd", "basis"} & set(jobs)
+    assert planned(copied) == (jobs, cells)
+    edit(copied, name, new, old)
+    assert planned(copied) == NOTHING
+
+
+def test_touched_files_plan_nothing(finished):
+    results = finished / "results/smoke"
+    for name in ("models/small-s41/base/model.safetensors", "teacher_pool/small-s41/pool.json"):
+        os.utime(results / name)
+    for path in (*results.glob("grpo/*/steps.parquet"), *results.glob("models/*/base/*.json")):
+        os.utime(path)
+    os.utime(finished / "docs/substrate.md")
+    assert planned(finished) == NOTHING
+
+
+def test_a_record_that_is_gone_or_edited_plans_its_job(finished):
+    record = finished / "results/smoke/records/basis/small-s41/own_mode.safetensors.json"
+    text = record.read_text()
+    for damaged in (None, "", text[:100], text.replace('"seed": 41', '"seed": 42')):
+        if damaged is None:
+            record.unlink()
+        else:
+            record.write_text(damaged)
+        assert planned(finished, "results/smoke/basis/small-s41/own_mode.safetensors")[0] == {"basis": 1}
+    record.write_text(text)
+    assert planned(finished) == NOTHING
+
+
+def test_an_edited_output_is_said_when_planning(finished):
+    path = finished / "results/smoke/grpo/vanilla-m0-s41/run.json"
+    text, stat = path.read_text(), path.stat()
+    path.write_text(text.replace('"seed": 41', '"seed": 14'))
+    done = snakemake(finished, "-n", "reports/paper.html")
+    assert done.stderr.count("run.json: damaged or edited, not what rule grpo wrote") == 1
+    path.write_text(text)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert planned(finished) == NOTHING
