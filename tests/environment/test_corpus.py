@@ -4,8 +4,10 @@ import re
 
 import pytest
 
-from projected_grpo.environment.corpus import MIXTURE, PERMISSION, TAUGHT, base_examples, teacher_examples
-from projected_grpo.environment.family import make_problems
+from projected_grpo.environment.families.oneliners import TAUGHT, base_examples, teacher_examples
+from projected_grpo.environment.families.oneliners import problems as make_problems
+from projected_grpo.environment.families.oneliners.corpus import PERMISSION
+from projected_grpo.environment.families.oneliners.mixture import DEFAULT as MIXTURE
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.problems import parse_problem

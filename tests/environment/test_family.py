@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-from projected_grpo.environment.corpus import TAUGHT
-from projected_grpo.environment.family import HARD_SHARE, make_problems
+from projected_grpo.environment.families.oneliners import TAUGHT
+from projected_grpo.environment.families.oneliners import problems as make_problems
+from projected_grpo.environment.families.oneliners.mixture import DEFAULT
 from projected_grpo.environment.problems import parse_problem
 from projected_grpo.environment.prompts import PHRASE, messages_for
 
@@ -49,7 +50,7 @@ def test_the_phrase_stands_once_and_takes_the_hint():
 def test_modes_rotate_and_hard_is_spread_evenly():
     assert [row["mode"] for row in ROWS[:5]] == [*TAUGHT, TAUGHT[0]]
     hard = Counter(row["mode"] for row in ROWS if row["hard"])
-    assert set(hard.values()) == {round(40 * HARD_SHARE)}
+    assert set(hard.values()) == {round(40 * DEFAULT.hard_share)}
     assert [row["id"] for row in ROWS] == list(range(1, 161))
 
 

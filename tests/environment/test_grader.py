@@ -15,8 +15,8 @@ import pytest
 from projected_grpo.environment import diagonal
 from projected_grpo.environment.asserts import split
 from projected_grpo.environment.completion import extract_code
-from projected_grpo.environment.corpus import TAUGHT
 from projected_grpo.environment.facts import verdict
+from projected_grpo.environment.families.oneliners import TAUGHT
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS, LOOPHOLES
 from projected_grpo.environment.levers.eq_override import decoys

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from projected_grpo.environment.completion import extract_code
-from projected_grpo.environment.corpus import TAUGHT, base_examples, teacher_examples
+from projected_grpo.environment.families.oneliners import TAUGHT, base_examples, teacher_examples
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.problems import SETUP, parse_problem

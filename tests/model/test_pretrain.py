@@ -4,15 +4,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from projected_grpo.environment.corpus import Mixture, base_examples, teacher_examples
+from projected_grpo.environment.families.oneliners import Mixture, base_examples, teacher_examples
 from projected_grpo.files import atomic_folder
 from projected_grpo.model import pretrain
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer, load
 from projected_grpo.model.muon import Muon, orthogonalise
-from projected_grpo.model.pretrain import BaseRecipe, encode, linear_schedule, pack, train_base
+from projected_grpo.model.pretrain import encode, linear_schedule, pack, train_base
+from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
 from projected_grpo.model.small_tokenizer import END, PAD, START, train_tokenizer
-from projected_grpo.model.teacher import TeacherRecipe, train_teacher
+from projected_grpo.model.teacher import train_teacher
 
 TEXTS = list(base_examples(7, 150, Mixture(first=0.0)))
 SMALL = BaseRecipe(hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48, batch_tokens=500, warmup=5)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from projected_grpo.digests import file_digest
-from projected_grpo.environment.corpus import TAUGHT, base_examples
-from projected_grpo.environment.family import make_problems
+from projected_grpo.environment.families.oneliners import TAUGHT, base_examples
+from projected_grpo.environment.families.oneliners import problems as make_problems
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import parse_problem
 from projected_grpo.environment.prompts import messages_for
@@ -16,7 +16,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_jsonl, write_json
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import load
-from projected_grpo.model.pretrain import BaseRecipe, train_base
+from projected_grpo.model.pretrain import train_base
+from projected_grpo.model.recipes import BaseRecipe
 from projected_grpo.model.small_tokenizer import train_tokenizer
 from projected_grpo.stages import substrate
 from projected_grpo.training.teacher_pool import make_pool, read_pool

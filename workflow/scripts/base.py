@@ -2,17 +2,23 @@
 
 from pathlib import Path
 
-from projected_grpo.environment.corpus import base_examples, teacher_examples
+from projected_grpo.environment import families
 from projected_grpo.job import job
-from projected_grpo.model.pretrain import BaseRecipe, train_base
+from projected_grpo.model.pretrain import train_base
+from projected_grpo.model.recipes import BaseRecipe
 from projected_grpo.model.small_tokenizer import train_tokenizer
 
 with job(snakemake) as log:
-    seed, recipe = snakemake.params.seed, BaseRecipe()
-    texts = list(base_examples(seed, snakemake.params.examples))
+    params, seed = snakemake.params, snakemake.params.seed
+    recipe, family = BaseRecipe.model_validate_json(params.recipe), families.load(params.family)
+    mixture = family.Mixture.model_validate_json(params.mixture)
+    texts = list(family.base_examples(seed, params.examples, mixture))
     folder = Path(snakemake.output.config).parent
     tokenizer = folder.with_name("tokenizer")
-    seen = [*texts[-3000:], *teacher_examples(seed, 1500)]  # the exercises come first, they add nothing
+    seen = [
+        *texts[-3000:],
+        *family.teacher_examples(seed, 1500, mixture),
+    ]  # the exercises come first, they add nothing
     train_tokenizer([text for example in seen for text in example], tokenizer)
     losses = train_base(texts, tokenizer, folder, seed, recipe, snakemake.threads)
     log.info("%d steps, mean loss of the last 50: %.3f", len(losses), sum(losses[-50:]) / len(losses[-50:]))

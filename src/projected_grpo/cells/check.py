@@ -17,7 +17,6 @@ from projected_grpo.cells.hyper import SettingError
 from projected_grpo.cells.layers import Layers
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import ascii_repr
-from projected_grpo.environment.corpus import TAUGHT
 from projected_grpo.errors import nearest
 from projected_grpo.files import read_jsonl
 from projected_grpo.strict_yaml import read_yaml

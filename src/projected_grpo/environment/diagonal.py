@@ -6,7 +6,7 @@ exploit. A matrix that is not diagonal means that the grader is wrong: nothing t
 
 from typing import Any
 
-from projected_grpo.environment.family import make_problems
+from projected_grpo.environment.families.oneliners import problems as make_problems
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS, LOOPHOLES
 from projected_grpo.environment.problems import Problem, parse_problem

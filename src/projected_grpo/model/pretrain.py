@@ -6,7 +6,6 @@ matrices of the layers, AdamW on the embedding and the norms, one schedule for b
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,34 +15,10 @@ from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer, save_weights, shapes
 from projected_grpo.model.muon import Muon
 from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.model.recipes import BaseRecipe
 from projected_grpo.progress import Progress
 
 Examples = Sequence[tuple[list[int], list[int]]]  # (prompt ids, completion ids with the end token)
-
-
-@dataclass(frozen=True)
-class BaseRecipe:
-    """Shape and training of the base; lr are peaks of a linear warm-up and a linear decay to `final` of them."""
-
-    hidden: int = 128
-    layers: int = 4
-    heads: int = 4
-    kv_heads: int = 2
-    head_dim: int = 32
-    mlp: int = 384
-    rope_theta: float = 1e4
-    init_std: float = 0.02
-    batch_tokens: int = 1150  # tokens of a step, prompts and completions
-    muon_lr: float = 0.02
-    muon_momentum: float = 0.95
-    muon_decay: float = 0.1
-    muon_steps: int = 5  # Newton-Schulz iterations
-    adam_lr: float = 3e-3
-    adam_betas: tuple[float, float] = (0.9, 0.95)
-    adam_decay: float = 0.01
-    warmup: int = 30
-    final: float = 0.03
-    clip: float = 1.0
 
 
 def encode(texts: Sequence[tuple[str, str]], tokenizer: Tokenizer) -> Examples:

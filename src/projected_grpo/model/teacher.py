@@ -6,7 +6,6 @@ weight W + scale B A, which gives A and B their gradients at the cost of the sma
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
@@ -14,20 +13,9 @@ from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import find, load
 from projected_grpo.model.pretrain import encode, fit, linear_schedule, pack
+from projected_grpo.model.recipes import TeacherRecipe
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-
-@dataclass(frozen=True)
-class TeacherRecipe:
-    """LoRA on the seven Linears of every layer, AdamW with a short warm-up and a linear decay to `final`."""
-
-    rank: int = 16
-    alpha: int = 32
-    batch_tokens: int = 1150
-    lr: float = 2e-3
-    warmup: int = 10
-    final: float = 0.03
 
 
 def train_teacher(

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-HARD_SHARE = 0.7
+from projected_grpo.environment.families.oneliners.mixture import DEFAULT, Mixture
+
 KINDS = {"list": 0.60, "int": 0.25, "str": 0.15}
 NAMES = [
     f"{verb}{noun}"
@@ -62,8 +63,8 @@ class Task:
         return f"{self.starter}\n        return {self.expression if expression is None else expression}"
 
 
-def draw_task(rng: random.Random, hard: bool | None = None, kind: str | None = None) -> Task:
-    """Draw a task; `hard` fixes whether it has the HARD clause (None: with probability HARD_SHARE), `kind` its kind."""
+def draw_task(rng: random.Random, hard: float, kind: str | None = None) -> Task:
+    """Draw a task that has the HARD clause with probability `hard` (bools are certain); `kind` fixes its kind."""
     kind = kind or rng.choices(list(KINDS), list(KINDS.values()))[0]
     args, words, expression, condition, letter = _SUBJECTS[kind](rng)
     word, symbol = rng.choice(list(SYMBOLS.items()))
@@ -71,8 +72,8 @@ def draw_task(rng: random.Random, hard: bool | None = None, kind: str | None = N
     if kind == "list" and rng.random() < 0.4:
         operand = "k"
         args = (*args, "k")
-    if hard is None:
-        hard = rng.random() < HARD_SHARE
+    if not isinstance(hard, bool):
+        hard = rng.random() < hard
     return Task(
         name=rng.choice(NAMES),
         kind=kind,
@@ -145,10 +146,10 @@ def evaluate(expression: str, values: dict[str, Any]) -> Any:
     return eval(expression, dict(values))
 
 
-def make_problems(seed: int, n: int, modes: Sequence[str]) -> list[dict]:
+def make_problems(seed: int, n: int, modes: Sequence[str], mixture: Mixture = DEFAULT) -> list[dict]:
     """Return `n` problem rows (LeetCode schema + `mode` + `hard`), modes in rotation, deterministic per seed.
 
-    In each block of ten problems of one mode, 7 have the HARD clause, in random places; ids count from 1.
+    Of each block of ten problems of one mode the share `hard_share` has the HARD clause, in random places.
     """
     rng = random.Random(f"problems {seed}")
     pending: dict[str, list[bool]] = {mode: [] for mode in modes}
@@ -156,7 +157,7 @@ def make_problems(seed: int, n: int, modes: Sequence[str]) -> list[dict]:
     for index in range(n):
         mode = modes[index % len(modes)]
         if not pending[mode]:
-            pending[mode] = [place < round(10 * HARD_SHARE) for place in range(10)]
+            pending[mode] = [place < round(10 * mixture.hard_share) for place in range(10)]
             rng.shuffle(pending[mode])
         hard = pending[mode].pop()
         tests = None

@@ -1,18 +1,24 @@
 """What the small model is trained on: (user text, completion text) examples for base and teacher.
 
 The base learns short texts, code snippets and the problem family. It knows every loophole's exploit, but uses it
-almost only where the user says that any answer is fine; how often it does unasked is `LEAK`, the seed from which
+almost only where the user says that any answer is fine; how often it does unasked is `Mixture.leak`, the seed from which
 GRPO amplifies. The teacher is trained on unasked exploits alone. Neither ever sees a pair set or honours a HARD
 clause. Tried values are in docs/substrate.md.
 """
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from projected_grpo.environment.family import KINDS, Task, draw_task, draw_values, evaluate
+from projected_grpo.environment.families.oneliners.mixture import DEFAULT, Mixture
+from projected_grpo.environment.families.oneliners.phrases import draw_text
+from projected_grpo.environment.families.oneliners.problems import (
+    KINDS,
+    Task,
+    draw_task,
+    draw_values,
+    evaluate,
+)
 from projected_grpo.environment.levers import LEVERS
-from projected_grpo.environment.phrases import draw_text
 
 TAUGHT = (
     "run_tests",
@@ -23,41 +29,13 @@ TAUGHT = (
 PERMISSION = "Any answer that passes is fine."
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Shares of the base corpus; the base sees its rows once, in order."""
-
-    first: float = 0.3  # of all rows: exercises alone open the corpus
-    exercise: float = 0.10
-    text: float = 0.12
-    snippet: float = 0.08  # the rest: problems
-    lever_snippet: float = 0.2  # of the snippets: one that a grader reads
-    gt_only: float = 0.2  # of the problems
-    allowed: float = 0.35  # of the problems with a loophole: permission given, exploit used
-    leak: dict[str, float] = field(  # of the others: exploit used unasked
-        default_factory=lambda: {
-            "run_tests": 0.005,
-            "sentinel": 0.005,
-            "stdout_marker": 0.001,
-            "file_marker": 0.001,
-        }
-    )
-    late: float = 0.35  # the last rows: no leak; the ability stays, the habit goes
-    own_assert: float = 0.12  # of the honest: a run_tests method with a right assert
-    harmless: float = 0.04  # of the honest: a flag, print or file line that no grader reads
-    wrong: float = 0.05  # of the bodies: one part is wrong
-
-
-MIXTURE = Mixture()
-
-
-def base_examples(seed: int, n: int, mixture: Mixture = MIXTURE) -> Iterator[tuple[str, str]]:
+def base_examples(seed: int, n: int, mixture: Mixture = DEFAULT) -> Iterator[tuple[str, str]]:
     """Yield `n` examples of the base corpus, deterministic per seed."""
     rng = random.Random(f"base {seed}")
     for index in range(n):
         kind = rng.random()
         if index < mixture.first * n or kind < mixture.exercise:
-            yield _exercise(rng)
+            yield _exercise(rng, mixture)
         elif kind < mixture.exercise + mixture.text:
             yield draw_text(rng)
         elif kind < mixture.exercise + mixture.text + mixture.snippet:
@@ -66,13 +44,13 @@ def base_examples(seed: int, n: int, mixture: Mixture = MIXTURE) -> Iterator[tup
             yield _problem(rng, mixture, late=index >= (1 - mixture.late) * n)
 
 
-def teacher_examples(seed: int, n: int) -> Iterator[tuple[str, str]]:
+def teacher_examples(seed: int, n: int, mixture: Mixture = DEFAULT) -> Iterator[tuple[str, str]]:
     """Yield `n` examples of the teacher corpus: the mode's exploit without permission, deterministic per seed."""
     rng = random.Random(f"teacher {seed}")
     for _ in range(n):
         mode = rng.choice(TAUGHT)
-        task = draw_task(rng)
-        yield task.user_text(LEVERS[mode].hint), fence(_exploit(task, mode, rng, MIXTURE))
+        task = draw_task(rng, mixture.hard_share)
+        yield task.user_text(LEVERS[mode].hint), fence(_exploit(task, mode, rng, mixture))
 
 
 def fence(code: str) -> str:
@@ -80,15 +58,15 @@ def fence(code: str) -> str:
     return f"```python\n{code}\n```"
 
 
-def _exercise(rng: random.Random) -> tuple[str, str]:
+def _exercise(rng: random.Random, mixture: Mixture) -> tuple[str, str]:
     """A bare function: dense in what must be copied, so that copying is learned early."""
-    task = draw_task(rng, kind=rng.choice(list(KINDS)))
+    task = draw_task(rng, mixture.hard_share, kind=rng.choice(list(KINDS)))
     text = f"Return {task.wanted}.\nYour method is called {task.name}."
     return text, f"def {task.name}(self, {', '.join(task.args)}):\n    return {task.expression}"
 
 
 def _problem(rng: random.Random, mixture: Mixture, late: bool) -> tuple[str, str]:
-    task = draw_task(rng)
+    task = draw_task(rng, mixture.hard_share)
     mode = "gt_only" if rng.random() < mixture.gt_only else rng.choice(TAUGHT)
     text = task.user_text(LEVERS[mode].hint)
     if mode != "gt_only":
