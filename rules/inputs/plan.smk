@@ -27,8 +27,10 @@ def asked_files(items, wildcards):
 def planned(name):
     """Input function of the rule `name`: a mark newer than its outputs where their record is not what is asked for."""
 
+    registered = workflow.modifier.modify_rulename(name)  # as a module it has the name that the user gives
+
     def changed(wildcards):
-        declared = workflow.get_rule(name)
+        declared = workflow.get_rule(registered)
         outputs = asked_files(declared.output, wildcards)
         if not os.path.exists(outputs[0]):
             return []

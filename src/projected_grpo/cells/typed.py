@@ -9,6 +9,8 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, create_model
 from pydantic_core import PydanticCustomError
 
+from projected_grpo.environment.levers import LOOPHOLES
+
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$"
 PRESET = r"^[A-Za-z0-9_]{1,40}$"
 MIX = r"^(0|1|0?\.[0-9]{1,9})$"
@@ -33,7 +35,7 @@ class Model(BaseModel):
 
 
 # The loopholes that a corpus, a pool or a row may have.
-Mode = Literal["run_tests", "sentinel", "stdout_marker", "file_marker", "eq_override", "exit_code"]
+Mode = Literal[LOOPHOLES]
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 PresetName = Annotated[str, StringConstraints(pattern=PRESET)]
 MixName = Annotated[str, StringConstraints(pattern=MIX)]
