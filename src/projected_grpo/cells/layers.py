@@ -18,7 +18,7 @@ class Layers:
 
     def __init__(self, paths: Sequence[str | Path], config: Mapping[str, Any]):
         self.config = copy.deepcopy(dict(config))
-        self.files = [(str(path), read_mapping(path)) for path in paths]
+        self.files = [(_shown(path), read_mapping(path)) for path in paths]
 
     def typed(self, command_line: Mapping[str, Any]) -> Config:
         """Return the config as a model. Raises UserError, one line, for the first mistake.
@@ -58,6 +58,12 @@ class Layers:
 
     def _put(self, keys: Keys, value: object) -> None:
         get(self.config, keys[:-1])[keys[-1]] = value
+
+
+def _shown(path: str | Path) -> str:
+    """The path as it would be typed here."""
+    path, here = Path(path), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def get(value: object, keys: Sequence[str | int]) -> Any:
