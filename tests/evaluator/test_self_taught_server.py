@@ -264,6 +264,16 @@ def test_the_endpoint_is_model_and_host_without_password_or_key(monkeypatch):
     assert endpoint()[1] == ServerBackend().where == "api.openai.com"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("BASE_URL", "http://["), ("API_KEY", "sk-schlüssel"), ("API_KEY", "sk-12345678\n")]
+)
+def test_an_address_or_key_that_cannot_be_used_is_one_line_without_the_key(monkeypatch, name, value):
+    monkeypatch.setenv(f"OPENAI_{name}", value)
+    with pytest.raises(UserError, match=f"self_taught: OPENAI_{name}") as error:
+        ServerBackend("judge-1")
+    assert "\n" not in str(error.value) and "sk-" not in str(error.value)
+
+
 def test_without_a_model_one_line_says_what_to_set(monkeypatch):
     monkeypatch.delenv("OPENAI_MODEL", raising=False)
     with pytest.raises(UserError, match="OPENAI_MODEL"):

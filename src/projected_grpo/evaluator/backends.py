@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from projected_grpo.errors import UserError
+
 OPENAI = "https://api.openai.com/v1"  # where the official client goes when nothing else is said
 
 
@@ -71,5 +73,9 @@ def endpoint(model: str | None = None) -> tuple[str, str]:
 
     Known before any request, and never the key: the host is OPENAI_BASE_URL's, without user, password or path.
     """
-    host = urlsplit(os.environ.get("OPENAI_BASE_URL", OPENAI)).netloc.rpartition("@")[2]
+    url = os.environ.get("OPENAI_BASE_URL", OPENAI)
+    try:
+        host = urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError as error:
+        raise UserError(f"self_taught: OPENAI_BASE_URL = {url!r} is no address ({error})") from None
     return model or os.environ.get("OPENAI_MODEL", ""), host

@@ -74,6 +74,8 @@ class ServerBackend:
         if not self._model:
             raise UserError("self_taught: no model; set OPENAI_MODEL (and OPENAI_BASE_URL, OPENAI_API_KEY)")
         self._key = os.environ.get("OPENAI_API_KEY", "")
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise UserError("self_taught: OPENAI_API_KEY holds a character that no request can carry")
         self._concurrency, self._timeout, self._retries = concurrency, timeout, retries
         self._max_tokens, self._patience = max_tokens, patience
         self._failures = 0
