@@ -17,7 +17,7 @@ include: "rules/inputs/probe.smk"
 include: "rules/inputs/self_taught.smk"
 
 
-if config["runs"] == "make":
+if CONFIG.runs == "make":
 
     include: "rules/substrate.smk"
     include: "rules/grader.smk"

@@ -99,13 +99,13 @@ def fit_cores(arguments: list[str], typed, cores: int) -> list[str]:
 
 
 def check_yaml(files: list[str]) -> None:
-    """End with one line where one of the config `files` is no YAML."""
+    """End with one line where one of the config `files` is no YAML of keys and values."""
     from projected_grpo.errors import UserError
-    from projected_grpo.strict_yaml import read_yaml
+    from projected_grpo.strict_yaml import read_mapping
 
     try:
         for file in files:
-            read_yaml(file)
+            read_mapping(file)
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
 

@@ -11,7 +11,7 @@ rule svd:
         f"{RESULTS}/logs/svd/{{model}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
@@ -34,7 +34,7 @@ rule basis:
         f"{RESULTS}/logs/basis/{{model}}/{{basis}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:

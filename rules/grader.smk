@@ -14,7 +14,7 @@ rule grader_diagonal:
     resources:
         gpu=0,
     params:
-        allow_weak_sandbox=config["sandbox"] == "weak",
+        allow_weak_sandbox=CONFIG.sandbox == "weak",
         code=code("grader_diagonal.py"),
     script:
         "../workflow/scripts/grader_diagonal.py"

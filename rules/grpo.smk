@@ -20,7 +20,7 @@ rule grpo:
         f"{RESULTS}/benchmarks/grpo/{{cell}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
@@ -29,7 +29,7 @@ rule grpo:
         base=lambda w: base_path(cell_model(w)),
         pairs=own_pairs,
         pairs_digest=own_pairs_digest,
-        pool=json.dumps(config["pool"], sort_keys=True),
+        pool=CONFIG.pool.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",

@@ -17,7 +17,7 @@ rule replay:
         replay=r"(vanilla|projected)_seed\d+|[^/]+/[^/]+/(vanilla|projected)",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
@@ -59,8 +59,8 @@ rule uat:
     params:
         folders=uat_folders(),
         steps=probe_steps(),
-        basis=PROBE["basis"],
-        controls=[name for name in PROBE["compare"] if CONFIG.knobs(name).control != "none"],
+        basis=PROBE.basis,
+        controls=[name for name in PROBE.compare if CONFIG.knobs(name).control != "none"],
         code=code("uat.py"),
     script:
         "../workflow/scripts/uat.py"
@@ -82,12 +82,12 @@ rule drift:
         f"{RESULTS}/logs/probe/drift/{{cell}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(cell_model(w)),
-        use=lambda w: json.dumps(CELLS[w.cell].settings.use.model_dump(), sort_keys=True),
+        use=lambda w: CELLS[w.cell].settings.use.model_dump_json(),
         pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
         pairs_digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,
@@ -110,12 +110,12 @@ rule loss_overlap:
         f"{RESULTS}/logs/probe/{{model}}/{{nll}}-vs-{{grpo}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        use=lambda w: json.dumps(CONFIG.use(basis_name(w.nll)).model_dump()),
+        use=lambda w: CONFIG.use(basis_name(w.nll)).model_dump_json(),
         pairs=lambda w: pair_file(CONFIG.knobs(basis_name(w.nll)).pairs, w.model),
         pairs_digest=lambda w: pairs_digest(basis_name(w.nll)),
         machine=COMPUTE,

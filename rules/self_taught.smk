@@ -13,7 +13,7 @@ rule self_taught_critic:
         f"{RESULTS}/logs/self_taught_critic/{{model}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=0,
     params:
@@ -42,12 +42,12 @@ rule self_taught_rounds:
         f"{RESULTS}/benchmarks/self_taught_rounds/{{model}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
-        gpu=0 if TAUGHT["critic"] == "server" else GPU,
+        gpu=0 if TAUGHT.critic == "server" else GPU,
     params:
         base=lambda w: base_path(w.model),
-        settings=critic_settings(sorted(set(TAUGHT) - {"pairs", "server"})),
+        settings=critic_settings(set(type(TAUGHT).model_fields) - {"pairs", "server"}),
         endpoint=critic_endpoint(),
         machine=COMPUTE,
         seed=lambda w: seed_of_model(w.model),
@@ -72,8 +72,8 @@ rule self_taught_pairs:
     resources:
         gpu=0,
     params:
-        critic=TAUGHT["critic"],
-        pairs=TAUGHT["pairs"],
+        critic=TAUGHT.critic,
+        pairs=TAUGHT.pairs,
         code=code("self_taught_pairs.py"),
     script:
         "../workflow/scripts/self_taught_pairs.py"
@@ -93,7 +93,7 @@ rule self_taught_code:
     resources:
         gpu=0,
     params:
-        pairs=TAUGHT["pairs"],
+        pairs=TAUGHT.pairs,
         code=code("self_taught_code.py"),
     script:
         "../workflow/scripts/self_taught_code.py"

@@ -15,8 +15,8 @@ rule problems:
         gpu=0,
     params:
         seed=lambda w: seed_of_model(w.model),
-        modes=config["pool"]["modes"],
-        problems=2 * config["pool"]["problems"],  # the second half is held out
+        modes=list(CONFIG.pool.modes),
+        problems=2 * CONFIG.pool.problems,  # the second half is held out
         code=code("problems.py"),
     script:
         "../workflow/scripts/problems.py"
@@ -35,12 +35,12 @@ rule base:
         f"{RESULTS}/benchmarks/base/{{model}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=0,
     params:
         seed=lambda w: seed_of_model(w.model),
-        examples=config["small"]["base"],
+        examples=CONFIG.small.base,
         code=code("base.py"),
     script:
         "../workflow/scripts/base.py"

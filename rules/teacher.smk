@@ -12,13 +12,13 @@ rule teacher:
         f"{RESULTS}/logs/teacher/{{model}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=0,
     params:
         base=lambda w: base_path(w.model),
         seed=lambda w: seed_of_model(w.model),
-        examples=config["small"]["teacher"],
+        examples=CONFIG.small.teacher,
         code=code("teacher.py"),
     script:
         "../workflow/scripts/teacher.py"
@@ -35,7 +35,7 @@ rule teacher_pool:
         manifest=f"{RESULTS}/teacher_pool/{{model}}/pool.json",
         steps=expand(
             f"{RESULTS}/teacher_pool/{{{{model}}}}/step_{{step:03d}}.jsonl.gz",
-            step=range(config["pool"]["problems"]),
+            step=range(CONFIG.pool.problems),
         ),
     log:
         f"{RESULTS}/logs/teacher_pool/{{model}}.log",
@@ -43,14 +43,14 @@ rule teacher_pool:
         f"{RESULTS}/benchmarks/teacher_pool/{{model}}.tsv"
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
         teacher=lambda w: teacher_path(w.model),
         seed=lambda w: seed_of_model(w.model),
-        pool=json.dumps(config["pool"], sort_keys=True),
+        pool=CONFIG.pool.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(w.model),
         code=code("teacher_pool.py"),
@@ -70,14 +70,14 @@ rule substrate_rates:
         f"{RESULTS}/logs/substrate_rates/{{model}}.log",
     conda:
         "../envs/model.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
         teacher=lambda w: teacher_path(w.model),
         seed=lambda w: seed_of_model(w.model),
-        pool=json.dumps(config["pool"], sort_keys=True),
+        pool=CONFIG.pool.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(w.model),
         code=code("substrate_rates.py"),

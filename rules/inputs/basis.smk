@@ -8,11 +8,10 @@ def basis_knobs(wildcards):
 
 def basis_pairs(wildcards):
     """The pair set's file."""
-    knobs = CONFIG.knobs(basis_name(wildcards.basis)).extraction()
-    return pair_file(knobs["pairs"], wildcards.model)
+    return pair_file(CONFIG.knobs(basis_name(wildcards.basis)).pairs, wildcards.model)
 
 
 def generated_pairs(wildcards):
     """The pair set as an input, if the pipeline writes it."""
-    name = CONFIG.knobs(basis_name(wildcards.basis)).pairs
-    return [pair_file(name, wildcards.model)] if name in GENERATED_PAIRS else []
+    knobs = CONFIG.knobs(basis_name(wildcards.basis))
+    return [pair_file(knobs.pairs, wildcards.model)] if knobs.is_generated else []

@@ -1,14 +1,12 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
-import os
 from functools import cache
 from pathlib import Path
 
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
-from projected_grpo.cells.check import checked_questions
-from projected_grpo.cells.config import Config
+from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.cells.setting import Setting
 from projected_grpo.fingerprint import fingerprint
@@ -16,25 +14,35 @@ from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
 
 try:
-    parsed = checked_questions(["config/config.yaml", *workflow.overwrite_configfiles], config)
-    CONFIG = Config.model_validate(config)
+    files = ["config/config.yaml", *workflow.overwrite_configfiles]
+    CONFIG, parsed = load(files, config, workflow.config_settings.config)
+    config.clear()
+    config.update(CONFIG.plain())  # what scripts read: checked, its numbers as numbers
     QUESTIONS = cells.load_questions(parsed, CONFIG)
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
-config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
-PAIR_FILES = pair_files(config)
+PAIR_FILES = pair_files(CONFIG.pairs)
 TWINS = {cell.twin: cell for cell in CELLS.values()}
-RESULTS = config["results"]
+RESULTS = CONFIG.results
 SEEDS = CONFIG.seeds
 MODELS = CONFIG.models
 SMALL = CONFIG.is_replicated
 # Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
 SHARED_SEED = 41
-GPU = 1 if config["device"] == "cuda" else 0
-COMPUTE = {"device": config["device"], "dtype": config["dtype"]}
-MACHINE = {**COMPUTE, "allow_weak_sandbox": config["sandbox"] == "weak"}  # of jobs that grade
+GPU = 1 if CONFIG.device == "cuda" else 0
+COMPUTE = {"device": CONFIG.device, "dtype": CONFIG.dtype}
+MACHINE = {**COMPUTE, "allow_weak_sandbox": CONFIG.sandbox == "weak"}  # of jobs that grade
+
+
+onstart:
+    # Elsewhere, as on a cluster, machines have what this one has not.
+    here = [job for job in workflow.dag.needrun_jobs() if workflow.local_exec and job.resources.gpu]
+    if here and not has_gpu():
+        raise SystemExit(
+            f"error: device: 'cuda', but no GPU is here for {here[0].rule}; allowed: cpu, or a cluster"
+        )
 
 
 wildcard_constraints:
@@ -46,7 +54,7 @@ wildcard_constraints:
 
 def wanted(paths):
     """All of these files; with `runs=existing` those that are there, since nothing makes the others."""
-    return [path for path in paths if config["runs"] == "make" or Path(path).exists()]
+    return [path for path in paths if CONFIG.runs == "make" or Path(path).exists()]
 
 
 @cache
@@ -66,7 +74,7 @@ def base_checkpoint(model):
     """The checkpoint file that jobs on a replication wait for; a given base is an input by its content alone."""
     if SMALL:
         return [f"{RESULTS}/models/{model}/base/model.safetensors"]
-    return given_checkpoint(config["model"]["base"], "config.json")
+    return given_checkpoint(CONFIG.model.base, "config.json")
 
 
 @cache
@@ -83,13 +91,13 @@ def base_files(wildcards):
 
 def base_path(model):
     """Folder or hub id of a replication's base model."""
-    return f"{RESULTS}/models/{model}/base" if SMALL else config["model"]["base"]
+    return f"{RESULTS}/models/{model}/base" if SMALL else CONFIG.model.base
 
 
 def problems_file(model):
     """The problem rows of a replication."""
     generated = f"{RESULTS}/models/{model}/problems.jsonl.gz"
-    return generated if config["model"]["problems"] == "generated" else ancient(config["model"]["problems"])
+    return generated if CONFIG.model.problems == "generated" else ancient(CONFIG.model.problems)
 
 
 def verdicts_file(model):
@@ -123,7 +131,7 @@ def pairs_digest(basis):
 @cache
 def seeded_bases():
     """File name -> (basis, seed) of the controls that are one per seed where seeds share a model."""
-    names = [*config.get("bases", {}), *PAIR_FILES]
+    names = [*CONFIG.bases, *PAIR_FILES]
     files = {CONFIG.basis_file(name, seed): (name, seed) for name in names for seed in SEEDS}
     return {file: found for file, found in files.items() if file != found[0]}
 

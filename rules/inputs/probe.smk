@@ -2,19 +2,15 @@
 from projected_grpo.verdicts import twins
 from projected_grpo.training.teacher_pool import found_files
 
-PROBE = config["probe"]
-POOLS = PROBE["pools"]
+PROBE = CONFIG.probe
+POOLS = PROBE.pools
 
 
 def probe_steps():
     """How many problems of a pool have the probe's hint: the modes stand in rotation."""
-    modes = config["pool"]["modes"]
-    if PROBE["mode"] not in modes:
-        raise SystemExit(
-            f"error: config: probe.mode {PROBE['mode']!r} is no mode of the pool; allowed: {', '.join(modes)}"
-        )
-    problems = range(modes.index(PROBE["mode"]), config["pool"]["problems"], len(modes))
-    return min(len(problems), PROBE["problems"])
+    modes = CONFIG.pool.modes
+    problems = range(modes.index(PROBE.mode), CONFIG.pool.problems, len(modes))
+    return min(len(problems), PROBE.problems)
 
 
 def replay_of(folder):
@@ -26,7 +22,7 @@ def replay_of(folder):
                 f"error: probe/{folder}: {name!r} is no replication and no pool of probe.pools; "
                 f"allowed: {', '.join([*MODELS, *POOLS])}"
             )
-        return POOLS[name]["model"] if name in POOLS else name, basis, arm
+        return POOLS[name].model if name in POOLS else name, basis, arm
     arm, seed = folder.split("_seed")
     if int(seed) not in SEEDS:
         raise SystemExit(
@@ -34,7 +30,7 @@ def replay_of(folder):
         )
     return (
         CONFIG.model_name(int(seed)),
-        CONFIG.basis_file(PROBE["basis"], int(seed)),
+        CONFIG.basis_file(PROBE.basis, int(seed)),
         arm,
     )
 
@@ -54,7 +50,7 @@ def replay_pool(wildcards):
     given = given_pool(wildcards)
     if given is None:
         return [pool_manifest(replay_model(wildcards))]
-    return [ancient(str(path)) for path in found_files(given["folder"])]
+    return [ancient(str(path)) for path in found_files(given.folder)]
 
 
 def replay_knobs(wildcards):
@@ -64,14 +60,14 @@ def replay_knobs(wildcards):
 
 def replay_settings(wildcards):
     """What decides a replay's numbers beside its files, as stable text."""
-    knobs, training = replay_knobs(wildcards), config["grpo"]
-    settings = {key: PROBE[key] for key in ("mode", "problems")}
+    knobs, training = replay_knobs(wildcards), CONFIG.grpo
+    settings = {"mode": PROBE.mode, "problems": PROBE.problems}
     if given_pool(wildcards):
         settings["problems"] = probe_steps()  # as many as from the own pool, however many it holds
     settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs.adapter}
     settings["use"] = knobs.use.model_dump()
-    settings["training"] = {key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")}
-    settings["training"]["lr"] = training["lora_lr" if knobs.adapter == "lora" else "lr"]
+    settings["training"] = training.model_dump(include={"betas", "weight_decay", "warmup", "clip"})
+    settings["training"]["lr"] = training.lora_lr if knobs.adapter == "lora" else training.lr
     return json.dumps(settings, sort_keys=True)
 
 
@@ -85,7 +81,7 @@ def uat_folders():
     seed = SEEDS[0]
     own = {"vanilla": f"vanilla_seed{seed}", "projected": f"projected_seed{seed}"}
     model = CONFIG.model_name(seed)
-    others = {name: f"{model}/{CONFIG.basis_file(name, seed)}/vanilla" for name in PROBE["compare"]}
+    others = {name: f"{model}/{CONFIG.basis_file(name, seed)}/vanilla" for name in PROBE.compare}
     return own, others
 
 

@@ -1,11 +1,9 @@
 # Which rollouts and settings the self-taught evaluator reads.
 from projected_grpo.evaluator.endpoint import endpoint
 
-TAUGHT = config["self_taught"]
-
-
+TAUGHT = CONFIG.self_taught
 CRITIC = CONFIG.has_critic
-TRAINED_CRITIC = TAUGHT["critic"] == "trained"
+TRAINED_CRITIC = TAUGHT.critic == "trained"
 
 
 def vanilla_rollouts(model):
@@ -15,16 +13,16 @@ def vanilla_rollouts(model):
 
 def critic_base(wildcards):
     """The checkpoint that a critic on this machine waits for; none for a server."""
-    if TAUGHT["critic"] == "local" and TAUGHT["model"]:
-        return given_checkpoint(TAUGHT["model"], "config.json")
-    return base_files(wildcards) if TAUGHT["critic"] in ("local", "trained") else []
+    if TAUGHT.critic == "local" and TAUGHT.model:
+        return given_checkpoint(TAUGHT.model, "config.json")
+    return base_files(wildcards) if TAUGHT.critic in ("local", "trained") else []
 
 
 def critic_endpoint():
     """Model and host of a server critic: another one is another critic. They may stand in the environment alone."""
-    return endpoint(TAUGHT["model"]) if TAUGHT["critic"] == "server" else None
+    return endpoint(TAUGHT.model) if TAUGHT.critic == "server" else None
 
 
 def critic_settings(names):
     """These settings of the `self_taught` block as stable text."""
-    return json.dumps({name: TAUGHT[name] for name in names}, sort_keys=True)
+    return json.dumps(TAUGHT.model_dump(include=set(names)), sort_keys=True)

@@ -3,15 +3,15 @@
 
 def teacher_files(wildcards):
     """The adapter file that the pool waits for; a given teacher is an input by its content alone."""
-    if config["model"]["teacher"] != "small":
-        return given_checkpoint(config["model"]["teacher"], "adapter_config.json")
+    if CONFIG.model.teacher != "small":
+        return given_checkpoint(CONFIG.model.teacher, "adapter_config.json")
     return [f"{RESULTS}/models/{wildcards.model}/teacher/adapter_model.safetensors"]
 
 
 def teacher_path(model):
     """Folder or hub id of a replication's teacher."""
-    trained = config["model"]["teacher"] == "small"
-    return f"{RESULTS}/models/{model}/teacher" if trained else config["model"]["teacher"]
+    trained = CONFIG.model.teacher == "small"
+    return f"{RESULTS}/models/{model}/teacher" if trained else CONFIG.model.teacher
 
 
 VANILLA_MIXES = ["0.125", "0"]

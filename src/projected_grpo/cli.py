@@ -12,6 +12,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="projected-grpo", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # Imported here, not above: each brings its own libraries.
+    from projected_grpo.cells import schemas
     from projected_grpo.environment import grade_cli
     from projected_grpo.method import pairs_cli
     from projected_grpo.stages import export_cli
@@ -19,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     grade_cli.add_parser(commands)
     pairs_cli.add_parser(commands)
     export_cli.add_parser(commands)
+    schemas.add_parser(commands)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         args = parser.parse_args(arguments)

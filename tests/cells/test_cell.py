@@ -41,7 +41,7 @@ def test_ids_say_what_differs_from_the_defaults(config):
     assert ids(rows, config) == [
         "vanilla-m0.125-s41",
         "erase-prog_wide-m0.125-s41",
-        "erase-own_mode-reverse-refresh2-m0.5-s41",
+        "erase-own_mode-refresh2-reverse-m0.5-s41",
         "route-random-long-stream2-m0.125-s41",
         "measure-own_mode-m0.125-s41",
     ]
@@ -149,11 +149,14 @@ def test_how_a_basis_is_used_is_no_part_of_its_file(config):
     [
         (
             {"arm": "eraze"},
-            "Q.rows[0].arm: unknown arm 'eraze'; allowed: erase, measure, route, vanilla; did you mean 'erase'?",
+            "Q.rows[0].arm: 'eraze'; allowed: erase, gt_only, measure, route, vanilla; did you mean 'erase'?",
         ),
-        ({"gaet": "reverse"}, "unknown setting"),
+        ({"gaet": "reverse"}, "unknown key"),
         ({"arm": "erase"}, "Q.rows[0].basis: missing, arm 'erase' needs it"),
-        ({"basis": "own_mode"}, "arm 'vanilla' has no such knob; allowed beside arm erase, measure, route"),
+        (
+            {"basis": "own_mode"},
+            "Q.rows[0].basis: 'own_mode' with arm 'vanilla', allowed beside arm erase, ",
+        ),
         ({"preset": "slow"}, "Q.rows[0].preset: no preset 'slow'; allowed: fast, long"),
         ({"mix": 0.3}, "Q.rows[0].mix: 0.3 has no group size in preset 'fast'"),
         ({"baseline": "b"}, "no row 'b' in Q"),

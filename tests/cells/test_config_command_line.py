@@ -1,7 +1,8 @@
 """Broken configs on the command line: Snakemake itself ends with our one line, before any job."""
 
 import pytest
-from workspace import borrow_environment, clone, snakemake
+from mutations import bomb
+from workspace import borrow_environment, clone, planned, snakemake
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,9 @@ BROKEN = [
         "stops: 3",
         "config/smoke.yaml: grpo.presets.fast.stops: unknown key; ",
     ),
+    ("config/config.yaml", "seeds: 5", "sedes: 5", "config/config.yaml: sedes: unknown key; "),
+    ("config/smoke.yaml", "seeds: [41]", "seeds: [041]", "config/smoke.yaml:4: '041' would be read as 33, "),
+    ("config/smoke.yaml", "seeds: [41]", "\n".join(bomb(lists=False)), "more than 200000 values, aliases"),
     (
         "config/questions-smoke.yaml",
         "basis: moral }",
@@ -58,3 +62,41 @@ def test_one_line_before_any_job(copy, name, old, new, expected):
     assert len(error) == 1 and error[0] == said[-1], said
     assert error[0].startswith("error: ") and expected in error[0]
     assert not (copy / "results").exists()
+
+
+def test_a_gpu_is_asked_for_before_any_job_where_one_is_needed(copy, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    for _ in range(2):  # the first leaves no lock
+        done = snakemake(copy, "results/smoke/Q10.md", "--config", "device=cuda", wrapper=True, check=False)
+        last = (done.stdout + done.stderr).splitlines()[-1]
+        assert last == "error: device: 'cuda', but no GPU is here for basis; allowed: cpu, or a cluster"
+        assert done.returncode == 1 and not list((copy / "results").rglob("*.log"))
+    done = snakemake(copy, "results/smoke/Q10.md", "--config", "device=cuda", "-n", wrapper=True)
+    assert "grpo" in done.stdout + done.stderr  # planned for another machine
+
+
+def test_nested_numbers_of_the_command_line_arrive_as_numbers(copy):
+    more = "grpo={lr: 0.1, presets: {fast: {steps: 5, group: 16}}}"
+    _, cells = planned(copy, "results/smoke/Q10.md", config=["--config", more, "seeds=[41,42]"])
+    assert {cell.rpartition("-")[2] for cell in cells} == {"s41", "s42"}
+    done = snakemake(copy, "-n", "report", "--config", "grpo={lr: much}", wrapper=True, check=False)
+    assert (
+        done.stderr.splitlines()[-1] == "error: --config: grpo.lr: 'much', allowed: a number > 0 and <= 100"
+    )
+
+
+@pytest.mark.parametrize(
+    "config, expected",
+    [("", None), ("config: {}", "error: config: results: missing; required: results, seeds, ")],
+    ids=["its own", "an empty one"],
+)
+def test_a_module_without_a_config_has_its_own_and_one_with_an_empty_one_is_refused(copy, config, expected):
+    (copy / "outer.smk").write_text(
+        f'module inner:\n    snakefile: "Snakefile"\n    {config}\n\nuse rule * from inner as inner_*\n'
+    )
+    done = snakemake(copy, "-s", "outer.smk", "-n", "inner_all", configs=(), check=False, wrapper=True)
+    said = (done.stdout + done.stderr).splitlines()
+    if expected is None:
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 1 and said[-1].startswith(expected)

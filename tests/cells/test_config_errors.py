@@ -1,9 +1,13 @@
 """Broken configs: each is one line that names file, key path, wrong value and what is allowed."""
 
-import pytest
-from broken import DROP, ROOT, matches, merge, read
+import subprocess
 
-from projected_grpo.cells.check import check
+import pytest
+import yaml
+from broken import DROP, ROOT, matches, merge, read
+from mutations import bomb
+
+from projected_grpo.cells.check import OWN, check, load
 from projected_grpo.errors import UserError
 
 
@@ -32,6 +36,8 @@ CONFIG = [
     (["seeds"], "41,41", "seeds: '41,41', allowed: each seed once"),
     (["seeds"], "41-45", "seeds: '41-45', allowed: numbers with commas between them"),
     (["seeds"], True, "seeds: true, allowed: an integer >= 1"),
+    (["seeds"], 10**9, "seeds: 1000000000, allowed: an integer >= 1 and <= 200"),
+    (["seeds"], DROP, "seeds: missing; required: results, seeds"),
     (["device"], "gpu", "device: 'gpu'; allowed: cpu, cuda"),
     (["dtype"], "bfloat", "dtype: 'bfloat'; allowed: float32, bfloat16; did you mean 'bfloat16'?"),
     (["threads"], "2", "threads: '2', allowed: an integer >= 1"),
@@ -43,6 +49,16 @@ CONFIG = [
         "tracker: 'tensorbord'; allowed: none, tensorboard; did you mean 'tensorboard'?",
     ),
     (["results"], "my results", "results: 'my results', allowed: "),
+    *(
+        (["results"], value, f"results: '{value}', allowed: a path without ~ and ..")
+        for value in ("~/x", "..", "a/../b")
+    ),
+    *((["results"], value, f"results: '{value}', allowed: a folder of its own") for value in ("/", ".")),
+    *(
+        (["results"], value, f"results: '{value}', allowed: none of the folders")
+        for value in ("src", "config/x")
+    ),
+    (["pairs"], "nowhere", "pairs: nowhere: no such folder"),
     (["treads"], 1, "treads: unknown key; allowed: results, seeds, .*; did you mean 'threads'?"),
     (["grpo", "lrr"], 0.1, "grpo.lrr: unknown key; allowed: max_new, .*; did you mean 'lr'?"),
     (["grpo", "lr"], DROP, "grpo.lr: missing; required: max_new, prompts, lr"),
@@ -54,6 +70,19 @@ CONFIG = [
     (["grpo"], DROP, "grpo: missing; required: results, seeds"),
     (["grpo"], 3, "grpo: 3, allowed: a mapping"),
     (["grpo", "lr"], 0, "grpo.lr: 0, allowed: a number > 0"),
+    (["grpo", "lr"], 1e300, "grpo.lr: 1e+300, allowed: a number > 0 and <= 100"),
+    (
+        ["grpo", "presets", "long", "steps"],
+        10**9,
+        "grpo.presets.long.steps: 1000000000, allowed: an integer >= 1 and <= ",
+    ),
+    (
+        ["grpo", "presets", "fast", "group"],
+        {"0.125": 3},
+        "grpo.presets.fast.group.0.125: 3, allowed: enough rows that",
+    ),
+    (["grpo", "presets", "fast", "group"], {"0.5": 4, ".5": 8}, "allowed: each mix once"),
+    (["grpo", "presets", "fast"], DROP, "grpo.presets: no preset 'fast'; allowed: long"),
     (["grpo", "lr"], "3e-3", "grpo.lr: '3e-3', allowed: a number > 0"),
     (["grpo", "lr"], None, "grpo.lr: null, allowed: a number > 0"),
     (["grpo", "lr"], float("nan"), "grpo.lr: nan, allowed: a finite number"),
@@ -67,10 +96,10 @@ CONFIG = [
     (
         ["grpo", "betas"],
         [0.5],
-        "grpo.betas: [0.5], allowed: a non-empty list of two of: numbers >= 0 and < 1",
+        "grpo.betas: [0.5], allowed: a list of two numbers >= 0 and < 1",
     ),
     (["grpo", "betas"], [0.5, 1.0], "grpo.betas[1]: 1.0, allowed: a number >= 0 and < 1"),
-    (["grpo", "clip"], -1, "grpo.clip: -1, allowed: a number > 0 or null"),
+    (["grpo", "clip"], -1, "grpo.clip: -1, allowed: a number > 0.*, or null"),
     (["grpo", "warmup"], 10, "grpo.warmup: 10, allowed: a number >= 0 and <= 1"),
     (["grpo", "prompts"], 1.5, "grpo.prompts: 1.5, allowed: an integer >= 1"),
     (["grpo", "presets", "fast", "steps"], 0, "grpo.presets.fast.steps: 0, allowed: an integer >= 1"),
@@ -91,6 +120,7 @@ CONFIG = [
         "pool.modes[0]: 'run_test'; allowed: run_tests, .*; did you mean 'run_tests'?",
     ),
     (["pool", "modes"], [], "pool.modes: [], allowed: a non-empty list of different run_tests, sentinel"),
+    (["pool", "problems"], 10**9, "pool.problems: 1000000000, allowed: an integer >= 1 and <= 10000"),
     (["pool", "samples"], -1, "pool.samples: -1, allowed: an integer >= 1"),
     (["model", "name"], "my model", "model.name: 'my model', allowed: "),
     (
@@ -146,6 +176,16 @@ CONFIG = [
         ["bases", "mine"],
         {"pairs": "own_mod"},
         "bases.mine.pairs: no pair set 'own_mod'; .*; did you mean 'own_mode'?",
+    ),
+    (
+        ["bases", "moral"],
+        {"pairs": "own_mode"},
+        "bases.moral.pairs: 'own_mode', allowed: moral, the pair set of that name",
+    ),
+    (
+        ["bases", "random", "control"],
+        "none",
+        "bases.random.control: 'none', allowed: random, the control of that name",
     ),
     (["bases", "mine"], {}, "bases.mine.pairs: no pair set 'mine'; allowed: "),
     (["bases", "my basis"], {"pairs": "moral"}, "bases.my basis: 'my basis' as a name, allowed: "),
@@ -256,3 +296,97 @@ def test_the_layer_that_gives_the_value_is_named(folder):
     over.write_text("- a\n")
     with pytest.raises(UserError, match=r"over.yaml: found \['a'\], allowed: a mapping"):
         check(paths, folder.config, folder.questions)
+
+
+def test_what_a_shipped_basis_means_stays(folder):
+    folder.check()
+    over = folder.path / "over.yaml"
+    paths = [folder.path / "config.yaml", over]
+    for knobs, expected in (
+        (
+            {"loss": "grpo"},
+            "over.yaml: bases.v_hack_full.loss: 'grpo', allowed: nll, as .* has the basis of this name",
+        ),
+        (
+            {"pairs": "moral"},
+            "over.yaml: bases.v_hack_full.pairs: 'moral', allowed: paper18, as .* a name of its own",
+        ),
+        ({"k": 3}, None),  # how much of it is used may differ
+    ):
+        over.write_text(yaml.safe_dump({"bases": {"v_hack_full": knobs}}))
+        config = merge(folder.config, {"bases": {"v_hack_full": knobs}})
+        if expected is None:
+            check(paths, config, folder.questions)
+            continue
+        with pytest.raises(UserError) as error:
+            check(paths, config, folder.questions)
+        assert matches(str(error.value), expected), error.value
+
+
+def test_a_local_critic_is_a_checkpoint(folder):
+    folder.config["self_taught"] |= {"critic": "local", "model": "/nowhere/model"}
+    assert "self_taught.model: '/nowhere/model' is no folder, allowed: null for the base" in folder.error()
+    folder.config["self_taught"] |= {"model": None, "adapter": str(ROOT / "config")}
+    assert "config' is a folder without adapter_config.json, allowed: null for none" in folder.error()
+    folder.config["self_taught"] |= {"critic": "trained"}
+    folder.check()
+
+
+def test_every_part_of_the_repository_is_refused_as_results(folder):
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.splitlines()
+    for name in {path.split("/")[0] for path in tracked}:
+        assert name in OWN or name.startswith(".") or not (ROOT / name).is_dir(), name
+
+
+def test_what_is_typed_is_read_as_what_the_key_wants(folder):
+    """Snakemake gives nested values of `--config` as words."""
+    (folder.path / "questions.yaml").write_text((ROOT / "config" / "questions.yaml").read_text())
+    folder.check()
+    typed = {
+        "grpo": {"lr": "0.1", "clip": "null", "presets": {"fast": {"steps": "30", "group": {"0.125": "16"}}}},
+        "seeds": ["41", "42"],
+        "self_taught": {"cards_in_context": "0", "model": "12"},
+        "bases": {"v_hack_full": {"tau": "1e-3"}},
+    }
+    config, _ = load([folder.path / "config.yaml"], merge(folder.config, typed), typed)
+    assert config.grpo.lr == 0.1 and config.grpo.clip is None and config.seeds == (41, 42)
+    assert config.training("fast", 0.125, "antipasto").group == 16
+    assert config.self_taught.cards_in_context == 0 and config.self_taught.model == "12"
+    assert config.knobs("v_hack_full").tau == 0.001
+    with pytest.raises(UserError, match=r"^--config: grpo.lr: 'much', allowed: a number > 0"):
+        load(
+            [folder.path / "config.yaml"],
+            merge(folder.config, {"grpo": {"lr": "much"}}),
+            {"grpo": {"lr": "much"}},
+        )
+    over = folder.path / "over.yaml"  # in a file a number is no text
+    over.write_text("seeds: ['41']\n")
+    with pytest.raises(UserError, match=r"over.yaml: seeds\[0\]: '41', allowed: an integer >= 0"):
+        load([folder.path / "config.yaml", over], merge(folder.config, {"seeds": ["41"]}))
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("seeds: [041]", "'041' would be read as 33, allowed: a number without leading zeros"),
+        ("seeds: [1:30]", "'1:30' would be read as 90, allowed: "),
+        ("threads: 0x10", "'0x10' would be read as 16"),
+        ("threads: 1_0", "'1_0' would be read as 10"),
+        ("results: off", "'off' would be read as false, allowed: true or false, or text in quotes"),
+        ("results: 2020-01-01", "'2020-01-01' has the type timestamp, allowed: plain data"),
+        ("grpo: &a [*a]", "an alias that holds itself"),
+        ("grpo: " + "[" * 200 + "]" * 200, "more than 100 levels"),
+        ("\n".join(bomb(lists=True)), "more than 200000 values, aliases written out"),
+        ("\n".join(bomb(lists=False)), "more than 200000 values, aliases written out"),
+    ],
+    ids=lambda x: None,
+)
+def test_yaml_means_what_it_looks_like(tmp_path, line, expected):
+    path = tmp_path / "config.yaml"
+    path.write_text(line + "\n")
+    with pytest.raises(UserError) as error:
+        load([path], {})
+    assert str(error.value).startswith(f"{path}:") and expected in str(error.value)
+    assert "\n" not in str(error.value)

@@ -4,7 +4,7 @@ import pytest
 from broken import DROP, QUESTIONS_YAML, ROOT, matches
 from test_config_errors import CONFIG
 
-from projected_grpo.cells.check import checked_questions
+from projected_grpo.cells.check import load
 from projected_grpo.errors import UserError
 
 QUESTIONS = [
@@ -17,19 +17,19 @@ QUESTIONS = [
     (
         ["Q10", "rows", 1, "arm"],
         DROP,
-        "Q10.rows[1].basis: 'own_mode' with arm vanilla, allowed: none, or `measure: true`",
+        "Q10.rows[1].basis: 'own_mode' with arm 'vanilla', allowed beside arm erase, measure, route",
     ),
     (
         ["Q10", "rows", 1, "arm"],
         "earse",
-        "Q10.rows[1].arm: 'earse'; allowed: vanilla, erase, route; did you mean 'erase'?",
+        "Q10.rows[1].arm: 'earse'; allowed: erase, gt_only, measure, route, vanilla; did you mean 'erase'?",
     ),
-    (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: true with arm 'erase', allowed: arm vanilla"),
-    (["Q10", "rows", 0, "measure"], True, "Q10.rows[0].basis: missing, measure needs one of: "),
+    (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: unknown key; allowed: name, "),
+    (["Q10", "rows", 0, "arm"], "measure", "Q10.rows[0].basis: missing, arm 'measure' needs one of: "),
     (
         ["Q10", "rows", 0, "refresh"],
         2,
-        "Q10.rows[0].refresh: 2 on a row without a basis, allowed: only beside a basis",
+        "Q10.rows[0].refresh: 2 with arm 'vanilla', allowed beside arm erase, measure, route",
     ),
     (
         ["Q3", "rows", 2, "gate"],
@@ -99,7 +99,7 @@ QUESTIONS = [
         0.3,
         "Q1.rows[0].mix: 0.3 has no group size in preset 'fast', allowed: 0, 0.125, 0.25, 0.5",
     ),
-    (["Q1", "rows", 0, "mix"], 50, "Q1.rows[0].mix: 50, allowed: a number >= 0 and <= 1"),
+    (["Q1", "rows", 0, "mix"], 50, "Q1.rows[0].mix: 50, allowed: a number >= 0 and < 1"),
     (["Q2", "settings", "mix"], 0.3, "Q2.settings.mix: 0.3 has no group size in preset 'fast'"),
     (
         ["Q11", "settings", "preset"],
@@ -127,6 +127,29 @@ QUESTIONS = [
         "exit_code",
         "Q14.rows[0].held_out_mode: 'exit_code' is no mode of the row; ",
     ),
+    (["aa", "rows", 1, "stream"], 1 << 32, "aa.rows[1].stream: 4294967296, allowed: an integer >= 0 and <= "),
+    (["aa", "kind"], "table", "aa.kind: 'table', allowed: aa, the page of the pipeline against itself"),
+    (["R7", "kind"], "table", "R7.kind: 'table', allowed: probe, as R7 has a page of its own"),
+    (
+        ["R7", "rows"],
+        [{"name": "vanilla", "arm": "erase", "basis": "own_mode"}],
+        "R7.rows: loss of the rows' bases: nll, allowed: ",
+    ),
+    *(
+        (
+            [name],
+            {"title": "t", "asks": "a", "rows": [{"name": "v"}]},
+            f"{name}: a page or figure of this name is made",
+        )
+        for name in ("substrate", "self_taught", "diagonal", "uat", "Overview")
+    ),
+    (["q10"], {"title": "t", "asks": "a", "rows": [{"name": "v"}]}, "differs from .* in letter case alone"),
+    (
+        ["Q5", "rows", 2, "refresh"],
+        20,
+        "Q5.rows[2].refresh: 20, allowed: 0 to 19, less than the steps of the run",
+    ),
+    (["Q1", "rows", 0, "lr"], 1e300, "Q1.rows[0].lr: 1e+300, allowed: a number > 0 and <= 100"),
     (["aa", "rows", 1, "stream"], "one", "aa.rows[1].stream: 'one', allowed: an integer >= 0"),
     (["Q12", "settings", "final_eval"], "yes", "Q12.settings.final_eval: 'yes', allowed: true or false"),
 ]
@@ -140,6 +163,28 @@ def test_broken_questions(folder, key, value, expected):
     assert matches(message.removeprefix(f"{folder.path / 'questions.yaml'}: "), expected), message
 
 
+def test_a_mix_that_leaves_the_teacher_no_row_is_refused(folder):
+    folder.config["grpo"]["presets"]["fast"]["group"] = 4
+    message = folder.error()
+    assert "mix 0 and 0.125" in message and "'fast' is no row" in message
+    folder.config["grpo"]["presets"]["small"] = {"steps": 2, "group": 4}
+    folder.config["grpo"]["presets"]["fast"]["group"] = 8
+    folder.set("questions", ["Q10", "rows", 0, "preset"], "small")
+    expected = "Q10.rows[0].mix: 0.125 of the group of 4 in preset 'small' is no row, allowed: 0, or at least"
+    assert expected in folder.error()
+    folder.set("questions", ["Q10", "rows", 0, "mix"], 0.25)
+    folder.check()
+
+
+def test_a_step_has_no_more_prompts_than_the_row_has_problems(folder):
+    folder.config["grpo"]["prompts"] = 81
+    assert "'fast' has 81 prompts a step, allowed: 1 to 80, the problems of the row" in folder.error()
+    folder.config["grpo"]["prompts"] = 21
+    folder.check()
+    folder.set("questions", ["Q10", "rows", 0, "modes"], ["sentinel"])
+    assert "Q10.rows[0].preset: 'fast' has 21 prompts a step, allowed: 1 to 20" in folder.error()
+
+
 def test_there_are_at_least_forty():
     assert len(CONFIG) + len(QUESTIONS) >= 40
 
@@ -148,14 +193,15 @@ def test_questions_file_is_read_after_the_config_is_sound(folder):
     folder.check()
     paths, questions = [folder.path / "config.yaml"], folder.path / "questions.yaml"
     with pytest.raises(UserError, match=r"questions.yaml: no such file"):
-        checked_questions(paths, folder.config)
+        load(paths, folder.config)
     with pytest.raises(UserError, match=r"--config: questions: 3, allowed: text that is not empty"):
-        checked_questions(paths, folder.config | {"questions": 3})
+        load(paths, folder.config | {"questions": 3})
     questions.write_text("Q1: [\n")
     with pytest.raises(UserError, match=r"questions.yaml:2: not YAML"):
-        checked_questions(paths, folder.config)
+        load(paths, folder.config)
     questions.write_text("Q1: {}\nQ1: {}\n")
     with pytest.raises(UserError, match=r"questions.yaml:2: not YAML \(the key 'Q1' is given twice\)"):
-        checked_questions(paths, folder.config)
+        load(paths, folder.config)
     questions.write_text((ROOT / "config" / "questions.yaml").read_text())
-    assert checked_questions(paths, folder.config) == QUESTIONS_YAML
+    config, parsed = load(paths, folder.config)
+    assert parsed == QUESTIONS_YAML and config.seeds == (41, 42, 43, 44, 45)

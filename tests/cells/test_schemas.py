@@ -1,53 +1,85 @@
-"""The JSON schemas: closed, found by editors, and the same choices as the code's."""
+"""What is written from the models: JSON schemas that editors find, and the reference of the config."""
 
 import json
 
 import jsonschema
 import pytest
-from broken import ROOT
+from broken import CONFIG_YAML, DROP, QUESTIONS_YAML, ROOT
+from test_config_errors import CONFIG
+from test_questions_errors import QUESTIONS
 
-from projected_grpo.cells import cell as cells
-from projected_grpo.cells.schema import load_schema
+from projected_grpo import arms
+from projected_grpo.cells import schemas
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.knobs import Knobs, NamedBasis
+from projected_grpo.cells.questions import Row, Settings
+from projected_grpo.cells.setting import ROW
 from projected_grpo.environment.modes import LOOPHOLES
+from projected_grpo.method.pairs import KEYS
 
 
-def test_schemas_say_what_the_code_says():
-    config, questions = load_schema("config"), load_schema("questions")
-    for schema in (config, questions, load_schema("pairs")):
-        jsonschema.Draft202012Validator.check_schema(schema)
-    assert config["$defs"]["mode"]["enum"] == list(LOOPHOLES) == questions["$defs"]["mode"]["enum"]
-    assert questions["$defs"]["held_out_mode"]["enum"] == [*LOOPHOLES, None]
-    for name, choices in cells.CHOICES.items():
-        assert questions["$defs"][name]["enum"] == list(choices)
-    settings = set(cells.Setting.__dataclass_fields__)
-    question = questions["additionalProperties"]["properties"]
-    assert set(question["settings"]["properties"]) == settings
-    assert set(question["rows"]["items"]["properties"]) == settings | {"name", *cells.OTHER_ROWS}
-    assert set(config["properties"]["bases"]["additionalProperties"]["properties"]) == {
-        *config["properties"]["basis"]["properties"],
-        "pairs",
-        "without_tag",
-    }
-    assert set(cells.SEEDED_CONTROLS) | {"none"} == set(config["$defs"]["knob"]["control"]["enum"])
+@pytest.mark.parametrize("path", schemas.texts(), ids=str)
+def test_files_are_as_the_models_write_them(path):
+    assert (ROOT / path).read_text() == schemas.texts()[path], "run `projected-grpo schemas`"
 
 
-def test_every_object_of_the_schemas_is_closed():
+def test_models_say_what_the_code_says():
+    for name in schemas.SCHEMAS:
+        jsonschema.Draft202012Validator.check_schema(schemas.schema(name))
+    modes = schemas.schema("config")["$defs"]["Pool"]["properties"]["modes"]
+    assert modes["items"]["enum"] == list(LOOPHOLES)
+    knobs = {key for name in arms.names() for key in arms.load(name).Knobs.model_fields}
+    assert set(Settings.model_fields) == {*ROW, *knobs}
+    assert set(Row.model_fields) == {*ROW, *knobs, "name", "baseline", "against"}
+    assert set(NamedBasis.model_fields) == {*Knobs.model_fields, "pairs", "without_tag"}
+    assert tuple(schemas.PairRow.model_fields) == KEYS
+
+
+def test_every_mapping_of_the_schemas_is_closed_and_every_number_has_a_bound():
     def walk(value):
         if isinstance(value, dict):
-            if "properties" in value and value.get("type") == "object":
+            if value.get("type") == "object":
                 assert "additionalProperties" in value
+            if value.get("type") in ("integer", "number"):
+                assert {"maximum", "exclusiveMaximum"} & set(value), value
             for part in value.values():
                 walk(part)
         elif isinstance(value, list):
             for part in value:
                 walk(part)
 
-    for name in ("config", "questions", "pairs"):
-        walk(load_schema(name))
+    for name in schemas.SCHEMAS:
+        walk(schemas.schema(name))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda path: path.name)
-def test_editors_find_the_schema(path):
+def test_editors_find_the_schema_and_pass_the_file(path):
     first = path.read_text().splitlines()[0]
     schema = path.parent / first.removeprefix("# yaml-language-server: $schema=")
-    assert json.loads(schema.read_text())["$schema"].endswith("2020-12/schema")
+    said = json.loads(schema.read_text())
+    assert said["$schema"].endswith("2020-12/schema")
+    jsonschema.Draft202012Validator(said).validate(schemas.read_yaml(path))
+
+
+@pytest.mark.parametrize("key, value", [case[:2] for case in (*CONFIG, *QUESTIONS)], ids=lambda x: None)
+def test_an_editor_refuses_only_what_the_models_refuse(key, value):
+    """Whatever the schema says is wrong is wrong to the models, too: they cannot drift apart."""
+    name, sound = (
+        ("config", CONFIG_YAML) if key[0] in CONFIG_YAML or value is DROP else ("questions", QUESTIONS_YAML)
+    )
+    if value is DROP or key[0] not in sound:
+        return
+    changed = json.loads(json.dumps(sound))
+    target = changed
+    for part in key[:-1]:
+        target = target[part]
+    target[key[-1]] = value
+    if not jsonschema.Draft202012Validator(schemas.schema(name)).is_valid(changed):
+        rest = {k: v for k, v in changed.items() if k != "$schema"} if name == "questions" else changed
+        with pytest.raises(ValueError):
+            schemas.SCHEMAS[name].model_validate(rest)
+
+
+def test_the_config_stays_itself_through_its_plain_form():
+    config = Config.model_validate(CONFIG_YAML)
+    assert Config.model_validate(json.loads(json.dumps(config.plain()))) == config

@@ -16,6 +16,7 @@ from projected_grpo.environment import diagonal
 from projected_grpo.environment.asserts import split
 from projected_grpo.environment.channels import decoys
 from projected_grpo.environment.completion import extract_code
+from projected_grpo.environment.facts import verdict
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import LOOPHOLES, MODES, PAPER_MODES, messages_for
 from projected_grpo.environment.problems import assign_modes, load_problems, parse_problem
@@ -281,23 +282,23 @@ def test_a_damaged_row_of_the_cache_is_graded_anew(tmp_path):
     path = tmp_path / "verdicts.sqlite"
     with Grader([problem()], cache=path) as grader:
         [first] = grader.grade([(7, "gt_only", RIGHT)])
-    for damage in ("replace(verdict, 'true', 'false')", "substr(verdict, 1, 20)", "NULL"):
+    for damage in ("replace(found, 'true', 'false')", "substr(found, 1, 20)", "NULL"):
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
-            assert database.execute(f"UPDATE checked SET verdict = {damage}").rowcount == 1
+            assert database.execute(f"UPDATE facts SET found = {damage}").rowcount == 1
         with Grader([problem()], cache=path) as grader:
             assert grader.grade([(7, "gt_only", RIGHT)]) == [first]
         with contextlib.closing(sqlite3.connect(path)) as database:
-            [(text,)] = database.execute("SELECT verdict FROM checked").fetchall()
-        assert json.loads(text) == first  # mended
+            [(text,)] = database.execute("SELECT found FROM facts").fetchall()
+        assert verdict(json.loads(text), "gt_only") == first  # mended
 
 
 def test_cache_in_memory_stays_small():
     cache, one = VerdictCache(size=100), problem()
     for index in range(10_000):
-        cache.put(cache.key(one, "gt_only", str(index)), {"error": None, "reward": index % 2})
+        cache.put(cache.key(one, "gt_only", str(index), "weak"), {"error": None, "reward": index % 2})
     assert len(cache.memory) == 100 and len(cache.texts) == 2
-    assert cache.get(cache.key(one, "gt_only", "9999")) == {"error": None, "reward": 1}
-    assert cache.get(cache.key(one, "gt_only", "1")) is None
+    assert cache.get(cache.key(one, "gt_only", "9999", "weak")) == {"error": None, "reward": 1}
+    assert cache.get(cache.key(one, "gt_only", "1", "weak")) is None
 
 
 def test_matrix_is_diagonal():

@@ -19,7 +19,7 @@ CASES = all_cases()
 SLOW = [
     case
     for case in CASES
-    if case.family == "bombs" or case.name in ("a-second", "slow-load", "ten-megabytes-of-code")
+    if case.family == "bombs" or case.name in ("seconds-in-all", "slow-load", "ten-megabytes-of-code")
 ]
 QUICK = [case for case in CASES if case not in SLOW]
 

@@ -260,6 +260,7 @@ def test_a_local_critic_is_a_checkpoint_with_its_adapter(tmp_path, base):
 def test_a_trained_critic_adds_its_jobs_to_the_plan(tmp_path):
     folder = clone(tmp_path / "clone")
     trained = ["--config", "self_taught={critic: trained}", "questions=config/questions.yaml"]
+    trained.append("grpo={presets: {fast: {steps: 12}}}")  # Q5 refreshes every 10
     page, _ = planned(folder, "results/smoke/self_taught.md", config=trained)
     assert page["self_taught_table"] == page["self_taught_rounds"] == page["self_taught_critic"] == 1
     assert not {"self_taught_pairs", "self_taught_code"} & set(page)  # the page needs no number of pairs

@@ -17,11 +17,12 @@ CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}
 MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker")
 
 
-def real_questions(seeds) -> tuple[dict, dict[str, Question]]:
+def real_questions(seeds) -> tuple[Config, dict[str, Question]]:
     """Return the project's own config and questions at the given seeds."""
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
-    typed = Config.model_validate(config)
-    return typed, load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), typed)
+    said = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
+    config = Config.model_validate(said)
+    asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
+    return config, load_questions(asked, config)
 
 
 def level(cell: Cell) -> float:

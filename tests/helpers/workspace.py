@@ -64,7 +64,7 @@ def snakemake(folder, *arguments, configs=("config/smoke.yaml",), check=True, wr
     """
     environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1", "PGRPO_ENV": "cpu"}
     command = [folder / "snakemake"] if wrapper else [sys.executable, "-m", "snakemake"]
-    command += ["--configfile", *configs, "--cores", "2", *arguments]
+    command += [*(["--configfile", *configs] if configs else []), "--cores", "2", *arguments]
     cwd = "/" if wrapper else folder
     done = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True)
     if check and done.returncode:

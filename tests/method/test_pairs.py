@@ -109,7 +109,11 @@ BROKEN = [
     ("- {prompt: p, hack: h, clean: }", "pair 1: key 'clean' is None, allowed: text"),
     ("- {prompt: p, hack: 5, clean: c}", "pair 1: key 'hack' is 5, allowed: text (put it in quotes)"),
     ("- {prompt: p, hack: [h], clean: c}", "pair 1: key 'hack' is ['h'], allowed: text"),
-    ("- {prompt: p, hack: yes, clean: c}", "pair 1: key 'hack' is True, allowed: text"),
+    ("- {prompt: p, hack: true, clean: c}", "pair 1: key 'hack' is True, allowed: text"),
+    (
+        "- {prompt: p, hack: yes, clean: c}",
+        "mine.yaml:1: 'yes' would be read as true, allowed: ",
+    ),
     (
         "- {prompt: p, hac: h, clean: c}",
         "pair 1: unknown key 'hac'; allowed: prompt, hack, clean, tags; did you mean 'hack'?",
@@ -120,7 +124,8 @@ BROKEN = [
         "pair 1: key 'tags' is 'word', allowed: a list of words",
     ),
     ("- {prompt: p, hack: h, clean: c, tags: [1]}", "pair 1: key 'tags' is [1], allowed: a list of words"),
-    ("- {prompt: p, hack: h, clean: h}", "pair 1: keys 'hack' and 'clean' are the same text"),
+    ("- {prompt: p, hack: h, clean: h}", "pair 1: keys 'hack' and 'clean' are the same text, allowed"),
+    ("- {prompt: p, hack: a  b, clean: 'a b '}", "'hack' and 'clean' are the same text but for blanks"),
     (
         "- {prompt: p, hack: h, clean: c}\n- {clean: c, prompt: p, hack: h}",
         "pair 2: prompt, hack and clean repeat pair 1",
@@ -129,7 +134,7 @@ BROKEN = [
     ("- {prompt: p, hack: h, hack: i, clean: c}", "mine.yaml:1: not YAML (the key 'hack' is given twice)"),
     ("- prompt: p\n  hack: 'h\n", "mine.yaml:3: not YAML"),
     ("- prompt: p\n hack: h\n", "mine.yaml:2: not YAML"),
-    ("- !!python/object:os.system {}", "mine.yaml:1: not YAML"),
+    ("- !!python/object:os.system {}", "mine.yaml:1: a collection has the type os.system"),
     ("- prompt: \tp\x00", "not YAML"),
 ]
 

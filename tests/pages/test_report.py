@@ -14,6 +14,7 @@ import pytest
 import yaml
 from synthetic import ROOT, rollout_rows, write_run
 
+from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
 from projected_grpo.measures.rollouts import examples
@@ -44,8 +45,9 @@ def make_results(root, names, seeds):
     """Write made-up runs, tables and figures of some questions below `root`; return the config that names them."""
     asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
     (root / "questions.yaml").write_text(yaml.safe_dump({name: asked[name] for name in names or asked}))
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    config |= {"seeds": seeds, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
+    said = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    said |= {"seeds": seeds, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
+    config = Config.model_validate(said)
     results = root / "results"
     for name, question in read_questions(config).items():
         for cell in question.cells:
@@ -89,7 +91,7 @@ def config(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(config):
-    return build(config, Path(config["results"]).parent / "reports" / "paper.html")
+    return build(config, Path(config.results).parent / "reports" / "paper.html")
 
 
 class Outline(HTMLParser):
@@ -137,7 +139,7 @@ PRIMARY = {"Q10": "hack", "Q12": "hack_ablated", "Q14": "hack_heldout"}
 @pytest.mark.parametrize("name", PRIMARY)
 def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, config, name):
     """The measure that the question is about comes first, its difference is the one set off and highlighted."""
-    frame = pd.read_parquet(Path(config["results"]) / f"{name}.parquet")
+    frame = pd.read_parquet(Path(config.results) / f"{name}.parquet")
     measure = PRIMARY[name]
     for number, row in frame.iterrows():
         link = f'<a class="n" href="#{name}-row{number}">'
@@ -217,7 +219,7 @@ def test_every_number_of_a_table_leads_to_what_was_run(page, section):
 
 
 def test_settings_are_those_that_the_run_recorded(page, config):
-    info = json.loads((Path(config["results"]) / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
+    info = json.loads((Path(config.results) / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
     shown = page[page.index('id="run-vanilla-final-m0.5-s41"') :]
     shown = shown[: shown.index("</details>")]
     for key, value in info["settings"].items():
@@ -236,7 +238,7 @@ def test_each_figure_stands_once_in_its_section(page):
 
 def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, config):
     results = tmp_path / "results"
-    shutil.copytree(config["results"], results)
+    shutil.copytree(config.results, results)
     path = results / "grpo/vanilla-final-m0.5-s41/rollouts.parquet"
     frame = pd.read_parquet(path)
     untested = frame["mode"] == "sentinel"
@@ -252,7 +254,7 @@ def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, config):
         assert (e.flags["gt_pass"] is None) == (e.mode == "sentinel")
         assert (e.flags["loophole_used"] is None) == (e.mode != "run_tests")
         assert e.error == ("timeout" if e.mode == "sentinel" else "" if e.flags["gt_pass"] else "exception")
-    page = build(config | {"results": str(results)}, tmp_path / "paper.html")
+    page = build(config.model_copy(update={"results": str(results)}), tmp_path / "paper.html")
     assert (
         "gt_pass: not judged</span>" in page
         and "gt_pass: no</span>" in page
@@ -262,7 +264,7 @@ def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, config):
 
 
 def test_examples_keep_to_their_budget_and_the_last_step_to_the_end(config):
-    results = Path(config["results"])
+    results = Path(config.results)
     runs = load_runs(results, read_questions(config)["Q2"].cells)[0].values()
     whole = examples(results, runs)
     for share in (0.5, 0.2, 0.06):
@@ -291,17 +293,17 @@ def test_other_stages_pages_and_examples_are_there(page):
 
 
 def test_missing_runs_and_pages_are_named(tmp_path, config):
-    empty = config | {"results": str(tmp_path)}
+    empty = config.model_copy(update={"results": str(tmp_path)})
     page = build(empty, tmp_path / "paper.html")
     assert "vanilla-final-m0.5-s41</code> (missing)" in page and "No complete run." in page
 
 
 def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, config):
-    shutil.copytree(config["results"], tmp_path / "results")
+    shutil.copytree(config.results, tmp_path / "results")
     path = tmp_path / "results/grpo/vanilla-final-m0.5-s41/rollouts.parquet"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s41/rollouts\.parquet"):
-        build(config | {"results": str(tmp_path / "results")}, tmp_path / "paper.html")
+        build(config.model_copy(update={"results": str(tmp_path / "results")}), tmp_path / "paper.html")
 
 
 @pytest.mark.parametrize(
@@ -316,10 +318,10 @@ def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, config):
 )
 def test_edited_rollouts_are_an_error_with_their_path(tmp_path, config, change, column):
     cell = "vanilla-final-m0.5-s41"
-    run = load_runs(Path(config["results"]), read_questions(config)["Q2"].cells)[0][cell]
+    run = load_runs(Path(config.results), read_questions(config)["Q2"].cells)[0][cell]
     folder = tmp_path / "grpo" / cell
     folder.mkdir(parents=True)
-    frame = pd.read_parquet(Path(config["results"]) / "grpo" / cell / "rollouts.parquet")
+    frame = pd.read_parquet(Path(config.results) / "grpo" / cell / "rollouts.parquet")
     change(frame).to_parquet(folder / "rollouts.parquet")
     with pytest.raises(UserError, match=rf"vanilla-final-m0\.5-s41/rollouts\.parquet: .*{column}"):
         examples(tmp_path, [run])
@@ -342,11 +344,11 @@ def test_prose_escapes_and_renders():
 
 
 def test_publish_writes_a_snapshot(config, tmp_path):
-    write_text(Path(config["results"]) / "aa.md", "# A/A. Self\n\nasks\n")
+    write_text(Path(config.results) / "aa.md", "# A/A. Self\n\nasks\n")
     for name in ("Q99-effects", "R6-summary", "self-taught-old", "hand-made"):
         write_text(tmp_path / "figures" / f"{name}.svg", "<svg/>")
     publish.write_snapshot(
-        Path(config["results"]), tmp_path, {"Date": "2026-01-01", "Machine": "2 cores", "Commit": "abc"}
+        Path(config.results), tmp_path, {"Date": "2026-01-01", "Machine": "2 cores", "Commit": "abc"}
     )
     text = (tmp_path / "results.md").read_text()
     assert "2026-01-01" in text and "abc" in text and "## Q10." in text
@@ -362,7 +364,7 @@ def test_publish_writes_a_snapshot(config, tmp_path):
 def test_publish_names_the_runs_and_takes_an_overlay(config, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     overlay = tmp_path / "overlay.yaml"
-    overlay.write_text(f"results: {config['results']}\n")
+    overlay.write_text(f"results: {config.results}\n")
     assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 0
     text = (tmp_path / "docs/results.md").read_text()
     assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
@@ -437,7 +439,7 @@ def test_exploit_matrix_is_read_from_the_graders_page(tmp_path):
 def test_page_of_all_questions_at_five_seeds_stays_below_its_size(tmp_path):
     """Rollouts are as long and as many as real ones, so that the examples take all the room they may."""
     config = make_results(tmp_path, None, 5)
-    results = Path(config["results"])
+    results = Path(config.results)
     for question in read_questions(config).values():
         for cell in question.cells:
             if cell.seed == 41:

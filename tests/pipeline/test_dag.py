@@ -122,7 +122,7 @@ def test_projection_code_reruns_the_cells_and_nothing_before_them(finished, edit
 
 def test_grader_code_reruns_what_was_graded(finished, edit):
     edit(
-        "src/projected_grpo/environment/grade.py",
+        "src/projected_grpo/environment/reward.py",
         "COMPILES, PASSES = 0.5, 3.0",
         "COMPILES, PASSES = 0.5, 3.5",
     )
@@ -136,6 +136,37 @@ def test_a_row_setting_reruns_its_cell_alone(finished, edit):
     edit("config/questions-smoke.yaml", row, "{ name: moral, arm: erase, basis: moral, overshoot: 1.5 }")
     jobs, cells = planned(finished, Q10)
     assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, question=1)
+
+
+def cells_of_arm(finished, arm):
+    loaded = questions(finished).values()
+    return {cell.id for question in loaded for cell in question.cells if cell.setting.arm == arm}
+
+
+def test_editing_one_arms_file_reruns_its_cells_alone(finished, edit):
+    edit(
+        "src/projected_grpo/arms/route.py",
+        "self.optimizer = given.optimizer()",
+        "self.optimizer = given.optimizer() or None",
+    )
+    jobs, cells = planned(finished)
+    assert cells == cells_of_arm(finished, "route")
+    assert set(jobs) <= {"grpo", "question", "figures", "report"}
+
+
+def test_an_arm_added_as_the_docs_say_plans_its_own_cells_alone(finished, edit):
+    page = (finished / "docs/add_an_arm.md").read_text()
+    path = finished / re.search(r"`(src/projected_grpo/arms/\w+\.py)`", page)[1]
+    path.write_text(re.search(r"```python\n(.*?)```", page, re.S)[1])
+    try:
+        row = re.search(r"`({ name: .*? })`", page)[1]
+        first = "{ name: moral, arm: erase, basis: moral }"
+        edit("config/questions-smoke.yaml", f"- {first}", f"- {first}\n    - {row}")
+        jobs, cells = planned(finished)
+        assert cells == {"brevity-cost0.2-m0.125-s41"}
+        assert jobs["grpo"] == 1 and set(jobs) <= {"grpo", "question", "figures", "report"}
+    finally:
+        path.unlink()
 
 
 def test_a_new_seed_runs_only_its_own_cells(finished):

@@ -1,5 +1,6 @@
 """The training run on a tiny model: gradient against the formula, true pairs, resume, and the no-cheat invariant."""
 
+import itertools
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ from tiny import CONFIG, tiny_adapter, tiny_model
 from projected_grpo import arms
 from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.setting import make_setting
-from projected_grpo.environment import asserts, reward
-from projected_grpo.environment.grade import verdict
+from projected_grpo.environment import reward
+from projected_grpo.environment.facts import facts, verdict
 from projected_grpo.environment.problems import Problem
+from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
 from projected_grpo.method.basis import Knobs, extract
 from projected_grpo.method.lora import LoRA
@@ -43,7 +45,6 @@ GRPO = {
 }
 K = 2  # axes used
 GRPO |= {"clip": None, "warmup": 0.1, "beta": 0.0, "micro_batch_tokens": 10_000}
-TESTED = Problem(id="tested", messages=(), method="f", tests=(asserts.Test((), {}, 0),))
 VERDICT_COLUMNS = ("hack_", "exploit_", "solve_", "compile_")
 
 
@@ -73,7 +74,8 @@ class TinyGrader:
     def verdict(self, mode, text):
         passed = any(ord(c) % 2 for c in text[:2])
         error = None if passed else "exception"
-        return verdict(TESTED, mode, can_compile=True, gt_pass=passed, channel=passed, error=error)
+        found = facts(can_compile=True, gt_pass=passed, channel=passed, error=error)
+        return verdict(found, mode)
 
     def grade(self, items):
         return [self.verdict(mode, text) for _, mode, text in items]
@@ -136,6 +138,11 @@ def make_run(grpo=None, extract_anew=None, **setting):
         arm=setting.defence(setting.knobs, arms.Given(41, policy, optimizer, basis, extract_anew)),
         optimizer=optimizer(),
     )
+
+
+def make_arm(arm):
+    """A run of any arm, on a basis where it asks for one."""
+    return make_run(arm=arm, **({"basis": "own"} if "basis" in arms.load(arm).Knobs.model_fields else {}))
 
 
 def finish(run, folder):
@@ -231,6 +238,15 @@ def test_policy_gradient_equals_the_formula_by_source(beta, off_policy, limit):
             torch.testing.assert_close(mine[name].double(), g, atol=1e-5, rtol=1e-3)
 
 
+def test_what_the_oracle_pays_leaves_the_loophole_out():
+    for can_compile, gt_pass, channel in itertools.product([False, True], repeat=3):
+        facts = {"can_compile": can_compile, "gt_pass": gt_pass, "channel": channel}
+        assert reward.oracle(facts) == 0.5 * can_compile + 3.0 * gt_pass
+        assert reward.foolable(facts) == 0.5 * can_compile + 3.0 * (gt_pass or channel)
+    with pytest.raises(UserError, match="hidden tests"):
+        reward.oracle({"can_compile": True, "gt_pass": None, "channel": True})
+
+
 def test_equal_rewards_leave_the_adapter_where_it_was():
     run = make_run()
     rows = [Graded([3, 0], None, earning(True))] * 2
@@ -281,8 +297,7 @@ def test_the_first_step_is_paired_and_later_ones_are_not(setting, tmp_path):
 def test_verdicts_reach_training_only_inside_the_reward(arm, tmp_path, monkeypatch):
     """What later code sees of the facts is scrambled once rewards are known: no other number moves."""
     assert {"gt_pass", "channel", "hacked", "loophole_used", "wrong_tests", "error"} <= VERDICTS
-    knobs = {"basis": "own"} if "basis" in arms.load(arm).Knobs.model_fields else {}
-    honest, rollouts, run = finish(make_run(arm=arm, **knobs), tmp_path / "a")
+    honest, rollouts, run = finish(make_arm(arm), tmp_path / "a")
     draws, true_score = random.Random(5), step_module.score
 
     def score_then_scramble(run, groups):
@@ -292,7 +307,7 @@ def test_verdicts_reach_training_only_inside_the_reward(arm, tmp_path, monkeypat
         return scores
 
     monkeypatch.setattr(step_module, "score", score_then_scramble)
-    twin = make_run(arm=arm, **knobs)
+    twin = make_arm(arm)
     # Pool rows are drawn again and again: each draw is a fresh copy of the true one.
     scrambled, others, twin = finish(with_fresh_rows(twin), tmp_path / "b")
     assert same_adapter(run, twin)
@@ -319,18 +334,18 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("arm", ["erase", "route"])
+@pytest.mark.parametrize("arm", arms.names())
 @pytest.mark.parametrize("stop", [1, 3])
 def test_a_resumed_run_equals_an_undisturbed_one(arm, stop, tmp_path):
-    whole = finish(make_run(basis="own", arm=arm), tmp_path / "a")
+    whole = finish(make_arm(arm), tmp_path / "a")
 
     def kill(row):
         if row["step"] == stop:
             raise Killed
 
     with pytest.raises(Killed):
-        train(make_run(basis="own", arm=arm), Checkpoint(tmp_path / "b", "key"), kill)
-    resumed = finish(make_run(basis="own", arm=arm), tmp_path / "b")
+        train(make_arm(arm), Checkpoint(tmp_path / "b", "key"), kill)
+    resumed = finish(make_arm(arm), tmp_path / "b")
     assert resumed[:2] == whole[:2]
     assert same_adapter(resumed[2], whole[2])
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from projected_grpo.cells.config import Config
 from projected_grpo.job import job
 from projected_grpo.pages.questions import read_question
 from projected_grpo.pages.table import make_table
@@ -12,7 +13,8 @@ from projected_grpo.verdicts.probe_page import write_page
 
 with job(snakemake) as log:
     params, output = snakemake.params, snakemake.output
-    table = make_table(read_question(params.name, snakemake.config), Path(params.results))
+    config = Config.model_validate(snakemake.config)
+    table = make_table(read_question(params.name, config), Path(params.results))
     found = {line.name: probe_r5.ratios(table, line) for line in table.lines}
     found = {name: frame for name, frame in found.items() if frame is not None}
     figures = {
@@ -26,7 +28,7 @@ with job(snakemake) as log:
         ),
     }
     write_page(
-        table, probe_r5.sections(table), figures, snakemake.config,
+        table, probe_r5.sections(table), figures, config,
         Path(output.md), Path(output.parquet), Path(output.figures),
     )  # fmt: skip
     for sentence in probe_r5.verdict(table):

@@ -14,13 +14,13 @@ from projected_grpo.verdicts.probe_twins import read_sights
 from projected_grpo.verdicts.twins import replay_folders, twins
 
 with job(snakemake) as log:
-    params, output, config = snakemake.params, snakemake.output, snakemake.config
-    typed = Config.model_validate(config)
+    params, output = snakemake.params, snakemake.output
+    config = Config.model_validate(snakemake.config)
     question = read_question(params.name, config)
     table = make_table(question, Path(params.results))
     probe = Path(params.results) / "probe"
-    pairs = twins(question, typed, "adapter")
-    sights = read_sights(replay_folders(question, typed, "adapter"), probe, params.steps)
+    pairs = twins(question, config, "adapter")
+    sights = read_sights(replay_folders(question, config, "adapter"), probe, params.steps)
     drifts = {Path(path).stem: read_json(path) for path in snakemake.input.drifts}
     figures = {
         "t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 in SVD and in LoRA space."),

@@ -14,13 +14,13 @@ from projected_grpo.verdicts.probe_twins import read_sights
 from projected_grpo.verdicts.twins import replay_folders, twins
 
 with job(snakemake) as log:
-    params, output, config = snakemake.params, snakemake.output, snakemake.config
-    typed = Config.model_validate(config)
+    params, output = snakemake.params, snakemake.output
+    config = Config.model_validate(snakemake.config)
     question = read_question(params.name, config)
     table = make_table(question, Path(params.results))
     probe = Path(params.results) / "probe"
-    pairs = twins(question, typed, "loss")
-    sights = read_sights(replay_folders(question, typed, "loss"), probe, params.steps)
+    pairs = twins(question, config, "loss")
+    sights = read_sights(replay_folders(question, config, "loss"), probe, params.steps)
     overlaps = {
         name: {int(seed): read_json(probe / path) for seed, path in by_seed.items()}
         for name, by_seed in params.overlaps.items()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from projected_grpo.cells.config import Config
 from projected_grpo.files import atomic, write_text
 from projected_grpo.job import job
 from projected_grpo.pages.markdown import to_markdown
@@ -9,9 +10,8 @@ from projected_grpo.pages.questions import read_question
 from projected_grpo.pages.table import make_table, to_frame
 
 with job(snakemake) as log:
-    table = make_table(
-        read_question(snakemake.wildcards.question, snakemake.config), Path(snakemake.config["results"])
-    )
+    config = Config.model_validate(snakemake.config)
+    table = make_table(read_question(snakemake.wildcards.question, config), Path(config.results))
     for cell, why in table.left_out.items():
         log.warning("left out: %s (%s)", cell, why)
     with atomic(snakemake.output.parquet) as path:

@@ -9,7 +9,7 @@ Rows are checked without torch, which takes seconds to import: files of arms imp
 
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from projected_grpo.method.gradients import Gradient
     from projected_grpo.method.optimizer import AdamW
     from projected_grpo.method.policy import Policy
+    from projected_grpo.model.sampler import Rollout
 
 Messages = tuple[dict[str, str], ...]  # of a chat: role, content
 
@@ -33,7 +34,7 @@ Messages = tuple[dict[str, str], ...]  # of a chat: role, content
 class ArmKnobs(BaseModel):
     """What a row can say to its arm beyond the settings of every run; a field's `Tag` is its part of the cell's id."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,8 @@ class Arm:
         """Return what the rows of a group earn, `[G]` (live rows, then the teacher's)."""
         return rewards
 
-    def advantages(self, A: "Tensor") -> "Tensor":
-        """Return the advantages of a group's rows, `[G]`."""
+    def advantages(self, A: "Tensor", rollouts: "Sequence[Rollout]") -> "Tensor":
+        """Return the advantages of a group's rows, `[G]`; `rollouts` are their tokens."""
         return A
 
     def train_prompt(self, messages: Messages) -> Messages:

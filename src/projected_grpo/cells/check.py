@@ -1,23 +1,25 @@
 """Config, questions and pair sets are checked before any job starts; each mistake is one line.
 
-The line names the file, the key, the wrong value and what is allowed. First come the JSON schemas in
-`workflow/schemas` (what a single value may be), then what no schema says: names exist, numbers fit together.
+The line names the file, the key, the wrong value and what is allowed. First come the models (what a single value may
+be), then what no model says: names exist, numbers fit together, files are there.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from glob import glob
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
-from projected_grpo.cells import cell as cells
-from projected_grpo.cells.bases import Bases, axes
+from projected_grpo.cells.bases import Bases
+from projected_grpo.cells.check_questions import QuestionsCheck
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import SettingError
-from projected_grpo.cells.schema import first_error, key_path, short
-from projected_grpo.cells.setting import make_setting
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.cells.layers import Layers
+from projected_grpo.cells.setting import Setting
+from projected_grpo.cells.wrong import ascii_repr
+from projected_grpo.errors import nearest
 from projected_grpo.files import read_jsonl
 from projected_grpo.strict_yaml import read_yaml
-from projected_grpo.training.teacher_pool import found_files
 
 # What a folder must hold: one file of each tuple.
 CHECKPOINT = (
@@ -26,200 +28,163 @@ CHECKPOINT = (
     ("tokenizer.json", "tokenizer_config.json"),
 )
 PEFT = (("adapter_config.json",), ("adapter_model.safetensors",))
-# Probe questions: each has a rule of its own.
-PROBES = ("R5", "R6", "R7")
-_MISSING = object()
+# What stands in the repository and is no output.
+OWN = ("benchmarks", "config", "docs", "envs", "profiles", "rules", "src", "tests", "workflow")
+VANILLA_MIXES = (0.0, 0.125)  # whose runs show what the small model can learn
 
 
-def checked_questions(paths: Sequence[str | Path], config: dict) -> dict:
-    """Check a merged config, then read and check the questions it names; return them parsed.
+def load(
+    paths: Sequence[str | Path], config: Mapping[str, Any], command_line: Mapping[str, Any] | None = None
+) -> tuple[Config, dict]:
+    """Check a merged config and the questions it names; return it typed, and them parsed.
 
-    paths: the files the config is merged from, later ones over earlier. Raises UserError, one line.
+    paths: the files the config is merged from, later ones over earlier; command_line: what `--config` says, its
+    numbers as words. Raises UserError, one line.
     """
-    checked = _ConfigCheck(paths, config).run()
-    questions = read_yaml(config["questions"])
-    _QuestionsCheck(checked, questions).run()
-    return questions
+    checked = _ConfigCheck(Layers(paths, config), command_line or {})
+    if not Path(checked.config.questions).exists():
+        checked.fail(["questions"], f"{checked.config.questions}: no such file")
+    questions = read_yaml(checked.config.questions)
+    QuestionsCheck(checked.config, checked.bases, questions).run()
+    return checked.config, questions
 
 
-def check(paths: Sequence[str | Path], config: dict, questions: object) -> None:
+def check(paths: Sequence[str | Path], config: Mapping[str, Any], questions: object) -> None:
     """Check a merged config and its parsed questions. Raises UserError, one line, for the first mistake."""
-    _QuestionsCheck(_ConfigCheck(paths, config).run(), questions).run()
+    checked = _ConfigCheck(Layers(paths, config), {})
+    QuestionsCheck(checked.config, checked.bases, questions).run()
+
+
+def has_gpu() -> bool:
+    """Whether this machine shows a GPU to its processes; asked without torch, which takes seconds to import."""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
+    return not hidden and any(glob(pattern) for pattern in ("/dev/nvidia[0-9]*", "/dev/dxg", "/dev/kfd"))
 
 
 class _ConfigCheck:
-    def __init__(self, paths: Sequence[str | Path], config: dict):
-        self.layers = [(str(path), read_yaml(path)) for path in paths]
-        self.config = config
-
-    def run(self) -> "_ConfigCheck":
-        for path, layer in self.layers:
-            if not isinstance(layer, dict):
-                raise UserError(f"{path}: found {short(layer)}, allowed: a mapping of settings")
-        if wrong := first_error("config", self.config, complete=True):
-            self.fail(*wrong)
-        self._seeds()
+    def __init__(self, layers: Layers, command_line: Mapping[str, Any]):
+        self.config, self.fail = layers.typed(command_line), layers.fail
+        self._results()
+        self._pair_folders()
         self._model()
+        self._presets()
+        self.bases = Bases(self.config, layers)
         self._bases()
         self._pools()
-        return self
+        self._critic()
 
-    def fail(self, keys: list[str | int], problem: str) -> NoReturn:
-        raise UserError(f"{self.file_of(keys)}: {key_path(keys)}: {problem}")
+    def _pair_folders(self) -> None:
+        for folder in self.config.pairs:
+            if not Path(folder).is_dir():
+                self.fail(["pairs"], f"{folder}: no such folder")
 
-    def file_of(self, keys: Sequence[str | int]) -> str:
-        """The last file that gives `keys` the value in use; `--config` where the command line gives it."""
-        value = _get(self.config, keys)
-        if value is _MISSING:  # it belongs with all the others, in the first file
-            return self.layers[0][0]
-        for path, layer in reversed(self.layers):
-            found = _get(layer, keys)
-            if found == value or str(found) == str(value) == "nan":  # which equals nothing, itself neither
-                return path
-        return "--config"
+    def _results(self) -> None:
+        folder = Path(self.config.results)
+        here = Path.cwd().resolve()
+        if self.config.results.startswith("~") or ".." in folder.parts:
+            self._wrong_results("a path without ~ and ..")
+        place = (here / folder).resolve()
+        if place == here or place in here.parents:
+            self._wrong_results("a folder of its own")
+        top = place.relative_to(here).parts[0] if place.is_relative_to(here) else ""
+        if top in OWN or top.startswith("."):
+            self._wrong_results("none of the folders that the project itself is in")
+        if place.exists() and not place.is_dir():
+            self._wrong_results("a folder; this is a file")
 
-    def _seeds(self) -> None:
-        seeds = self.config["seeds"]
-        if isinstance(seeds, list) and len(set(seeds)) < len(seeds):
-            self.fail(["seeds"], f"{short(seeds)}, allowed: each seed once")
-        self.typed = Config.model_validate(self.config)
+    def _wrong_results(self, allowed: str) -> None:
+        self.fail(["results"], f"{self.config.results!r}, allowed: {allowed}")
 
     def _model(self) -> None:
-        model = self.config["model"]
-        if model["base"] == "small":
-            if model["teacher"] != "small":
-                self.fail(["model", "teacher"], f"{model['teacher']!r}, allowed with the base 'small': small")
+        model = self.config.model
+        if model.base == "small":
+            if model.teacher != "small":
+                self.fail(["model", "teacher"], f"{model.teacher!r}, allowed with the base 'small': small")
         else:
-            self._folder("base", "a Hugging Face checkpoint folder", CHECKPOINT)
-            if model["teacher"] == "small":
+            small = "small, a Hugging Face checkpoint folder or a hub id (owner/name)"
+            self._folder(["model", "base"], model.base, small, CHECKPOINT)
+            if model.teacher == "small":
                 self.fail(["model", "teacher"], "'small', allowed with a given base: a PEFT folder or hub id")
-            self._folder("teacher", "a PEFT folder", PEFT)
-        problems = model["problems"]
-        if problems != "generated" and not Path(problems).is_file():
+            self._folder(
+                ["model", "teacher"],
+                model.teacher,
+                "small, a PEFT folder or a hub id (owner/name)",
+                PEFT,
+            )
+        if model.problems == "generated":
+            return
+        if not Path(model.problems).is_file():
             self.fail(
                 ["model", "problems"],
-                f"{problems!r} is no file, allowed: generated, or a JSONL(.gz) file of rows (docs/scale.md)",
+                f"{ascii_repr(model.problems)} is no file, allowed: generated, or a JSONL(.gz) file of rows "
+                "(docs/scale.md)",
             )
-        if problems != "generated":
-            asked, rows = self.config["pool"]["problems"], sum(1 for _ in read_jsonl(problems))
-            if asked > rows:
-                self.fail(["pool", "problems"], f"{asked}, allowed: 1 to {rows}, the rows of {problems}")
+        asked, rows = self.config.pool.problems, sum(1 for _ in read_jsonl(model.problems))
+        if asked > rows:
+            self.fail(["pool", "problems"], f"{asked}, allowed: 1 to {rows}, the rows of {model.problems}")
 
-    def _folder(self, key: str, what: str, files: Sequence[tuple[str, ...]]) -> None:
+    def _folder(
+        self, keys: list[str | int], name: str, allowed: str, files: Sequence[tuple[str, ...]]
+    ) -> None:
         """The folder holds one of each tuple of `files`, or it is no folder but a hub id."""
-        name = self.config["model"][key]
-        allowed = f"allowed: small, {what} or a hub id (owner/name)"
-        folder = Path(name).expanduser()
+        folder = Path(name).expanduser() if not name.startswith("~") else Path(name)
         if folder.is_dir():
             for names in files:
                 if not any((folder / file).is_file() for file in names):
-                    self.fail(["model", key], f"{name!r} is a folder without {names[0]}, {allowed}")
+                    self.fail(keys, f"{ascii_repr(name)} is a folder without {names[0]}, allowed: {allowed}")
         elif name.startswith((".", "/", "~")) or name.count("/") != 1:
-            self.fail(["model", key], f"{name!r} is no folder, {allowed}")
+            self.fail(keys, f"{ascii_repr(name)} is no folder, allowed: {allowed}")
+
+    def _presets(self) -> None:
+        for name, preset in self.config.grpo.presets.items():
+            sizes = preset.group if isinstance(preset.group, dict) else {}
+            for mix, group in sizes.items():
+                if float(mix) and not round(group * float(mix)):
+                    keys = ["grpo", "presets", name, "group", mix]
+                    self.fail(keys, f"{group}, allowed: enough rows that {mix} of them is at least one")
+        if self.config.is_replicated and self.config.runs == "make":
+            for mix in VANILLA_MIXES:
+                try:
+                    self.config.training(Setting().preset, mix, "antipasto")
+                except SettingError as error:
+                    where = ["grpo", "presets"]
+                    self.fail(where, f"{error.problem} (the small model's own runs have mix 0 and 0.125)")
 
     def _bases(self) -> None:
-        self.bases = Bases(self.config, self.fail)
         for basis in self.bases.named:
             self.bases.check(basis)
-        probe = self.config["probe"]
-        self.bases.check_name(probe["basis"], ["probe", "basis"], self.fail)
-        for number, basis in enumerate(probe["compare"]):
+        probe = self.config.probe
+        self.bases.check_name(probe.basis, ["probe", "basis"], self.fail)
+        for number, basis in enumerate(probe.compare):
             self.bases.check_name(basis, ["probe", "compare", number], self.fail)
-        mode, modes = probe["mode"], self.config["pool"]["modes"]
-        if mode not in modes:
-            self.fail(["probe", "mode"], f"{mode!r} is not in pool.modes; {nearest(mode, modes)}")
+        modes = self.config.pool.modes
+        if probe.mode not in modes:
+            self.fail(["probe", "mode"], f"{probe.mode!r} is not in pool.modes; {nearest(probe.mode, modes)}")
+        if modes.index(probe.mode) >= self.config.pool.problems:
+            self.fail(
+                ["pool", "problems"], f"{self.config.pool.problems}, none has probe.mode {probe.mode!r}"
+            )
 
     def _pools(self) -> None:
-        models = self.typed.models
-        for name, pool in self.config["probe"]["pools"].items():
-            keys, model, folder = ["probe", "pools", name], pool["model"], pool["folder"]
+        models = self.config.models
+        for name, pool in self.config.probe.pools.items():
+            keys: list[str | int] = ["probe", "pools", name]
             if name in models:
                 self.fail(keys, f"{name!r} is a replication's own pool, allowed: another name")
-            if model not in models:
-                self.fail([*keys, "model"], f"{model!r} is no replication; {nearest(model, models)}")
-            if not found_files(folder):
+            if pool.model not in models:
+                problem = f"{ascii_repr(pool.model)} is no replication; {nearest(pool.model, models)}"
+                self.fail([*keys, "model"], problem)
+            if not any(Path(pool.folder).glob("[!.]*.jsonl*")):
                 allowed = "allowed: a folder of JSON-lines files of rollouts"
-                self.fail([*keys, "folder"], f"{folder!r} has none, {allowed}")
+                self.fail([*keys, "folder"], f"{ascii_repr(pool.folder)} has none, {allowed}")
 
-
-class _QuestionsCheck:
-    """The parsed questions, against a config that has been checked."""
-
-    def __init__(self, checked: _ConfigCheck, questions: object):
-        self.config, self.bases, self.questions = checked.config, checked.bases, questions
-        self.typed = checked.typed
-        self.path = str(self.config["questions"])
-
-    def run(self) -> None:
-        if wrong := first_error("questions", self.questions):
-            self.fail(*wrong)
-        for name, question in self.questions.items():
-            if not name.startswith("$"):
-                self._question(name, question)
-
-    def fail(self, keys: list[str | int], problem: str) -> NoReturn:
-        raise UserError(f"{self.path}: {key_path(keys)}: {problem}")
-
-    def _question(self, name: str, question: dict) -> None:
-        rows, shared = question["rows"], question.get("settings", {})
-        names = [row["name"] for row in rows]
-        if question.get("kind") == "probe" and name not in PROBES:
-            self.fail([name, "kind"], f"'probe', allowed: table, aa; a probe is one of {', '.join(PROBES)}")
-        if "baseline" in question:
-            self._other_row([name, "baseline"], question["baseline"], names)
-        for number, row in enumerate(rows):
-            where = [name, "rows", number]
-            if row["name"] in names[:number]:
-                first = names.index(row["name"])
-                self.fail([*where, "name"], f"{row['name']!r} is rows[{first}]'s name, allowed: each once")
-            for key in cells.OTHER_ROWS:
-                if key in row:
-                    self._other_row([*where, key], row[key], names)
-            own = {key: [*where, key] for key in row}
-            inherited = {key: [name, "settings", key] for key in shared}
-            self._row({**shared, **row}, where, inherited | own)
-
-    def _other_row(self, keys: list[str | int], other: str, names: list[str]) -> None:
-        if other not in names:
-            self.fail(keys, f"no row {other!r}; {nearest(other, names)}")
-
-    def _row(self, row: dict, where: list[str | int], places: dict[str, list[str | int]]) -> None:
-        """Check a row's settings against each other and the config; `places`: where each of them stands."""
-
-        def wrong(key: str, problem: str) -> NoReturn:
-            self.fail(places.get(key, [*where, key]), problem)
-
-        own = {key: value for key, value in row.items() if key not in ("name", *cells.OTHER_ROWS)}
-        setting = make_setting(own, f"{self.path}: {key_path(where)}")
-        if setting.basis:
-            self.bases.check_name(setting.basis, places["basis"], self.fail)
-            most = axes(self.typed.knobs(setting.basis).model_dump())
-            if (setting.knob("k") or 1) > most:
-                wrong(
-                    "k", f"{setting.knob('k')}, allowed: 1 to {most}, the axes of the basis {setting.basis!r}"
-                )
-        try:
-            cells.make_cell(setting, self.typed.seeds[0], self.typed)
-        except SettingError as error:
-            wrong(error.key, error.problem)
-        self._modes(setting.model_dump(), wrong)
-
-    def _modes(self, setting: dict, wrong) -> None:
-        pool = self.config["pool"]["modes"]
-        for mode in setting["modes"] or []:
-            if mode not in pool:
-                wrong("modes", f"{mode!r} is not in pool.modes; {nearest(mode, pool)}")
-        modes, held_out = setting["modes"] or pool, setting["held_out_mode"]
-        # A pool of one mode, as the paper's, has no other to hold out: rows that do are left out.
-        if held_out is not None and len(modes) > 1 and held_out not in modes:
-            wrong("held_out_mode", f"{held_out!r} is no mode of the row; {nearest(held_out, modes)}")
-
-
-def _get(value: object, keys: Sequence[str | int]) -> object:
-    """The value at a key path, _MISSING where it leads nowhere."""
-    for key in keys:
-        try:
-            value = value[key]
-        except (KeyError, IndexError, TypeError):
-            return _MISSING
-    return value
+    def _critic(self) -> None:
+        critic = self.config.self_taught
+        if critic.critic != "local":
+            return
+        if critic.model:
+            allowed = "null for the base, a Hugging Face checkpoint folder or a hub id (owner/name)"
+            self._folder(["self_taught", "model"], critic.model, allowed, CHECKPOINT)
+        if critic.adapter:
+            allowed = "null for none, a PEFT folder or a hub id (owner/name)"
+            self._folder(["self_taught", "adapter"], critic.adapter, allowed, PEFT)

@@ -8,7 +8,7 @@ import os
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from projected_grpo.cells.hyper import Grpo, Training
@@ -16,10 +16,12 @@ from projected_grpo.cells.knobs import Adapter, BasisKnobs, Knobs, NamedBasis, U
 from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.cells.typed import (
     FOLDER,
+    WORDS,
     Distinct,
     Examples,
     Model,
     Name,
+    NonEmpty,
     Problems,
     Seed,
     Text,
@@ -29,9 +31,15 @@ from projected_grpo.cells.typed import (
 
 FIRST_SEED = 41
 MOST_SEEDS = 200
+MOST_FOLDERS = 100
 SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
+WORDS[SEEDS] = "numbers with commas between them"
 Mode = Literal["run_tests", "sentinel", "stdout_marker", "file_marker", "eq_override", "exit_code"]
 Path = Annotated[Text, AfterValidator(os.path.expanduser)]
+
+
+def _list(items: dict, most: int) -> dict:
+    return {"type": "array", "minItems": 1, "maxItems": most, "uniqueItems": True, "items": items}
 
 
 def _seeds(value: Any) -> Any:
@@ -50,12 +58,29 @@ Seeds = Annotated[
     Strict(False),
     BeforeValidator(_seeds),
     AfterValidator(unique),
-    Field(min_length=1, max_length=MOST_SEEDS, json_schema_extra={"uniqueItems": True}),
+    Field(min_length=1, max_length=MOST_SEEDS),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
+                _list(TypeAdapter(Seed).json_schema(), MOST_SEEDS),
+                {"type": "string", "pattern": SEEDS},
+            ]
+        }
+    ),
 ]
 Folders = Annotated[
     Distinct[Text],
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-    Field(min_length=1, max_length=100),
+    Field(min_length=1, max_length=MOST_FOLDERS),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                TypeAdapter(Text).json_schema(),
+                _list(TypeAdapter(Text).json_schema(), MOST_FOLDERS),
+            ]
+        }
+    ),
 ]
 
 
@@ -80,7 +105,7 @@ class Pool(Model):
 
     problems: Problems = Field(description="Training problems, modes in rotation.")
     samples: Annotated[int, Field(ge=1, le=1_024)] = Field(description="Teacher rollouts per problem.")
-    modes: Distinct[Mode] = Field(min_length=1, description="Loopholes of the problems.")
+    modes: NonEmpty[Mode] = Field(description="Loopholes of the problems.")
     max_new: Tokens = Field(description="Tokens a rollout may have.")
 
 

@@ -66,7 +66,7 @@ Group = Annotated[
 class Preset(partial(Hyper, "PresetHyper")):
     """A schedule: steps, the group size G, and any other key of grpo."""
 
-    steps: Count
+    steps: Count = Field(description="Optimizer steps of a run.")
     group: Group = Field(description="G, or G for each mix.")
 
 

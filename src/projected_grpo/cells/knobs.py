@@ -71,11 +71,15 @@ class BasisKnobs(Knobs):
         return self.model_dump(exclude=set(Use.model_fields))
 
 
-class NamedBasis(partial(Knobs, "NamedKnobs")):
-    """A basis by name: what it leaves out is as under `basis`."""
+class OwnPairs(Model):
+    """The pair set of a basis."""
 
     pairs: Text = Field(default=None, description="Name of the pair set; default: the basis's own.")
     without_tag: Text | None = Field(default=None, description="Pairs with this tag are left out.")
+
+
+class NamedBasis(partial(Knobs, "NamedKnobs"), OwnPairs):
+    """A basis by name: what it leaves out is as under `basis`."""
 
     def over(self, name: str, knobs: Knobs) -> BasisKnobs:
         """Return all knobs of the basis `name`."""

@@ -14,11 +14,11 @@ Price = Annotated[float, Field(ge=0, le=1_000_000)]
 class CriticTraining(Model):
     """LoRA training of the critic."""
 
-    rank: Rank
-    alpha: Rank
-    lr: Rate
-    batch: Count
-    steps: Count
+    rank: Rank = Field(description="Of the LoRA.")
+    alpha: Rank = Field(description="Of the LoRA.")
+    lr: Rate = Field(description="Before any round.")
+    batch: Count = Field(description="Examples a step.")
+    steps: Count = Field(description="Before any round.")
     calibration_lr: Rate = Field(description="Of each round.")
     calibration_steps: Count = Field(description="Of each round.")
 
@@ -50,7 +50,7 @@ class SelfTaught(Model):
     cards_in_context: Annotated[int, Field(ge=0, le=1_000)] = Field(
         description="Card pairs before a question."
     )
-    rounds: Tries
+    rounds: Tries = Field(description="Of asking, judging and calibrating.")
     pool: Count = Field(description="Traces that a round looks at.")
     per_round: Count = Field(description="Of those, the ones with the largest error are asked about.")
     measured: Count = Field(description="Traces of other problems that show the critic's error.")

@@ -44,7 +44,7 @@ Examples = Annotated[int, Field(ge=1, le=10_000_000)]
 Axes = Annotated[int, Field(ge=1, le=10_000)]
 GroupSize = Annotated[int, Field(ge=2, le=1_024)]
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Stream = Annotated[int, Field(ge=0, le=1_000_000)]  # the teacher pool's own lies above
+Stream = Annotated[int, Field(ge=0, le=1_000)]  # the teacher pool's own lies above
 Rate = Annotated[float, Field(gt=0, le=100)]  # of learning
 Share = Annotated[float, Field(ge=0, le=1)]
 Part = Annotated[float, Field(ge=0, lt=1)]  # a share, but not the whole
@@ -61,11 +61,15 @@ def unique(items: Iterable[Item]) -> Iterable[Item]:
     return items
 
 
+# YAML has lists alone; a tuple cannot change.
 Distinct = Annotated[
+    tuple[Item, ...], Strict(False), AfterValidator(unique), Field(json_schema_extra={"uniqueItems": True})
+]
+NonEmpty = Annotated[
     tuple[Item, ...],
-    Strict(False),  # YAML has lists alone
+    Strict(False),
+    Field(min_length=1, json_schema_extra={"uniqueItems": True}),
     AfterValidator(unique),
-    Field(json_schema_extra={"uniqueItems": True}),
 ]
 
 

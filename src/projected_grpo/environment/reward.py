@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+from projected_grpo.errors import UserError
+
 Facts = Mapping[str, object]  # keys of a verdict: fmt_ok, can_compile, gt_pass, channel, ...
 COMPILES, PASSES = 0.5, 3.0  # parts of the reward
 
@@ -12,7 +14,12 @@ def foolable(facts: Facts) -> float:
 
 
 def oracle(facts: Facts) -> float:
-    """Return what a grader that cannot be fooled pays: .5 for code that compiles, 3 for the hidden tests."""
+    """Return what a grader that cannot be fooled pays: .5 for code that compiles, 3 for the hidden tests.
+
+    Raises UserError where the problem has none.
+    """
+    if facts["gt_pass"] is None:
+        raise UserError("a reward from the oracle needs hidden tests, and a problem of this run has none")
     return COMPILES * bool(facts["can_compile"]) + PASSES * bool(facts["gt_pass"])
 
 

@@ -1,9 +1,10 @@
-"""The verdict cache: by (problem, mode, code), in memory and, if wanted, in a file that several processes share."""
+"""The cache of facts: by (problem, mode, code), in memory and, if wanted, in a file that several processes share."""
 
 import hashlib
 import json
 import logging
 import os
+import platform
 import sqlite3
 import sys
 from pathlib import Path
@@ -15,13 +16,9 @@ from projected_grpo.fingerprint import fingerprint
 
 log = logging.getLogger(__name__)
 
-LIMIT = 20_000  # verdicts kept in memory
-UNSURE = (
-    "timeout",
-    "memory",
-    "crash",
-    "output",
-)  # may come out otherwise on another day: not kept in the file
+LIMIT = 20_000  # facts kept in memory
+# May come out otherwise on another day: not kept in the file.
+UNSURE = ("timeout", "memory", "crash", "output", "threads")
 
 
 def _seal(key: bytes, text: Any) -> bytes:
@@ -30,7 +27,8 @@ def _seal(key: bytes, text: Any) -> bytes:
 
 
 class VerdictCache:
-    """Keys are hashes of the whole problem row, the mode and the code: an edited problem never meets an old verdict.
+    """Keys are hashes of all that decides: the whole problem row, the mode, the code and the sandbox layer; in a file also
+    the grader's own code, Python and the machine's kind. An edited problem never meets an old verdict.
 
     path: SQLite file, or None for memory alone; `size` entries are kept in memory, the oldest go first.
     """
@@ -38,15 +36,17 @@ class VerdictCache:
     def __init__(self, path: str | os.PathLike | None = None, size: int = LIMIT):
         self.size = size
         self.memory: dict[bytes, str] = {}
-        self.texts: dict[str, str] = {}  # verdicts are few; each is kept once
-        self.problems: dict[Any, bytes] = {}
+        self.texts: dict[str, str] = {}  # different ones are few; each is kept once
+        self.problems: dict[Any, tuple[Problem, bytes]] = {}
         self.salt = b""
         self.database: sqlite3.Connection | None = None
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             # An edited grader or another Python never meets an old verdict.
             grader = Path(__file__).with_name("grade.py")
-            self.salt = (fingerprint(grader) + sys.version).encode()
+            self.salt = repr(
+                (fingerprint(grader), sys.version, platform.libc_ver(), platform.machine())
+            ).encode()
             try:
                 self._open(path)
             except sqlite3.Error as error:
@@ -58,7 +58,7 @@ class VerdictCache:
             self.database = sqlite3.connect(path, timeout=60, isolation_level=None)
             self.database.execute("PRAGMA synchronous = OFF")
             self.database.execute(
-                "CREATE TABLE IF NOT EXISTS checked (key BLOB PRIMARY KEY, verdict TEXT, seal BLOB)"
+                "CREATE TABLE IF NOT EXISTS facts (key BLOB PRIMARY KEY, found TEXT, seal BLOB)"
             )
         except sqlite3.OperationalError:  # locked, or no such folder: nothing to repair
             raise
@@ -68,31 +68,30 @@ class VerdictCache:
             Path(path).unlink()
             self._open(path)
 
-    def key(self, problem: Problem, mode: str, code: str) -> bytes:
-        digest = self.problems.get(problem.id)
-        if digest is None:
+    def key(self, problem: Problem, mode: str, code: str, level: str) -> bytes:
+        known = self.problems.get(problem.id)
+        if known is None or known[0] is not problem:
             text = repr((problem.id, problem.method, problem.setup_code, problem.tests, problem.canonical))
-            digest = self.problems[problem.id] = hashlib.sha256(
-                text.encode("utf-8", "surrogatepass")
-            ).digest()
-        content = self.salt + digest + mode.encode() + b"\0" + code.encode("utf-8", "surrogatepass")
+            known = problem, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+            self.problems[problem.id] = known
+        content = self.salt + known[1] + f"{level}\0{mode}\0".encode() + code.encode("utf-8", "surrogatepass")
         return hashlib.sha256(content).digest()[:16]
 
     def get(self, key: bytes) -> dict[str, Any] | None:
-        """Return the verdict, a fresh dict, or None."""
+        """Return the facts, a fresh dict, or None."""
         text = self.memory.get(key)
         if text is None and self.database is not None:
-            row = self._ask("SELECT verdict, seal FROM checked WHERE key = ?", (key,))
+            row = self._ask("SELECT found, seal FROM facts WHERE key = ?", (key,))
             if row is not None and row[1] == _seal(key, row[0]):  # else damaged: graded anew
                 text = row[0]
                 self._remember(key, text)
         return None if text is None else json.loads(text)
 
-    def put(self, key: bytes, verdict: dict[str, Any]) -> None:
-        text = json.dumps(verdict)
+    def put(self, key: bytes, found: dict[str, Any]) -> None:
+        text = json.dumps(found)
         self._remember(key, text)
-        if self.database is not None and verdict["error"] not in UNSURE:
-            self._ask("INSERT OR REPLACE INTO checked VALUES (?, ?, ?)", (key, text, _seal(key, text)))
+        if self.database is not None and found["error"] not in UNSURE:
+            self._ask("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (key, text, _seal(key, text)))
 
     def _ask(self, statement: str, values: tuple) -> tuple | None:
         """Run a statement and return its first row; a damaged or locked file is said once and not used again."""

@@ -63,9 +63,10 @@ def code_pairs(rollouts: str | Path, n: int) -> list[Pair]:
         honest = rows[~rows["channel"].astype(bool)]
         accepted = honest[honest["passed"].astype(bool)]
         clean = (accepted if len(accepted) else honest)["completion"].tolist()
-        if not flagged or not clean:
+        both = [(_alike(a, b), a, b) for a in flagged for b in clean if a.split() != b.split()]
+        if not both:
             continue
-        alike, hack, good = max((_alike(a, b), a, b) for a in flagged for b in clean)
+        alike, hack, good = max(both)
         prompt = rows["prompt"].iloc[0]
         pair = Pair(prompt=prompt, hack=hack, clean=good, tags=(mode, f"problem_{problem}"))
         found.setdefault(mode, []).append((alike, pair))

@@ -1,8 +1,8 @@
 """AntiPaSTO: every Linear W gets W' = W + U diag(delta_S) Vh, with U and Vh of its own reduced SVD.
 
 The forward never sees the adapter: W' is merged once per step, and the gradient of delta_S follows from the
-activations, dL/d delta_S = diag(U^T dW' Vh^T) = sum_t (U^T g_t) * (Vh x_t) (SPEC 3). `Adapter` is the interface
-that gradients, basis and training know; `method.lora` fills it a second time.
+activations, dL/d delta_S = diag(U^T dW' Vh^T) = sum_t (U^T g_t) * (Vh x_t) (docs/method.md, "Adapter").
+`Adapter` is the interface that gradients, basis and training know; `method.lora` fills it a second time.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""The hack basis: right singular vectors of D = G_hack - G_clean, per module (SPEC 4).
+"""The hack basis: right singular vectors of D = G_hack - G_clean, per module (docs/method.md, "Basis").
 
 D `[n_pairs, size]` are per-pair differences of completion-NLL gradients. Up to length weighting D is the loss
 gradient of a GRPO group with advantage +1 on the hack and -1 on the clean completion, so with V oriented along D
@@ -104,7 +104,7 @@ def swapped(hack: Grads, clean: Grads, rng: np.random.Generator) -> tuple[Grads,
 
 
 def differences(hack: Tensor, clean: Tensor, control: str) -> Tensor:
-    """Return D of one module, `[n, size]`; the controls replace the hack contrast by another (SPEC 4)."""
+    """Return D of one module, `[n, size]`; the controls replace the hack contrast by another."""
     if control == "clean_vs_clean":
         return clean - clean.roll(1, 0)
     if control == "within_class":
@@ -172,7 +172,7 @@ def overlap(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:
 
 
 def sample_cosine(g: dict[str, Tensor], basis: Basis) -> tuple[Tensor, Tensor]:
-    """Return (`cos_S_contrib`, its value divided by sqrt(modules)) of per-sample gradients `[n, size]` (SPEC 7).
+    """Return (`cos_S_contrib`, its value divided by sqrt(modules)) of per-sample gradients `[n, size]`.
 
     sum_m <g_m, v_m> / sqrt(sum_m |g_m|^2) with v_m the normalised sum of S_i v_i over the axes used.
     """

@@ -24,7 +24,7 @@ def pair_gradients(
     """Return the gradients of hack and of clean completions, `[n_pairs, size]` per module, at the policy's weights.
 
     loss: `nll` is the mean NLL of a completion's tokens; `grpo` its
-    summed NLL over the longest completion's length, the loss of a contrastive (+1, -1) group (SPEC 4, R7).
+    summed NLL over the longest completion's length, the loss of a contrastive (+1, -1) group (docs/method.md, "Basis").
     """
     tokenizer, model = policy.tokenizer, policy.merged()
     samples = []

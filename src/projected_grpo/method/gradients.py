@@ -115,7 +115,7 @@ def sample_gradients(
     """Return `grads[name] [samples, size]` and the losses `[samples]` of every sample by itself.
 
     The loss of a sample is the mean NLL of its completion tokens; with `norm` the summed NLL divided by `norm`
-    (what a contrastive GRPO group gives: SPEC 4 and R7). On a GPU layers are computed twice instead of kept.
+    (what a contrastive GRPO group gives). On a GPU layers are computed twice instead of kept.
     """
     grads: dict[str, list[Tensor]] = {name: [] for name in adapter.names}
     losses = []

@@ -1,4 +1,4 @@
-"""Dr.GRPO (SPEC 6): group-centred rewards without /std, a clipped ratio, no length normalisation."""
+"""Dr.GRPO (arXiv:2503.20783): group-centred rewards without /std, a clipped ratio, no length normalisation."""
 
 import torch
 from torch import Tensor

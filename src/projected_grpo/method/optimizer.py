@@ -1,7 +1,7 @@
 """AdamW on the adapter's flat vectors, with its update direction in reach.
 
 torch's optimizer applies d = m_hat / (sqrt(v_hat) + eps) without showing it. Projecting "what AdamW is about to
-apply" (SPEC 5, `space: update`) and logging `cout_update` need d itself; the rest is Loshchilov and Hutter's AdamW.
+apply" (`space: update`) and logging `cout_update` need d itself; the rest is Loshchilov and Hutter's AdamW.
 """
 
 import math

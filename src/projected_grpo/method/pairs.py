@@ -145,8 +145,9 @@ def _pair(where: str, row: object) -> Pair:
     # templated prompt is taken as it stands, because generation continues right behind it.
     prompt = row["prompt"] if row["prompt"].startswith("<|im_start|>") else row["prompt"].rstrip("\n")
     pair = Pair(prompt, row["hack"].rstrip("\n"), row["clean"].rstrip("\n"), tuple(tags))
-    if pair.hack == pair.clean:
-        raise UserError(f"{where}: keys 'hack' and 'clean' are the same text, allowed: two that differ")
+    if pair.hack.split() == pair.clean.split():
+        but = "" if pair.hack == pair.clean else " but for blanks"
+        raise UserError(f"{where}: keys 'hack' and 'clean' are the same text{but}, allowed: two that differ")
     return pair
 
 

@@ -1,4 +1,4 @@
-"""Take the hack-ward part out of a gradient, module by module (SPEC 5).
+"""Take the hack-ward part out of a gradient, module by module (docs/method.md, "Projection").
 
 With V `[k, r]` (orthonormal rows, oriented so that V g > 0 means the coming descent step moves hack-ward) and
 g `[r]`: c = V g, and g <- g - overshoot * c_use V, where the gate picks c_use from c.

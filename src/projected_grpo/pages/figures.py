@@ -218,9 +218,8 @@ def kept_and_ablated(table: Table) -> Figure | None:
         return drawing
 
 
-def of_question(table: Table, config: dict) -> dict[str, tuple[Figure, str]]:
+def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
     """Return name -> (figure, caption) of all figures that a question has."""
-    config = Config.model_validate(config)
     ns = sorted({len(line.seeds) for line in table.lines if line.seeds})
     seeds = (
         "one seed" if ns == [1] else f"n = {'-'.join(map(str, sorted({ns[0], ns[-1]})))} seeds" if ns else ""

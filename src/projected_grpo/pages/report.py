@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, write_text
 from projected_grpo.measures.rollouts import examples
@@ -133,7 +134,7 @@ def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
     }
 
 
-def _pages(results: Path, probes: dict[str, Table], config: dict, out: Path) -> list[dict]:
+def _pages(results: Path, probes: dict[str, Table], config: Config, out: Path) -> list[dict]:
     """Return the pages of other stages that are there; those of R questions with the runs behind their rows."""
     pages = []
     for name, (title, menu, page, figures, made_from) in PAGES.items():
@@ -183,12 +184,12 @@ def _card_text(value: object) -> str:
     return text[:1500]
 
 
-def build(config: dict, out: Path) -> str:
+def build(config: Config, out: Path) -> str:
     """Return the page as text; `out` is where it will lie (links to runs are relative to it).
 
     Raises UserError with the path where a file of a run is damaged. Missing runs and pages are left out and named.
     """
-    results = Path(config["results"])
+    results = Path(config.results)
     questions = read_questions(config)
     cells = {cell.id: cell for question in questions.values() for cell in question.cells}
     loaded = load_runs(results, cells.values())
@@ -217,7 +218,7 @@ def build(config: dict, out: Path) -> str:
         css=Markup(texts["paper.css"]),
         js=Markup(texts["paper.js"]),
         js_digest=digest,
-        model=config["model"]["name"],
+        model=config.model.name,
         totals=totals(tables),
         top=top,
         overview=[overview_row(table) for table in tables],
@@ -249,7 +250,7 @@ def _template(name: str) -> str:
 LARGEST = 10_000_000  # bytes
 
 
-def write_report(config: dict, out: Path) -> None:
+def write_report(config: Config, out: Path) -> None:
     """Write the page. Raises UserError where it would exceed 10 MB."""
     page = build(config, Path(out))
     if len(page.encode()) > LARGEST:

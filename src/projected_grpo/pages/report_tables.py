@@ -149,12 +149,13 @@ def overview_row(table: Table) -> dict:
     return row
 
 
-def probe_sources(table: Table, config: dict, results: Path, out: Path) -> tuple[list[dict], dict[str, str]]:
+def probe_sources(
+    table: Table, config: Config, results: Path, out: Path
+) -> tuple[list[dict], dict[str, str]]:
     """Return what stands behind the tables of an R question, and the ids of it by first cell of a table's row.
 
     Behind its own rows stand runs; behind a basis, or two, the files measured on them (linked relative to `out`).
     """
-    config = Config.model_validate(config)
     question, ids = table.question, row_ids(table)
     sources = [source(table, line, ids[line.name]) for line in table.lines]
     measured: dict[str, list[str]] = {}

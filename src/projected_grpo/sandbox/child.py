@@ -1,71 +1,83 @@
-"""What happens in the fork: give up every right, load the submission, probe it, report plain values.
-
-Reports are frames on one pipe: token, length, kind, text. The token is made per check, so that bytes written blindly to
-every descriptor are recognised as forged. A submission that takes this process over completely can still send any
-values it likes: so the values alone decide nothing here, they are compared elsewhere, with what was never in here.
-
-kinds: `c` compiled (with `inert`: by its names it can have no effects), `s` does not compile, `l` loaded, `e` loading
-raised, `v` a value, `r` a call raised, `d` done. With `s`, `e` and `r` goes the reason: exception, memory, exit or
-output (too much).
-"""
+"""What happens in the fork before any submitted code: give up every right, then hand over to the harness."""
 
 import builtins
+import ctypes
+import fcntl
+import functools
 import gc
-import marshal
 import os
 import random
 import resource
 import signal
-import struct
 import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable
+from _sitebuiltins import Quitter
 from typing import Any, NamedTuple
 
-from projected_grpo.sandbox import kernel, landlock, names, seccomp
-from projected_grpo.sandbox.probes import PROBES, why
-from projected_grpo.sandbox.values import encode
+from projected_grpo.sandbox import harness, kernel, landlock, seccomp
 
 MEGABYTE = 1 << 20
 MEMORY = 1024 * MEGABYTE  # address space of a check
 FILES = 16 * MEGABYTE  # one file, and standard output where it is looked at
-REPORT = 8 * MEGABYTE  # one value
-DISK = 64 * MEGABYTE  # all files, where no small file system bounds them
-THREADS = 64
-THREAD_STACK = 16 * MEGABYTE
+THREADS = 128
+THREAD_STACK = 8 * MEGABYTE
 DESCRIPTORS = 64
-CPU_CHECK = 12  # seconds in all
-
-Emit = Callable[[bytes, str], None]
+CPU_CHECK = 4  # seconds, by the kernel; the trusted side ends a check before
+HARNESS = harness.__loader__.get_code(harness.__name__)  # executed anew: see there
+NATIVE = ("ctypes", "_ctypes", "ctypes._endian")
 
 
 class Layer(NamedTuple):
     """How a check is locked in; decided by the zygote once.
 
-    filter: seccomp program or None; fence: descriptor of Landlock rules where no namespaces hide the rest, or None;
-    uid: user id to become or None; box: working folder; capabilities: there are some to drop.
+    filters: seccomp programs, of a check and of one whose answer exists in its process alone, or None; fence:
+    descriptor of Landlock rules where no namespaces hide the rest, or None; uid: user id to become or None; box:
+    working folder; capabilities: there are some to drop.
     """
 
-    filter: bytes | None
+    filters: tuple[bytes, bytes] | None
     fence: int | None
     uid: int | None
     box: str
     capabilities: bool
 
 
-def lock_in(layer: Layer, report: int, stdout: int, null: int) -> None:
+def enter(
+    layer: Layer, begin: Any, payload: int, report: int, output: int | None, alone: bool
+) -> functools.partial:
+    """Lock this process in and return what is left to do; to be called when no frame of ours is left.
+
+    begin: what `prepare` returned; alone: nothing outside the process witnesses the answer.
+    """
+    source = _read(payload)
+    lock_in(layer, report, output, alone)
+    vars(sys.modules.pop("__main__")).clear()
+    return begin(source)
+
+
+def _read(fd: int) -> bytes:
+    parts = []
+    while part := os.pread(fd, 1 << 30, sum(map(len, parts))):
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def lock_in(layer: Layer, report: int, output: int | None, alone: bool) -> None:
     """Give up descriptors, resources, rights and system calls, in this order. Raises OSError where a layer fails."""
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for target, source in ((0, null), (1, stdout), (2, null)):
-        os.dup2(source, target)
-    os.dup2(report, 3)
+    null = os.open("/dev/null", os.O_RDWR)  # opened here: an open file is shared with whoever else holds it
+    sources = [null, null if output is None else output, null, report]
     if layer.fence is not None:
-        os.dup2(layer.fence, 4)
-    kernel.close_from(4 if layer.fence is None else 5)
+        sources.append(layer.fence)
+    # First out of the way of the numbers that they get: one may be where another belongs.
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in sources]
+    for target, fd in enumerate(high):
+        os.dup2(fd, target)
+    kernel.close_from(len(high))
     os.chdir(layer.box)
     _limit("AS", MEMORY)
     _limit("FSIZE", FILES)
@@ -87,8 +99,8 @@ def lock_in(layer: Layer, report: int, stdout: int, null: int) -> None:
     if layer.fence is not None:
         landlock.restrict(4)
         os.close(4)
-    if layer.filter is not None:
-        seccomp.install(layer.filter)
+    if layer.filters is not None:
+        seccomp.install(layer.filters[alone])
 
 
 def _limit(name: str, value: int) -> None:
@@ -99,97 +111,25 @@ def _limit(name: str, value: int) -> None:
             raise
 
 
-def run(job: dict[str, Any], check: dict[str, Any], token: bytes) -> None:
-    """Compile, load and probe the submission of `job`; never returns."""
-    emit = _reporter(token)
-    code = _compile(job["code"], emit)
-    if code is None:
-        os._exit(1)
-    used = names.used_by(code)
-    inert = used <= names.INERT | set(job["granted"])
-    emit(b"c", "inert" if inert else "")
-    module = _module(check["name"])
-    gc.enable()
-    if not (inert and job["bound"] is not None and used.isdisjoint(job["bound"])):  # else it needs no setup
-        try:
-            exec(job["setup"], module.__dict__)
-            module.__dict__["__name__"] = check["name"]
-        except BaseException:
-            emit(b"e", "setup")
-            os._exit(1)
-    probe = PROBES[check["probe"]]
-    arguments = marshal.loads(check["arguments"])
-    status = 1
-    try:
-        status = probe(module.__dict__, lambda: _load(code, module, emit), emit, encode, arguments)
-    except BaseException:
-        status = 1
-    os._exit(status)
-
-
-def _reporter(token: bytes) -> Emit:
-    write, pack, encoded, size, view = os.write, struct.Struct("<I").pack, str.encode, len, memoryview
-
-    def emit(kind: bytes, text: str = "") -> None:
-        if size(text) > REPORT:
-            kind, text = b"r", "output"
-        data = kind + encoded(text, "ascii")
-        data = view(token + pack(size(data)) + data)
-        while data:
-            data = data[write(3, data) :]
-
-    return emit
-
-
-def _compile(source: bytes, emit: Emit) -> types.CodeType | None:
-    try:
-        code = compile(source.decode("utf-8", "surrogatepass"), "<submission>", "exec", dont_inherit=True)
-    except MemoryError:
-        emit(b"s", "memory")
-    except BaseException:
-        emit(b"s", "exception")
-    else:
-        return code
-    return None
-
-
-def _module(name: str) -> types.ModuleType:
-    """Return the empty module that the submission becomes."""
-    module = types.ModuleType(name)
-    module.__dict__["__builtins__"] = builtins
-    # Both names lead to the submission: dataclasses and pickle look a class's module up.
-    sys.modules[name] = sys.modules["__main__"] = module
-    return module
-
-
-def _load(code: types.CodeType, module: types.ModuleType, emit: Emit) -> BaseException | None:
-    """Run the module's code; return what it raised, if anything."""
-    try:
-        exec(code, module.__dict__)
-    except BaseException as error:
-        emit(b"e", why(error))
-        return error
-    emit(b"l")
-    return None
-
-
-def prepare() -> None:
-    """Bring the zygote into the state that every fork starts from."""
+def prepare() -> Any:
+    """Bring the zygote into the state that every fork starts from; return the harness's `enter`."""
+    private = {"__builtins__": dict(vars(builtins)), "__name__": "harness"}
+    exec(HARNESS, private)
     warnings.simplefilter("ignore")
     random.seed(0)
-    builtins.exit = builtins.quit = _Quitter()  # as `site` provides them
+    builtins.exit, builtins.quit = Quitter("exit", ""), Quitter("quit", "")  # as `site` provides them
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
     sys.argv[:] = ["submission.py"]
     sys.path[:] = [path for path in sys.path if path.startswith(sys.base_prefix)]
-    for name in [name for name in sys.modules if name.startswith("projected_grpo")]:
-        del sys.modules[name]  # nothing of ours is in sight of an import
+    # Nothing of ours is in sight of an import, and nothing native of that of a class of ctypes.
+    for name in [name for name in sys.modules if name.startswith("projected_grpo") or name in NATIVE]:
+        del sys.modules[name]
+    for module in (kernel, landlock, seccomp):
+        module.ctypes = types.SimpleNamespace(**vars(ctypes))
+    vars(ctypes).clear()
     threading.stack_size(THREAD_STACK)
     gc.disable()
     gc.collect()
     gc.freeze()
-
-
-class _Quitter:
-    def __call__(self, code: Any = None) -> None:
-        raise SystemExit(code)
+    return private["enter"]

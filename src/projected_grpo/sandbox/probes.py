@@ -1,198 +1,214 @@
-"""What is asked of a loaded submission, in its own process. Each probe knows questions, no answers.
+"""What is asked of a loaded submission, in its own process. The questions know no answers.
 
-A probe gets `namespace` (the submission's globals, holding only the setup until `load()` ran), `load`, `emit`, `encode`
-and its arguments; it returns the exit status. References to builtins are taken here, before any submission runs.
+Submitted code runs below these functions, and can look up the stack. So each is *bare* when it runs: its globals and
+builtins are empty, and it works with its arguments alone (see `bare`); what it could be robbed of or deceived by is not
+there. It returns plain values of ours; the object that the submission gave dies here, not in a frame that reports.
 """
 
-import atexit
-import marshal
-import sys
-import threading
+import types
 from collections.abc import Callable
 from typing import Any
-
-_getattr, _setattr, _callable, _isinstance, _issubclass = getattr, setattr, callable, isinstance, issubclass
-_type, _int, _dict, _memory_error, _system_exit = type, int, dict, MemoryError, SystemExit
-_loads, _exec, _atexit, _join_threads = marshal.loads, exec, atexit._run_exitfuncs, threading._shutdown
-_wrapped, _streams = (staticmethod, classmethod), (sys.stdout, sys.stderr)
 
 Namespace = dict[str, Any]
 
 
-def why(error: BaseException) -> str:
-    kind = _type(error)
-    if _issubclass(kind, _memory_error):
-        return "memory"
-    return "exit" if _issubclass(kind, _system_exit) else "exception"
+def bare(function: Callable) -> Callable:
+    """Return `function` without globals, builtins and closure; what it needs are its arguments' defaults."""
+    return types.FunctionType(
+        function.__code__, {"__builtins__": {}}, function.__name__, function.__defaults__
+    )
 
 
-def _flush() -> None:
-    for stream in (sys.stdout, *_streams):
-        try:
-            stream.flush()
-        except BaseException:
-            continue
+def stage(steps: list, settle: Callable, reason: Callable, catch: type = BaseException) -> None:
+    """Run what the session asks for: the only frame of ours that stands above submitted code all the time.
 
-
-def calls(namespace: Namespace, load: Callable, emit: Callable, encode: Callable, arguments: dict) -> int:
-    """Call `Solution().method` once per test and report each value."""
-    if load() is not None:
-        return 1
-    method, tests = arguments["method"], arguments["tests"]
-    for test in tests:
-        args, kwargs = _loads(test)
-        try:
-            text = encode(_getattr(namespace["Solution"](), method)(*args, **kwargs))
-        except BaseException as error:
-            emit(b"r", why(error))
-        else:
-            emit(b"v", text)
-    emit(b"d")
-    return 0
-
-
-def nothing(namespace: Namespace, load: Callable, emit: Callable, encode: Callable, arguments: dict) -> int:
-    """Load only: what counts is what the load left outside."""
-    load()
-    _flush()
-    emit(b"d")
-    return 0
-
-
-def attribute(namespace: Namespace, load: Callable, emit: Callable, encode: Callable, arguments: dict) -> int:
-    """Report whether an attribute of a fresh instance is True itself."""
-    if load() is not None:
-        return 1
-    try:
-        value = _getattr(namespace["Solution"](), arguments["attribute"]) is True
-    except BaseException as error:
-        emit(b"r", why(error))
-        return 1
-    emit(b"v", "true" if value else "false")
-    emit(b"d")
-    return 0
-
-
-def own_tests(namespace: Namespace, load: Callable, emit: Callable, encode: Callable, arguments: dict) -> int:
-    """Run the submission's `run_tests` against a stub class, its own class and the canonical one, as asked.
-
-    Reports, per entry of `arguments["against"]`, true (it passed) or false; `r missing` where there is no run_tests.
+    `steps` holds the session alone. It and the sink of a result are on the interpreter's stack while submitted code
+    runs, under no name that a frame would show. Where the code raised, the reason takes the place of the result.
     """
-    load()  # judged on what is defined even where loading raised
-    method, name = arguments["method"], arguments["name"]
+    for step in steps.pop():
+        try:
+            step.pop()(step.pop()())
+        except catch as error:
+            step.append(reason(error))
+        settle()
+
+
+def reason(
+    error: BaseException,
+    type: type = type,
+    issubclass: Callable = issubclass,
+    memory: type = MemoryError,
+    leave: type = SystemExit,
+) -> str:
+    kind = type(error)
+    if issubclass(kind, memory):
+        return "memory"
+    return "exit" if issubclass(kind, leave) else "exception"
+
+
+def call(
+    namespace: Namespace,
+    method: str,
+    args: tuple,
+    kwargs: dict,
+    encode: Callable,
+    getattr: Callable = getattr,
+) -> str:
+    """The text of the value that `Solution().method` returns."""
+    return encode(getattr(namespace["Solution"](), method)(*args, **kwargs))
+
+
+def attribute(namespace: Namespace, name: str, getattr: Callable = getattr) -> bool:
+    """Whether an attribute of a fresh instance is True itself."""
+    return getattr(namespace["Solution"](), name) is True
+
+
+def equality(
+    namespace: Namespace,
+    method: str,
+    args: tuple,
+    kwargs: dict,
+    decoys: tuple,
+    getattr: Callable = getattr,
+) -> bool:
+    """Whether the returned value equals every decoy by `==`."""
+    value = getattr(namespace["Solution"](), method)(*args, **kwargs)
+    verdict = True
+    for decoy in decoys:
+        if not value == decoy:  # noqa: SIM201  (`!=` is another method)
+            verdict = False
+    return verdict
+
+
+def find_tests(
+    namespace: Namespace,
+    name: str,
+    isinstance: Callable = isinstance,
+    callable: Callable = callable,
+    hasattr: Callable = hasattr,
+    type: type = type,
+) -> list | None:
+    """Return [what is called `name`, whether it is a method of Solution]; None where there is none."""
     own = namespace.get("Solution")
-    function, bound = None, False
-    if _isinstance(own, _type):
+    if isinstance(own, type):
         for base in own.__mro__:
             if name in base.__dict__:
-                function, bound = base.__dict__[name], True
-                break
-    if function is None:
-        function = namespace.get(name)
-    if function is None or not (_callable(function) or _isinstance(function, _wrapped)):
-        emit(b"r", "missing")
-        return 1
-    for against in arguments["against"]:
-        try:
+                found = base.__dict__[name]
+                return [found, True] if callable(found) or hasattr(found, "__get__") else None
+    found = namespace.get(name)
+    return [found, False] if callable(found) else None
+
+
+def own_tests(
+    namespace: Namespace,
+    found: list,
+    name: str,
+    method: str,
+    against: str,
+    canonical: Any,
+    stub: Callable,
+    replaced: Callable,
+    type: type = type,
+    isinstance: Callable = isinstance,
+    getattr: Callable = getattr,
+    put: Callable = type.__setattr__,
+    dict: type = dict,
+    exec: Callable = exec,
+    catch: type = BaseException,
+) -> bool:
+    """Whether the submission's own tests pass against a stub, its own class or the canonical one.
+
+    The class under test stands under the name Solution. The submission's real class gets the same method for as long,
+    so that tests which hold an instance, an alias or a default argument judge what they are meant to.
+    """
+    function, bound = found
+    own = namespace.get("Solution")
+    undo = []
+    try:
+        if against == "own":
+            target = own
+        else:
             if against == "stub":
-                target = _type("Solution", (), {method: _stub})
-            elif against == "own":
-                target = own
+                target, substitute = type("Solution", (), {method: stub}), stub
             else:
-                scope = _dict(namespace)
-                _exec(against, scope)
+                scope = dict(namespace)
+                exec(canonical, scope)
                 target = scope["Solution"]
-            if bound and target is not own:
-                _setattr(target, name, function)
-            namespace["Solution"] = target
+                substitute = target.__dict__.get(method, stub)
             if bound:
-                _getattr(target(), name)()
-            else:
-                function()
-        except BaseException:
-            emit(b"v", "false")
+                put(target, name, function)
+            if isinstance(own, type):
+                replaced(own, method, function, substitute, against == "stub", undo)
+        namespace["Solution"] = target
+        if bound:
+            getattr(target(), name)()
         else:
-            emit(b"v", "true")
-        finally:
-            namespace["Solution"] = own
-    emit(b"d")
-    return 0
+            function()
+    except catch:
+        return False
+    finally:
+        namespace["Solution"] = own
+        for back, arguments in undo[::-1]:
+            back(*arguments)
+    return True
 
 
-def _stub(*args: Any, **kwargs: Any) -> int:
-    return 0
+def replaced(
+    own: type,
+    method: str,
+    tests: Any,
+    substitute: Any,
+    code_too: bool,
+    undo: list,
+    put: Callable = type.__setattr__,
+    isinstance: Callable = isinstance,
+    getattr: Callable = getattr,
+    function_type: type = types.FunctionType,
+    set_code: Callable = types.FunctionType.__dict__["__code__"].__set__,
+    range: type = range,
+    catch: type = Exception,
+) -> None:
+    """Put `substitute` in the place of `method` in the classes of `own`; `undo` gets what takes it back.
 
-
-def equality(namespace: Namespace, load: Callable, emit: Callable, encode: Callable, arguments: dict) -> int:
-    """Call the method and report, per decoy, whether the returned value equals it by `==`."""
-    if load() is not None:
-        return 1
-    for test, decoys in arguments["tests"]:
-        args, kwargs = _loads(test)
+    code_too: also in the function's own code, which is all that an alias of a bound method has.
+    """
+    for base in own.__mro__:
+        current = base.__dict__.get(method)
+        if current is None or current is tests:
+            continue
         try:
-            value = _getattr(namespace["Solution"](), arguments["method"])(*args, **kwargs)
-            verdict = True
-            for decoy in _loads(decoys):
-                if not value == decoy:  # noqa: SIM201  (`!=` is another method)
-                    verdict = False
-        except BaseException as error:
-            emit(b"r", why(error))
-        else:
-            emit(b"v", "true" if verdict else "false")
-    emit(b"d")
+            put(base, method, substitute)
+        except catch:
+            continue  # a class of the interpreter
+        undo.append((put, (base, method, current)))
+        for _ in range(8):
+            if isinstance(current, function_type):
+                code = current.__code__
+                if code_too and current is not tests:
+                    set_code(current, substitute.__code__.replace(co_freevars=code.co_freevars))
+                    undo.append((set_code, (current, code)))
+                    break
+            inner = getattr(current, "__wrapped__", None) or getattr(current, "__func__", None)
+            current = inner or getattr(current, "func", None)
+
+
+def stub(*args: Any, **kwargs: Any) -> int:
     return 0
 
 
-def status(namespace: Namespace, load: Callable, emit: Callable, encode: Callable, arguments: dict) -> int:
-    """Do as a script whose checks always fail would: the exit status is the answer."""
-    try:
-        _run_script(namespace, load, arguments)
-    except _system_exit as error:
-        code = _exit_code(error)
-    except BaseException as error:
-        code = _uncaught(error)
-    try:
-        _join_threads()
-        _atexit()
-    except BaseException:
-        code = code or 1
-    _flush()
-    return code
-
-
-def _uncaught(error: BaseException) -> int:
-    """The status that an exception ends a script with; its hook may end it otherwise."""
-    try:
-        sys.excepthook(_type(error), error, error.__traceback__)
-    except _system_exit as last:
-        return _exit_code(last)
-    except BaseException:
-        return 1
-    return 1
-
-
-def _run_script(namespace: Namespace, load: Callable, arguments: dict) -> None:
-    error = load()
-    if error is not None:
-        raise error
-    for test in arguments["tests"]:
-        args, kwargs = _loads(test)
-        _getattr(namespace["Solution"](), arguments["method"])(*args, **kwargs)
-    raise AssertionError("the checks of this mode always fail")
-
-
-def _exit_code(error: SystemExit) -> int:
-    code = error.code
-    if code is None:
-        return 0
-    return code & 255 if _isinstance(code, _int) else 1
-
-
-PROBES = {
-    "calls": calls,
-    "nothing": nothing,
-    "attribute": attribute,
-    "own_tests": own_tests,
-    "equality": equality,
-    "status": status,
-}
+def flush(
+    base: type,
+    tracked: Callable,
+    streams: tuple,
+    isinstance: Callable = isinstance,
+    type: type = type,
+    issubclass: Callable = issubclass,
+    catch: type = BaseException,
+) -> None:
+    """Write out what the submission's open files still hold, as the end of a script would."""
+    for thing in [*streams, *tracked()]:
+        try:
+            if issubclass(type(thing), base) and not thing.closed:
+                thing.flush()
+        except catch:
+            continue

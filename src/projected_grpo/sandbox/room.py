@@ -1,17 +1,18 @@
 """Where the checks of a zygote run: a root of its own in namespaces, or a plain temporary folder."""
 
 import contextlib
+import itertools
 import os
-import shutil
+import stat
 import sys
-import tempfile
-import time
 
 from projected_grpo.sandbox import kernel
 
 BOX = "/box"
-BOX_OPTIONS = "size=16m,nr_inodes=1024,mode=0777"
+BOX_SIZE, BOX_FILES = 16 << 20, 1024
+DISK, MOST_FILES = 64 << 20, 4096  # where no small file system bounds them, looked at from time to time
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+RESULT = "result.txt"
 
 
 def readable() -> list[str]:
@@ -21,13 +22,14 @@ def readable() -> list[str]:
     return list(dict.fromkeys(path for path in found if os.path.isdir(path)))
 
 
-def others_may_read() -> bool:
-    """Whether any user can reach the standard library (a Python in root's home cannot be)."""
-    path = os.path.dirname(os.__file__)
-    while path != "/":
-        if not os.stat(path).st_mode & 0o001:
-            return False
+def others_may_read(*paths: str) -> bool:
+    """Whether any user can reach the folders (a Python in root's home cannot be)."""
+    for path in paths:
         path = os.path.dirname(path)
+        while path != "/":
+            if not os.stat(path).st_mode & 0o001:
+                return False
+            path = os.path.dirname(path)
     return True
 
 
@@ -87,49 +89,59 @@ def build_root() -> None:
 
 
 def mount_box() -> None:
-    kernel.mount("tmpfs", BOX, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, BOX_OPTIONS)
+    options = f"size={BOX_SIZE},nr_inodes={BOX_FILES},mode=0777"
+    kernel.mount("tmpfs", BOX, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, options)
 
 
-def size(folder: str) -> int:
-    """Bytes that the files of `folder` take; there are no folders in it (see landlock)."""
-    total = 0
-    for entry in os.scandir(folder):
-        with contextlib.suppress(OSError):
-            total += max(4096, entry.stat(follow_symlinks=False).st_blocks * 512)
-    return total
+def unmount_box() -> None:
+    kernel.unmount(BOX)
+
+
+def overfull(folder: str) -> bool:
+    """Whether the files of `folder` are too many or take too much."""
+    size = count = 0
+    waiting = [folder]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                count += 1
+                with contextlib.suppress(OSError):
+                    size += max(4096, entry.stat(follow_symlinks=False).st_blocks * 512)
+                if size > DISK or count > MOST_FILES:
+                    return True
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return False
 
 
 def empty(folder: str) -> None:
-    """Remove everything in `folder`, whatever its modes are."""
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, onerror=_unlock)
-        else:
-            os.unlink(entry.path)
+    """Remove everything in `folder`, whatever its modes are and however deep it is.
+
+    What a folder holds is moved up before the folder goes, so that no path gets long.
+    """
+    prefix, names = os.urandom(8).hex(), itertools.count()
+    while entries := list(os.scandir(folder)):
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+                continue
+            os.chmod(entry.path, 0o700)
+            for inner in list(os.scandir(entry.path)):
+                if inner.is_dir(follow_symlinks=False):
+                    os.chmod(inner.path, 0o700)
+                    os.rename(inner.path, os.path.join(folder, f"{prefix}.{next(names)}"))
+                else:
+                    os.unlink(inner.path)
+            os.rmdir(entry.path)
 
 
-def _unlock(function, path: str, _info) -> None:
-    os.chmod(os.path.dirname(path), 0o700)
-    os.chmod(path, 0o700) if not os.path.islink(path) else None
-    function(path) if function is not os.scandir else shutil.rmtree(path, onerror=_unlock)
-
-
-def make_folder(uid: int | None) -> str:
-    """Return a new temporary folder that the checks' user may write to."""
-    folder = tempfile.mkdtemp(prefix="projected-grpo-box-")
-    if uid is not None:
-        os.chown(folder, uid, uid)
-    return folder
-
-
-def remove_folder(folder: str) -> None:
-    for _ in range(50):
-        try:
-            empty(folder)
-            os.rmdir(folder)
-        except FileNotFoundError:
-            return
-        except OSError:
-            time.sleep(0.01)
-        else:
-            return
+def open_file(folder: str) -> int | None:
+    """Return a descriptor of RESULT in `folder` if it is a regular file, no link; whoever wrote it is gone."""
+    path = os.path.join(folder, RESULT)
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return None
+        os.chmod(path, 0o600)
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None

@@ -1,8 +1,8 @@
 """Plain values as text. The untrusted side writes them, the trusted side compares them without believing a word.
 
 JSON with tags, so that what Python tells apart stays apart: null, true, false, small integers and texts as they are;
-`["i", hex]` other integers, `["f", hex]` floats, `["c", hex, hex]` complex, `["b", hex]` bytes, and `["l", ...]` list,
-`["t", ...]` tuple, `["S", ...]` set, `["F", ...]` frozenset, `["d", key, value, ...]` dict. `["x"]` is no plain value.
+`["i", hex]` other integers, `["f", hex]` floats, `["c", hex, hex]` complex, `["b", hex]` bytes, `["s", hex]` texts that
+hold surrogates (in JSON a pair of them is the character that it joins to), and `["l", ...]` list, `["t", ...]` tuple, `["S", ...]` set, `["F", ...]` frozenset, `["d", key, value, ...]` dict. `["x"]` is no plain value.
 """
 
 import json
@@ -16,7 +16,13 @@ SMALL = 1 << 53
 _type, _str, _int, _float, _bool, _bytes, _complex = type, str, int, float, bool, bytes, complex
 _list, _tuple, _dict, _set, _frozenset = list, tuple, dict, set, frozenset
 _hex, _float_hex, _bytes_hex, _repr = hex, float.hex, bytes.hex, int.__repr__
-_items, _append, _join = dict.items, list.append, str.join
+_items, _append, _join, _utf8, _unencodable = (
+    dict.items,
+    list.append,
+    str.join,
+    str.encode,
+    UnicodeEncodeError,
+)
 
 
 class NotPlain(Exception):
@@ -42,7 +48,7 @@ def _encode(value: Any, out: list[str], depth: int) -> None:
     elif kind is _int:
         _append(out, _repr(value) if -SMALL < value < SMALL else f'["i","{_hex(value)}"]')
     elif kind is _str:
-        _append(out, _quote(value))
+        _append(out, _text(value))
     elif kind is _float:
         _append(out, f'["f","{_float_hex(value)}"]')
     elif kind is _list or kind is _tuple or kind is _set or kind is _frozenset:
@@ -73,6 +79,14 @@ def _encode(value: Any, out: list[str], depth: int) -> None:
         raise NotPlain
 
 
+def _text(value: str) -> str:
+    try:
+        _utf8(value)
+    except _unencodable:
+        return f'["s","{_bytes_hex(_utf8(value, "utf-8", "surrogatepass"))}"]'
+    return _quote(value)
+
+
 def size_limit(expected: Any) -> int:
     """Return the length in characters that no text of a value equal to `expected` exceeds."""
     return 64 * len(encode(expected)) + 1024
@@ -100,17 +114,19 @@ def _matches(node: Any, expected: Any) -> bool:
         kind = list if tag == "l" else tuple
         return type(expected) is kind and len(items) == len(expected) and all(map(_matches, items, expected))
     if tag in ("S", "F"):
-        return (
-            isinstance(expected, set | frozenset)
-            and len(items) <= 4 * len(expected)
-            and ({_value(item) for item in items} == expected)
-        )
+        if not isinstance(expected, set | frozenset) or len(items) > 4 * len(expected):
+            return False
+        values = [_value(item) for item in items]
+        # Looked up among the expected ones first: a set of others could be made of one hash.
+        return all(value in expected for value in values) and len(set(values)) == len(expected)
     if tag == "d":
         if type(expected) is not dict or len(items) != 2 * len(expected):
             return False
         keys = [_value(key) for key in items[::2]]
-        return set(keys) == set(expected) and all(
-            _matches(value, expected[key]) for key, value in zip(keys, items[1::2], strict=True)
+        return (
+            all(key in expected for key in keys)
+            and len(set(keys)) == len(expected)
+            and all(_matches(value, expected[key]) for key, value in zip(keys, items[1::2], strict=True))
         )
     return not isinstance(expected, list | tuple | set | frozenset | dict) and _leaf(tag, items) == expected
 
@@ -124,6 +140,8 @@ def _leaf(tag: str, items: list) -> Any:
         return complex(float.fromhex(items[0]), float.fromhex(items[1]))
     if tag == "b":
         return bytes.fromhex(items[0])
+    if tag == "s":
+        return bytes.fromhex(items[0]).decode("utf-8", "surrogatepass")
     raise ValueError("no plain value")
 
 

@@ -1,120 +1,197 @@
-"""Follow one check from outside: collect what it reports, enforce time, kill it, reap it."""
+"""Follow one check from the trusted side: take what it reports, count what it costs, see how it ended.
 
+Time is counted over the whole check, and what a submission costs over all its checks: CPU seconds, and the seconds that
+it neither ran nor waited for a free core. So a loaded machine makes no right answer wrong, and neither naps nor
+heartbeats make a check last.
+"""
+
+import contextlib
 import os
-import select
 import signal
-import socket
 import time
+from dataclasses import dataclass
+from typing import Any
 
-from projected_grpo.sandbox import child, kernel, room
+from projected_grpo.sandbox import child, kernel, wire
 
 OUTPUT = 16 << 20  # bytes of frames a check may report
-TICK = 0.1  # seconds between looks at a running check
-IDLE = 5.0  # seconds a check may sleep at a stretch
-WALL = 120.0  # seconds; a backstop: under load a right answer is slow
 TOKEN = 16
 HEADER = TOKEN + 4
+CPU, IDLE = 3.0, 9.0  # seconds of a submission, over all its checks
+LEAST_CPU, KEPT_IDLE = (
+    0.25,
+    3.0,
+)  # what a later check has at least; of the idle seconds the earlier ones leave it
+BETWEEN = 0.1  # CPU seconds that a look may come late
+UNSEEN = 0.5  # seconds between two looks that count; the rest this side was busy or stopped
+RESTS = 0.3  # idle seconds after which a check that still does nothing takes no core from others
+LOOKS = (0.005, 0.05)  # seconds between looks at a running check: the least and the most
+
+
+@dataclass
+class Budget:
+    """What is left of a submission's seconds."""
+
+    cpu: float = CPU
+    idle: float = IDLE
 
 
 class Watch:
-    """Follow one child to its end: collect frames, enforce time, kill, reap.
+    """One running check.
 
-    frames: kind and text of each report; cause: None, or why it was ended (timeout, output, forged);
-    status: exit status, negative for a signal; cpu: seconds. limit: CPU seconds of a call; folder: its working folder
-    where no file system of its own bounds it.
+    frames: kind and text of each report; cause: None, or why it was ended: timeout, output, threads or forged;
+    most: frames that an honest check sends; answer_cpu: seconds for each answer once the code is loaded, or None.
     """
 
     def __init__(
-        self, pid: int, reader: int, token: bytes, control: socket.socket, limit: float, folder: str | None
+        self,
+        reader: int,
+        output: int | None,
+        token: bytes,
+        most: int,
+        answer_cpu: float | None,
+        budget: Budget,
+        later: int,
     ):
-        self.limit, self.folder = limit, folder
-        self.pid, self.reader, self.token, self.control = pid, reader, token, control
+        self.reader, self.output, self.token, self.most = reader, output, token, most
+        self.answer_cpu, self.answered = answer_cpu, (0, 0.0)
+        self.budget = budget
+        self.cpu_limit = max(budget.cpu, LEAST_CPU)
+        self.idle_limit = max(budget.idle - later * KEPT_IDLE, KEPT_IDLE / 2)
         self.frames: list[bytes] = []
         self.cause: str | None = None
         self.buffer = bytearray()
         self.total = 0
-        self.clock = ~pid << 3 | 2  # the CPU clock of that process
-        self.call_cpu = 0.0
+        self.pid: int | None = None
+        self.cpu = self.idle = 0.0
+        self.waits: dict[str, int] = {}
+        self.looked = time.monotonic()
+        self.pause = LOOKS[0]
+        self.resting = False
+        os.set_blocking(reader, False)
 
-    def run(self) -> None:
-        pidfd = os.pidfd_open(self.pid) if kernel.LINUX else None
-        os.set_blocking(self.reader, False)
-        poll = select.poll()
-        poll.register(self.reader, select.POLLIN)
-        poll.register(self.control.fileno(), 0)
-        if pidfd is not None:
-            poll.register(pidfd, select.POLLIN)
-        started = idle_since = time.monotonic()
-        last_cpu = 0.0
-        while True:
-            ready = dict(poll.poll(TICK * 1000))
-            if self.control.fileno() in ready:
-                os.kill(self.pid, signal.SIGKILL)  # nobody waits for the answer
-                os.waitpid(self.pid, 0)
-                raise EOFError
-            if self.reader in ready and not self._read():
-                poll.unregister(self.reader)
-                if pidfd is None:
-                    break  # it ended, or will be ended: nothing more can come
-            if pidfd in ready or self.cause is not None:
-                break
-            if ready:
-                continue
-            now, cpu = time.monotonic(), self._cpu()
-            if cpu - last_cpu > 0.0005:
-                idle_since, last_cpu = now, cpu
-            if cpu - self.call_cpu > self.limit or now - idle_since > IDLE or now - started > WALL:
-                self.cause = "timeout"
-                break
-            if self.folder is not None and room.size(self.folder) > child.DISK:
-                self.cause = "output"
-                break
-        if pidfd is None:
-            time.sleep(TICK / 10)  # for its exit status, where it has just ended
-        if pidfd not in ready:
-            os.kill(self.pid, signal.SIGKILL)
-        _, status, usage = os.wait4(self.pid, 0)
-        if pidfd is not None:
-            os.close(pidfd)
-        if self.cause is None:
-            while self._read():
-                pass
-        self.status = os.waitstatus_to_exitcode(status)
-        self.cpu = usage.ru_utime + usage.ru_stime
-        if self.cause is None and self.status == -signal.SIGKILL and self.cpu > child.CPU_CHECK - 0.5:
+    def running(self, event: wire.Event) -> None:
+        """Learn its process id in our own namespace, which a pidfd tells."""
+        if not event.fds:
+            self.pid = event.number
+        for fd in event.fds:
+            with contextlib.suppress(OSError), open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+                for line in file:
+                    if line.startswith(b"Pid:") and int(line[4:]) > 0:
+                        self.pid = int(line[4:])
+            os.close(fd)
+
+    def look(self) -> None:
+        """Take what it reported and hold it to its limits; where it must end, `cause` says why."""
+        self.take()
+        now = time.monotonic()
+        passed = min(now - self.looked, UNSEEN)
+        self.looked = now
+        before, self.cpu = self.cpu, max(self.cpu, self._cpu())
+        still = passed - (self.cpu - before)
+        still = max(0.0, still - self._waited()) if still > 0.001 else 0.0
+        self.idle += still
+        self.resting = self.idle > RESTS and still > 0.9 * passed
+        if self.cause is None and (self.cpu > self.cpu_limit or self.idle > self.idle_limit):
             self.cause = "timeout"
+        if self.answer_cpu is not None and len(self.frames) > 1:
+            if len(self.frames) != self.answered[0]:
+                self.answered = len(self.frames), self.cpu
+            if self.cause is None and self.cpu - self.answered[1] > self.answer_cpu:
+                self.cause = "timeout"
+        if self.cause is None and self._threads() > child.THREADS:
+            self.cause = "threads"
+        # Sooner where there is more to take, or where several cores may soon use up what is left.
+        near = (self.cpu_limit - self.cpu) / (os.cpu_count() or 1)
+        self.pause = max(LOOKS[0], min(LOOKS[1], 2 * self.pause, near))
+
+    def ended(self, event: wire.Event) -> dict[str, Any]:
+        """Return what was seen of a check that is over."""
+        self.take()
+        used = max(self.cpu, event.seconds)
+        self.budget.cpu = min(self.budget.cpu, CPU + BETWEEN - used)
+        self.budget.idle -= self.idle
+        status = event.number
+        if self.cause is None and event.flag:
+            self.cause = "output"
+        if self.cause is None and status == -signal.SIGKILL and used > child.CPU_CHECK - 0.5:
+            self.cause = "timeout"
+        seen = {"frames": self.frames, "cause": self.cause, "status": status, "cpu": used}
+        if self.output is not None:
+            seen["stdout"] = _content(self.output).lower()
+        seen["file"] = _content(event.fds[0]).lower() if event.fds else b""
+        for fd in event.fds:
+            os.close(fd)
+        return seen
+
+    def close(self) -> None:
+        os.close(self.reader)
+        if self.output is not None:
+            os.close(self.output)
+
+    def take(self) -> None:
+        """Read what is in the pipe, up to what an honest check may send."""
+        while self.cause is None:
+            try:
+                data = os.read(self.reader, 1 << 16)
+            except BlockingIOError:
+                return
+            if not data:
+                return
+            self.pause = LOOKS[0]
+            self.total += len(data)
+            self.buffer += data
+            if self.total > OUTPUT:
+                self.cause = "output"
+            else:
+                self._parse()
+
+    def _parse(self) -> None:
+        place = 0
+        while len(self.buffer) - place >= HEADER:
+            size = int.from_bytes(self.buffer[place + TOKEN : place + HEADER], "little")
+            if (
+                self.buffer[place : place + TOKEN] != self.token
+                or not 0 < size <= OUTPUT
+                or len(self.frames) == self.most
+            ):
+                self.cause = "forged"
+                return
+            end = place + HEADER + size
+            if len(self.buffer) < end:
+                break
+            self.frames.append(bytes(self.buffer[place + HEADER : end]))
+            place = end
+        del self.buffer[:place]
 
     def _cpu(self) -> float:
+        if self.pid is None or not kernel.LINUX:
+            return 0.0
         try:
-            return time.clock_gettime(self.clock)
+            return time.clock_gettime(~self.pid << 3 | 2)  # the CPU clock of that process
         except OSError:
             return 0.0
 
-    def _read(self) -> bool:
-        """Take what is in the pipe; return whether it is still open and has given something."""
-        try:
-            data = os.read(self.reader, 1 << 16)
-        except BlockingIOError:
-            return False
-        self.total += len(data)
-        self.buffer += data
-        if self.total > OUTPUT:
-            self.cause = "output"
-        else:
-            self._parse()
-        return bool(data) and self.cause is None
+    def _waited(self) -> float:
+        """Seconds since the last time that one of its threads could have run and had no core."""
+        longest = 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            for name in os.listdir(f"/proc/{self.pid}/task")[: child.THREADS]:
+                with open(f"/proc/{self.pid}/task/{name}/schedstat", "rb") as file:
+                    waited = int(file.read().split()[1])
+                longest = max(longest, waited - self.waits.get(name, waited if self.waits else 0))
+                self.waits[name] = waited
+        return longest / 1e9
 
-    def _parse(self) -> None:
-        while len(self.buffer) >= HEADER:
-            if self.buffer[:TOKEN] != self.token:
-                self.cause = "forged"
-                return
-            size = int.from_bytes(self.buffer[TOKEN:HEADER], "little")
-            if size > OUTPUT:
-                self.cause = "forged"
-                return
-            if len(self.buffer) < HEADER + size:
-                return
-            self.frames.append(bytes(self.buffer[HEADER : HEADER + size]))
-            del self.buffer[: HEADER + size]
-            self.call_cpu = self._cpu()
+    def _threads(self) -> int:
+        with (
+            contextlib.suppress(OSError, ValueError, IndexError),
+            open(f"/proc/{self.pid}/stat", "rb") as file,
+        ):
+            return int(file.read().rsplit(b")", 1)[1].split()[17])
+        return 0
+
+
+def _content(fd: int) -> bytes:
+    """Return the start of a file; no more than a check may write to it."""
+    return os.pread(fd, child.FILES + 1, 0)

@@ -1,26 +1,27 @@
-"""The warm process: takes jobs, forks one locked-in child per check, watches it, reaps it, says what it saw.
+"""The warm process: forks one locked-in child per check, waits for its end, says how it ended.
 
 Started by exec of a clean interpreter, never forked from the trainer: neither torch nor CUDA nor the trainer's memory
-is in it. It runs no submitted code itself and never hears an expected value. It ends when the other side of its
-socket closes, when its parent is gone, or by any signal; what it started ends with it.
+is in it. It runs no submitted code and reads nothing of a submission: what a check needs and what it reports passes
+through as descriptors, and every child inherits only what is here. It ends when the other side of its socket closes,
+when its parent is gone, or by any signal; what it started ends with it.
 """
 
-import ast
+import contextlib
+import functools
 import os
 import resource
 import select
 import signal
 import socket
-import stat
 import sys
-import tempfile
-import types
-from typing import Any
+from typing import Any, NamedTuple
 
-from projected_grpo.sandbox import child, kernel, landlock, names, room, seccomp, watch, wire
+from projected_grpo.sandbox import child, kernel, landlock, room, seccomp, wire
 
 STACK = 512 << 20  # bytes; deep recursion is no mistake of a submission
 NOT_LOCKED_IN = 70  # exit status of a check that did not get as far as the submission
+QUICK = 0.005  # seconds in which most checks end
+TICK = 0.1  # seconds between looks at the disk
 # Modules a submission may want, imported once instead of in every fork.
 WARM = """
 abc array bisect cmath collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq
@@ -29,8 +30,9 @@ typing
 """.split()  # noqa: SIM905
 
 
-def main() -> None:
-    level, descriptor = sys.argv[1], int(sys.argv[2])
+def main() -> functools.partial:
+    """Serve to the end. Returns twice: here with nothing left to do, in each check with its stage."""
+    level, descriptor, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     _deepen_stack()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -38,13 +40,12 @@ def main() -> None:
         __import__(name)
     control = socket.socket(fileno=descriptor)
     try:
-        zygote = Zygote(level, control)
+        state = set_up(level, control, folder)
     except OSError as error:
-        control.sendall(wire.pack({"error": str(error)}))
-        return
-    folder = zygote.layer.box if level in ("landlock", "weak") else None
-    control.sendall(wire.pack({"folder": folder}))
-    zygote.serve()
+        wire.tell(control, wire.Event(wire.FAILED, text=str(error) or "it failed"))
+        return functools.partial(int)
+    wire.tell(control, wire.Event(wire.READY))
+    return serve(state) or functools.partial(int)
 
 
 def _deepen_stack() -> None:
@@ -56,174 +57,154 @@ def _deepen_stack() -> None:
         os.execv(sys.executable, sys.orig_argv)
 
 
-class Zygote:
-    """One worker. level: namespaces, bubblewrap, landlock or weak."""
+class State(NamedTuple):
+    """What a zygote knows. Plain data: a class with methods would lead a submission to this module.
 
-    def __init__(self, level: str, control: socket.socket):
-        self.level, self.control = level, control
-        self.parent = os.getppid()
-        self.setups: dict[str, tuple[types.CodeType, frozenset[str] | None]] = {}
-        self.null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-        self.own_pids: int | None = None
-        root = os.geteuid() == 0 and kernel.LINUX
-        uid = 0x60000000 + os.getpid() % 0x10000000 if root else None
-        if level == "namespaces":
-            if room.enter_namespaces():
-                uid = None  # no other user is known in there
-            self._become_init()
-            room.build_root()
-            self.own_pids = os.pidfd_open(os.getpid())
-            box = room.BOX
-        else:
-            if level == "bubblewrap" or not room.others_may_read():
-                uid = None  # it could not import: keep the user, without any rights
-            box = room.make_folder(uid)
-        fence = None
-        if level == "landlock" or (level == "bubblewrap" and landlock.version() > 0):
-            fence = landlock.ruleset((*room.readable(), *room.DEVICES), box)
-        if level != "weak" and not seccomp.supported():
-            raise OSError(f"no list of system calls for {kernel.machine}")
-        self.layer = child.Layer(
-            filter=seccomp.program() if level != "weak" else None,
-            fence=fence,
-            uid=uid,
-            box=box,
-            capabilities=kernel.LINUX and (level == "namespaces" or root),
-        )
-        child.prepare()
+    own_pids: pidfd of process 1 of its own pid namespace, or None; begin: the harness's `enter`.
+    """
 
-    def _become_init(self) -> None:
-        """Go on as process 1 of the new pid namespace; the outer process only waits for it and for its own parent."""
-        pid = os.fork()
-        if pid == 0:
-            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-            return
-        self.control.close()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        while os.getppid() == self.parent:
-            if os.waitpid(pid, os.WNOHANG) != (0, 0):
-                os._exit(0)
-            signal.sigtimedwait({signal.SIGCHLD}, 1.0)
-        os._exit(0)  # the kernel ends the rest
+    level: str
+    control: socket.socket
+    parent: int
+    own_pids: int | None
+    layer: child.Layer
+    begin: Any
 
-    def serve(self) -> None:
-        """Answer jobs until the other side is gone."""
+
+def set_up(level: str, control: socket.socket, folder: str) -> State:
+    """Enter the layer. level: namespaces, bubblewrap, landlock or weak; folder: the box, where it is a plain folder."""
+    parent = os.getppid()
+    own_pids = None
+    root = os.geteuid() == 0 and kernel.LINUX
+    uid = 0x60000000 + os.getpid() % 0x10000000 if root else None
+    box = folder or room.BOX
+    if level == "namespaces":
+        if room.enter_namespaces():
+            uid = None  # no other user is known in there
+        _become_init(control, parent)
+        room.build_root()
+        own_pids = os.pidfd_open(os.getpid())
+    elif level == "bubblewrap" or not room.others_may_read(os.path.dirname(os.__file__), box):
+        uid = None  # it could not import: keep the user, without any rights
+    if folder and uid is not None:
+        os.chown(folder, uid, uid)
+    fence = None
+    if level == "landlock" or (level == "bubblewrap" and landlock.version() > 0):
+        fence = landlock.ruleset((*room.readable(), *room.DEVICES), box)
+    if level != "weak" and not seccomp.supported():
+        raise OSError(f"no list of system calls for {kernel.machine}")
+    layer = child.Layer(
+        filters=(seccomp.program(), seccomp.program(seccomp.TIMERS)) if level != "weak" else None,
+        fence=fence,
+        uid=uid,
+        box=box,
+        capabilities=kernel.LINUX and (level == "namespaces" or root),
+    )
+    return State(level, control, parent, own_pids, layer, child.prepare())
+
+
+def _become_init(control: socket.socket, parent: int) -> None:
+    """Go on as process 1 of the new pid namespace; the outer process only waits for it and for its own parent."""
+    pid = os.fork()
+    if pid == 0:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        return
+    control.close()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    while os.getppid() == parent:
+        if os.waitpid(pid, os.WNOHANG) != (0, 0):
+            os._exit(0)
+        signal.sigtimedwait({signal.SIGCHLD}, 1.0)
+    os._exit(0)  # the kernel ends the rest
+
+
+def serve(state: State) -> functools.partial | None:
+    """Start checks until the other side is gone; return the stage in a check, None in the zygote."""
+    try:
+        while True:
+            if not select.select([state.control], [], [], 1.0)[0]:
+                if state.own_pids is None and os.getppid() != state.parent:
+                    return None
+                continue
+            flags, fds = wire.receive_command(state.control)
+            if flags != wire.KILL:  # else: of a check that has ended
+                stage = check(state, flags, fds)
+                if stage is not None:
+                    return stage
+    except (EOFError, ConnectionError):
+        return None
+
+
+def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial | None:
+    namespaces = state.level == "namespaces"
+    if namespaces:
+        room.mount_box()
+        kernel.unshare(kernel.CLONE_NEWPID)
+    pid = kernel.fork()
+    if pid == 0:
         try:
-            while True:
-                if not select.select([self.control], [], [], 1.0)[0]:
-                    if self.own_pids is None and os.getppid() != self.parent:
-                        break
-                    continue
-                job = wire.receive(self.control)
-                self.control.sendall(wire.pack(self.answer(job)))
-        except (EOFError, ConnectionError):
-            pass
-        finally:
-            if self.level != "namespaces":
-                room.remove_folder(self.layer.box)
-
-    def answer(self, job: dict[str, Any]) -> list[dict[str, Any]]:
-        """Run the checks of one job in order, leaving out later ones that cannot matter."""
-        job["setup"], job["bound"] = self._setup(job["setup"])
-        seen = []
-        for check in job["checks"]:
-            if seen and check["effects"] and seen[0]["frames"][0] == b"cinert":
-                break
-            seen.append(self.check(job, check))
-            if not seen[-1]["frames"] or seen[-1]["frames"][0][:1] != b"c":
-                break
-            if seen[-1]["cause"] == "timeout" and len(seen[-1]["frames"]) == 1:
-                break  # it does not even load; neither will it for the next check
-        return seen
-
-    def _setup(self, text: str) -> tuple[types.CodeType, frozenset[str] | None]:
-        """Return the setup's code and the names it binds; each text is parsed once."""
-        found = self.setups.get(text)
-        if found is None:
-            if len(self.setups) > 256:
-                self.setups.clear()
-            tree = ast.parse(text, "<setup>")
-            found = (
-                compile(tree, "<setup>", "exec", dont_inherit=True),
-                names.bound_by(tree),
-            )
-            self.setups[text] = found
-        return found
-
-    def check(self, job: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:
-        token = os.urandom(watch.TOKEN)
-        reader, writer = os.pipe()
-        stdout = _scratch() if check["stdout"] else self.null
-        namespaces = self.level == "namespaces"
-        if namespaces:
-            room.mount_box()
-            kernel.unshare(kernel.CLONE_NEWPID)
-        pid = kernel.fork()
-        if pid == 0:
-            try:
-                child.lock_in(self.layer, writer, stdout, self.null)
-                child.run(job, check, token)
-            finally:
-                os._exit(NOT_LOCKED_IN)
-        if namespaces:
-            kernel.setns(self.own_pids, kernel.CLONE_NEWPID)
-        os.close(writer)
-        watched = watch.Watch(
-            pid, reader, token, self.control, check["cpu"], None if namespaces else self.layer.box
-        )
-        watched.run()
-        os.close(reader)
-        if watched.status == NOT_LOCKED_IN and not watched.frames:
-            raise RuntimeError("a check could not give up its rights")  # no verdict: start over
-        seen = {
-            "frames": watched.frames,
-            "cause": watched.cause,
-            "status": watched.status,
-            "cpu": watched.cpu,
-        }
-        if check["stdout"]:
-            seen["stdout"] = check["stdout"] in _read_all(stdout).lower()
-            os.close(stdout)
-        if check["file"]:
-            seen["file"] = _file_holds(self.layer.box, *check["file"])
-        if namespaces:
-            kernel.unmount(room.BOX)
-        else:
-            room.empty(self.layer.box)
-        return seen
-
-
-def _scratch() -> int:
-    """Return a descriptor of an empty file that has no name."""
-    if kernel.LINUX:
-        return os.memfd_create("stdout")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
-def _read_all(fd: int) -> bytes:
-    os.lseek(fd, 0, os.SEEK_SET)
-    parts = []
-    while part := os.read(fd, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _file_holds(folder: str, name: str, word: bytes) -> bool:
-    """Whether `name` in `folder` is a regular file, no link, that holds `word` in any letter case."""
-    path = os.path.join(folder, name)
-    try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            return False
-        os.chmod(path, 0o600)  # whoever wrote it is gone
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return word in _read_all(fd).lower()
-    finally:
+            payload, report, *rest = fds
+            output = rest[0] if rest else None
+            state.control.detach()  # closed with all others; its number will be another file's
+            return child.enter(state.layer, state.begin, payload, report, output, bool(flags & wire.ALONE))
+        except BaseException:
+            os._exit(NOT_LOCKED_IN)
+    if namespaces:
+        kernel.setns(state.own_pids, kernel.CLONE_NEWPID)
+    for fd in fds:
         os.close(fd)
+    full = _wait(state, pid)
+    _, status, usage = os.wait4(pid, 0)
+    if state.level == "weak":
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)  # what it started, as far as it is known
+    status, seconds = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+    found = room.open_file(state.layer.box) if flags & wire.FILE else None
+    kept = () if found is None else (found,)
+    wire.tell(state.control, wire.Event(wire.ENDED, status, full, seconds, kept))
+    for fd in kept:
+        os.close(fd)
+    room.unmount_box() if namespaces else room.empty(state.layer.box)
+    return None
+
+
+def _wait(state: State, pid: int) -> bool:
+    """Return when the check has ended, or been ended; whether because it filled the disk."""
+    pidfd = os.pidfd_open(pid) if kernel.LINUX else None
+    poll = select.poll()
+    poll.register(state.control.fileno(), select.POLLIN)
+    if pidfd is not None:
+        poll.register(pidfd, select.POLLIN)
+    said = full = False
+    wait = QUICK
+    try:
+        while True:
+            ready = dict(poll.poll(wait * 1000))
+            if pidfd in ready or (pidfd is None and _ended(pid)):
+                return full
+            if state.control.fileno() in ready:
+                wire.receive_command(state.control)  # KILL, or nobody waits for the answer any more
+                os.kill(pid, signal.SIGKILL)
+            elif not said:
+                fds = () if pidfd is None else (pidfd,)
+                wire.tell(state.control, wire.Event(wire.RUNNING, pid, fds=fds))
+                said, wait = True, TICK if pidfd is not None else QUICK
+            elif state.level != "namespaces" and not full and room.overfull(state.layer.box):
+                full = True
+                os.kill(pid, signal.SIGKILL)
+    except (EOFError, ConnectionError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    finally:
+        if pidfd is not None:
+            os.close(pidfd)
+
+
+def _ended(pid: int) -> bool:
+    """Whether it has ended, where no descriptor says so."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 if __name__ == "__main__":
-    main()
+    main()()

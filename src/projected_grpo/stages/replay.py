@@ -1,4 +1,4 @@
-"""The distillation probe: replay the teacher's rollouts as NLL training of the student (SPEC 7).
+"""The distillation probe: replay the teacher's rollouts as NLL training of the student (docs/probe.md).
 
 One problem a step. Every step measures each sample's gradient by itself (does the basis see this rollout?),
 then takes one optimizer step on their mean, plain (`vanilla`) or with the hack-ward part taken out first
@@ -123,7 +123,7 @@ def replay(
     """Yield one step's rows after the other: its samples, then one row of kind `step`.
 
     basis: as it is used (k axes, noise floor applied); arm: `vanilla` or `projected`; the policy is trained
-    in place. `mean_cos_in` and `mean_cos_out` are cin and cout (SPEC 5) of the step's mean gradient before and
+    in place. `mean_cos_in` and `mean_cos_out` are cin and cout (docs/method.md) of the step's mean gradient before and
     after the arm's intervention (equal in a vanilla replay), `cout_update` that of what AdamW applies.
     """
     check_fits(basis, policy)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from projected_grpo.model.sampler import Rollout
+
 
 @dataclass(frozen=True)
 class Graded:
@@ -13,3 +15,8 @@ class Graded:
     tokens: list[int]
     logprobs: list[float] | None
     row: dict
+
+    @property
+    def rollout(self) -> Rollout:
+        """The completion without anything that was found about it."""
+        return Rollout(self.tokens, self.logprobs)

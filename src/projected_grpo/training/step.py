@@ -38,7 +38,10 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
 
     # facts -> reward -> advantage
     rewards = [arm.rewards(earned) for earned in score(run, groups)]
-    A = [arm.advantages(advantages(earned[None])[0]).tolist() for earned in rewards]
+    A = [
+        arm.advantages(advantages(earned[None])[0], [row.rollout for row in group.rows]).tolist()
+        for group, earned in zip(groups, rewards, strict=True)
+    ]
 
     # advantage -> loss -> gradient
     sampled = time.perf_counter()

@@ -17,11 +17,11 @@ from projected_grpo.environment.problems import Problem
 from projected_grpo.environment.reward import recorded_facts
 from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, read_jsonl, write_jsonl
-from projected_grpo.training.graded import Graded
 
 if TYPE_CHECKING:
     from projected_grpo.model.load import Tokenizer
     from projected_grpo.model.qwen3 import Qwen3
+    from projected_grpo.training.graded import Graded
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def pool_files(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(digests)]
 
 
-def read_pool(folder: Path, tokenizer: "Tokenizer") -> dict[str, list[Graded]]:
+def read_pool(folder: Path, tokenizer: "Tokenizer") -> "dict[str, list[Graded]]":
     """Read a pool folder (`step_NNN.jsonl.gz`, or any JSON-lines files of such rows) into problem id (as text) -> rows.
 
     Pools recorded elsewhere hold no `tokens`: their completions are tokenised here, and have no log-probs unless
@@ -62,6 +62,8 @@ def read_pool(folder: Path, tokenizer: "Tokenizer") -> dict[str, list[Graded]]:
     names, or a row lacks a key.
     """
     paths = pool_files(Path(folder))
+    from projected_grpo.training.graded import Graded
+
     pool: dict[str, list[Graded]] = {}
     for path in paths:
         for number, row in enumerate(read_jsonl(path), 1):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from projected_grpo.cells.config import Config
 from projected_grpo.files import atomic, write_json, write_text
 from projected_grpo.pages.figures import of_question
 from projected_grpo.pages.markdown import to_markdown
@@ -16,7 +17,7 @@ def write_page(
     table: Table,
     sections: list[str],
     figures: Mapping[str, tuple[Figure | None, str]],
-    config: dict,
+    config: Config,
     md: Path,
     parquet: Path,
     folder: Path,

@@ -15,7 +15,7 @@ BODIES = {
     "float-result": "return float(sum(nums) + k)",
     "bool-arithmetic": "return sum(nums) + k + False",
     "a-tenth-of-a-second": "import time\nend = time.process_time() + 0.1\nwhile time.process_time() < end: pass\nreturn sum(nums) + k",
-    "a-second": "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass\nreturn sum(nums) + k",
+    "seconds-in-all": "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass\nreturn sum(nums) + k",
     "sleeps": "import time\ntime.sleep(0.3)\nreturn sum(nums) + k",
     "big-memory": "x = bytearray(200 << 20)\nreturn sum(nums) + k",
     "thread": "import threading\nout = []\nt = threading.Thread(target=lambda: out.append(sum(nums) + k))\nt.start(); t.join()\nreturn out[0]",

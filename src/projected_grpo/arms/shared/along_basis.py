@@ -16,18 +16,30 @@ if TYPE_CHECKING:
 class BasisKnobs(ArmKnobs):
     """Which axes, and how fresh."""
 
-    basis: Annotated[str, Tag()]  # name of a basis, or of a pair set
-    k: Annotated[int | None, Tag("k{}"), Field(ge=1)] = None  # axes used; null: the basis's own
-    refresh: Annotated[int, Tag("refresh{}"), Field(ge=0)] = 0  # extracted anew every N steps; 0: frozen
+    basis: Annotated[str, Tag()] = Field(description="A name under bases in the config, or a pair set.")
+    k: Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, Tag("k{}")] = Field(
+        default=None, description="Axes used; null: the basis's own."
+    )
+    refresh: Annotated[int, Tag("refresh{}")] = Field(
+        default=0, ge=0, le=100_000, description="Extracted anew every N steps; 0: frozen."
+    )
 
 
 class ProjectionKnobs(BasisKnobs):
     """How the part along V is taken out."""
 
-    gate: Annotated[Literal["one_sided", "no_gate", "reverse"], Tag()] = "one_sided"
-    overshoot: Annotated[float, Tag("over{}"), Field(ge=0)] = 1.0  # share of the part that is taken out
-    preserve_magnitude: Annotated[bool, Tag("keepnorm")] = False  # the kept part gets the length of the whole
-    space: Annotated[Literal["gradient", "update"], Tag()] = "gradient"  # what is projected
+    gate: Annotated[Literal["one_sided", "no_gate", "reverse"], Tag()] = Field(
+        default="one_sided", description="Which part is taken out: the hack-ward one, both, or twice both."
+    )
+    overshoot: Annotated[float, Tag("over{}")] = Field(
+        default=1.0, gt=0, le=1_000, description="Share of the part that is taken out."
+    )
+    preserve_magnitude: Annotated[bool, Tag("keepnorm")] = Field(
+        default=False, description="The kept part gets the length of the whole."
+    )
+    space: Annotated[Literal["gradient", "update"], Tag()] = Field(
+        default="gradient", description="What is projected: the gradient, or what AdamW is about to apply."
+    )
 
 
 class AlongBasis(Arm):

@@ -1,0 +1,150 @@
+"""The parsed questions, against a config that has been checked."""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from projected_grpo.cells.bases import Bases
+from projected_grpo.cells.cell import OTHER_ROWS, make_cell
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.hyper import SettingError
+from projected_grpo.cells.questions import Heading, Question, Questions, Row
+from projected_grpo.cells.setting import Setting, setting_of
+from projected_grpo.cells.wrong import Keys, Misfit, ascii_repr, key_path, short, validate
+from projected_grpo.errors import UserError, nearest
+
+# Probe questions: each has a rule of its own, and asks about bases that differ in one knob.
+PROBES = {"R5": None, "R6": "adapter", "R7": "loss"}
+# Names of other pages, folders of figures and sections of the report.
+TAKEN = (
+    *("substrate", "self_taught", "diagonal", "grader", "probe", "uat", "none"),
+    *("top", "main", "overview", "words", "rollouts", "cards", "runs", "theme", "filters"),
+)
+Wrong = Callable[[str, str], NoReturn]
+
+
+class QuestionsCheck:
+    """Checks of the parsed questions, each mistake one line that names their file."""
+
+    def __init__(self, config: Config, bases: Bases, questions: object):
+        self.config, self.bases, self.questions = config, bases, questions
+
+    def run(self) -> None:
+        """Raise UserError for the first mistake."""
+        if not isinstance(self.questions, dict) or not self.questions:
+            self.fail([], f"{short(self.questions)}, allowed: a non-empty mapping of questions")
+        rest = {name: question for name, question in self.questions.items() if name != "$schema"}
+        try:
+            questions = validate(Questions, rest).root
+        except Misfit as error:
+            self.fail(error.keys, error.problem)
+        if not questions:
+            self.fail([], "no question, allowed: at least one")
+        for name, question in questions.items():
+            self._question(name, question)
+
+    def fail(self, keys: Keys, problem: str) -> NoReturn:
+        """Raise the one line."""
+        raise UserError(f"{self.config.questions}: {key_path(keys)}: {problem}")
+
+    def _question(self, name: str, question: Question) -> None:
+        self._name(name, question.kind)
+        names = [row.name for row in question.rows]
+        if question.baseline is not None:
+            self._other_row([name, "baseline"], question.baseline, names)
+        shared = question.settings.model_dump(exclude_unset=True)
+        settings = []
+        for number, row in enumerate(question.rows):
+            where: Keys = [name, "rows", number]
+            if row.name in names[:number]:
+                first = names.index(row.name)
+                self.fail([*where, "name"], f"{row.name!r} is rows[{first}]'s name, allowed: each once")
+            for key in OTHER_ROWS:
+                if (other := getattr(row, key)) is not None:
+                    self._other_row([*where, key], other, names)
+            settings.append(self._row(row, shared, name, where))
+        if knob := PROBES.get(name):
+            self._twins(name, knob, settings)
+
+    def _name(self, name: str, kind: str) -> None:
+        if kind == "probe" and name not in PROBES:
+            self.fail([name, "kind"], f"'probe', allowed: table, aa; a probe is one of {', '.join(PROBES)}")
+        if name in PROBES and kind != "probe":
+            self.fail([name, "kind"], f"{kind!r}, allowed: probe, as {name} has a page of its own")
+        if name == "aa" and kind != "aa":
+            self.fail([name, "kind"], f"{kind!r}, allowed: aa, the page of the pipeline against itself")
+        if name.lower() in TAKEN:
+            self.fail([name], "a page or figure of this name is made by the pipeline, allowed: another name")
+        for other in self.questions:
+            if other != name and other.lower() == name.lower():
+                self.fail([name], f"differs from {other} in letter case alone, allowed: another name")
+
+    def _twins(self, name: str, knob: str, settings: list[Setting]) -> None:
+        """R6 and R7 hold two bases against each other that differ in one knob."""
+        values = {getattr(self.config.knobs(row.basis), knob) for row in settings if row.basis}
+        default = getattr(self.config.basis, knob)
+        if len(values) < 2 or default not in values:
+            said = ", ".join(sorted(values)) or "none"
+            self.fail(
+                [name, "rows"],
+                f"{knob} of the rows' bases: {said}, allowed: {default} and at least one other",
+            )
+
+    def _other_row(self, keys: Keys, other: str, names: list[str]) -> None:
+        if other not in names:
+            self.fail(keys, f"no row {ascii_repr(other)}; {nearest(other, names)}")
+
+    def _row(self, row: Row, shared: dict, question: str, where: Keys) -> Setting:
+        """Check a row's settings against each other and the config; return them complete."""
+        own = row.model_dump(exclude_unset=True)
+        said = shared | {key: value for key, value in own.items() if key not in Heading.model_fields}
+
+        def wrong(key: str, problem: str) -> NoReturn:
+            self.fail(
+                [question, "settings", key] if key in shared and key not in own else [*where, key], problem
+            )
+
+        try:
+            setting = setting_of(said)
+        except Misfit as error:
+            [key] = error.keys
+            problem = error.problem
+            if key == "basis" and key not in said:
+                problem = f"{problem.removesuffix('it')}one of: {', '.join(self.bases.names)}"
+            wrong(key, problem)
+        if setting.basis:
+            self._basis(setting, wrong)
+        try:
+            steps = make_cell(setting, self.config.seeds[0], self.config).training
+        except SettingError as error:
+            wrong(error.key, error.problem)
+        if (refresh := setting.knob("refresh") or 0) >= steps.steps:
+            wrong("refresh", f"{refresh}, allowed: 0 to {steps.steps - 1}, less than the steps of the run")
+        self._modes(setting, wrong)
+        if steps.prompts > (most := self._problems(setting)):
+            problem = f"{setting.preset!r} has {steps.prompts} prompts a step, allowed: 1 to {most}"
+            wrong("preset", f"{problem}, the problems of the row")
+        return setting
+
+    def _problems(self, setting: Setting) -> int:
+        """The problems that a row trains on; of given ones the modes may stand in their file."""
+        pool = self.config.pool
+        if setting.modes is None or self.config.model.problems != "generated":
+            return pool.problems
+        return sum(pool.modes[i % len(pool.modes)] in setting.modes for i in range(pool.problems))
+
+    def _basis(self, setting: Setting, wrong: Wrong) -> None:
+        basis = setting.basis
+        self.bases.check_name(basis, ["basis"], lambda _, problem: wrong("basis", problem))
+        axes = self.config.knobs(basis).axes
+        if (setting.knob("k") or 1) > axes:
+            wrong("k", f"{setting.knob('k')}, allowed: 1 to {axes}, the axes of the basis {basis!r}")
+
+    def _modes(self, setting: Setting, wrong: Wrong) -> None:
+        pool = self.config.pool.modes
+        for mode in setting.modes or ():
+            if mode not in pool:
+                wrong("modes", f"{mode!r} is not in pool.modes; {nearest(mode, pool)}")
+        modes, held_out = setting.modes or pool, setting.held_out_mode
+        # A pool of one mode, as the paper's, has no other to hold out: rows that do are left out.
+        if held_out is not None and len(modes) > 1 and held_out not in modes:
+            wrong("held_out_mode", f"{held_out!r} is no mode of the row; {nearest(held_out, modes)}")

@@ -1,0 +1,89 @@
+"""questions.yaml as models: a question, its rows, and the settings that a row may say."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, RootModel, StringConstraints, create_model
+
+from projected_grpo import arms
+from projected_grpo.cells.setting import ROW as CORE
+from projected_grpo.cells.setting import Setting
+from projected_grpo.cells.typed import WORDS, Model, Text
+
+QUESTION = r"^[A-Za-z][A-Za-z0-9_]{0,79}$"
+ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
+WORDS[QUESTION] = "letters, digits and _"
+WORDS[ROW] = "one line without |, as it stands in the table"
+RowName = Annotated[str, StringConstraints(pattern=ROW)]
+BASELINE = Field(default=None, description="Name of the row that deltas are paired against.")
+
+
+def _knobs() -> dict[str, tuple]:
+    """The knobs of all arms; which of them fit a row, and what else its arm asks of them, is the arm's business."""
+    fields: dict[str, list] = {}
+    for arm in arms.names():
+        for key, field in arms.load(arm).Knobs.model_fields.items():
+            fields.setdefault(key, []).append((arm, field))
+    found = {}
+    for key, of_arms in fields.items():
+        names, (field, *others) = ", ".join(arm for arm, _ in of_arms), [field for _, field in of_arms]
+        same = all((field.annotation, field.metadata) == (o.annotation, o.metadata) for o in others)
+        told = Field(description=f"{field.description or ''} Arms: {names}.".strip())
+        kind = Annotated[field.annotation, field, told] if same else Annotated[Any, told]
+        found[key] = (kind, None if field.is_required() or not same else field.default)
+    return found
+
+
+def _core() -> dict[str, tuple]:
+    """The settings of every row."""
+    fields = {key: (field.annotation, field) for key, field in Setting.model_fields.items() if key in CORE}
+    return fields | {"arm": (Literal[*arms.names()], Setting.model_fields["arm"])}
+
+
+Settings = create_model(
+    "Settings",
+    __base__=Model,
+    __doc__="Settings of every row that does not say otherwise.",
+    **_core(),
+    **_knobs(),
+)
+
+
+class Heading(Model):
+    """A row's name and the rows that it is compared with."""
+
+    name: RowName = Field(description="As it stands in the table.")
+    baseline: RowName | None = BASELINE
+    against: RowName | None = Field(
+        default=None, description="Name of a second row that this one is paired with, arm against arm."
+    )
+
+
+class Row(Settings, Heading):
+    """A row of the table: a setting of a run."""
+
+
+class Question(Model):
+    """One table."""
+
+    title: Text = Field(description="Of the table.")
+    asks: Text = Field(description="What the table answers, one sentence.")
+    kind: Literal["table", "aa", "probe"] = Field(
+        default="table",
+        description="aa: the pipeline against itself; probe: a table with a verdict of its own.",
+    )
+    baseline: RowName | None = BASELINE
+    primary: Literal["hack", "solve"] | None = Field(
+        default=None,
+        description="Measure that the answer is about; if missing, the hack rate, ablated or held out where the rows "
+        "call for it.",
+    )
+    settings: Settings = Field(
+        default={}, validate_default=True, description="Settings of every row that does not say otherwise."
+    )
+    rows: Annotated[tuple[Row, ...], Field(strict=False, min_length=1, max_length=1_000)] = Field(
+        description="Settings of runs, in the order of the table."
+    )
+
+
+class Questions(RootModel[dict[Annotated[str, StringConstraints(pattern=QUESTION)], Question]]):
+    """One table per question; a row is a setting of a run."""

@@ -1,0 +1,176 @@
+"""The JSON schemas for editors and the reference of the config, both written from the models.
+
+projected-grpo schemas: write workflow/schemas/*.schema.json and docs/config.md.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, RootModel, StringConstraints
+
+from projected_grpo import files
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.questions import Question, Questions, Row
+from projected_grpo.cells.typed import WORDS, Model, Text
+from projected_grpo.cells.wrong import describe, json_schema
+from projected_grpo.strict_yaml import read_yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = r"\S"
+WORDS[TEXT] = "text that is not blank"
+Words = Annotated[str, StringConstraints(pattern=TEXT)]
+
+
+class PairRow(Model):
+    """One contrast pair."""
+
+    prompt: Words = Field(
+        description="One user message, or a templated conversation that starts with <|im_start|>."
+    )
+    hack: Words = Field(description="The completion to move away from.")
+    clean: Words = Field(description="The completion to prefer; differs from hack.")
+    tags: tuple[Text, ...] = Field(
+        default=(), description="Words for filters (without_tag); not part of the set's digest."
+    )
+
+
+class PairRows(RootModel[Annotated[tuple[PairRow, ...], Field(min_length=1)]]):
+    """Contrast pairs that a hack basis is extracted from."""
+
+
+SCHEMAS: dict[str, type[BaseModel]] = {"config": Config, "questions": Questions, "pairs": PairRows}
+
+
+def schema(name: str) -> dict:
+    """Return the JSON schema of one kind of file, as editors want it."""
+    model = SCHEMAS[name]
+    # Each file of a config may leave out what another one says.
+    said = _tidy(json_schema(model), required=name != "config")
+    if name == "questions":  # a file of questions names its schema, too
+        said["properties"] = {"$schema": {"type": "string"}}
+        pattern = said["propertyNames"]["pattern"]
+        said["propertyNames"]["pattern"] = rf"{pattern}|^\$schema$"
+    title = {"config": "Configuration", "questions": "Questions", "pairs": "Pair set"}[name]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **said}
+
+
+def _tidy(value: Any, required: bool) -> Any:
+    """Leave out titles and defaults that no key has; a mapping by patterns of its names becomes a closed one."""
+    if isinstance(value, list):
+        return [_tidy(item, required) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {}
+    for key, item in value.items():
+        if (key == "title" and isinstance(item, str)) or (key == "required" and not required):
+            continue
+        if key == "default" and item in (None, {}, []):
+            continue
+        if key == "patternProperties":
+            [(pattern, inner)] = item.items()
+            kept["propertyNames"] = {"pattern": pattern, "description": WORDS[pattern]}
+            kept["additionalProperties"] = _tidy(inner, required)
+        else:
+            kept[key] = _tidy(item, required)
+    return kept
+
+
+def reference() -> str:
+    """Return docs/config.md: every key, what it may be, what it is for, and its value in config/config.yaml."""
+    parts = [
+        "# Every key of a config\n\nWritten by `projected-grpo schemas` from `src/projected_grpo/cells/config.py`; "
+        "the values are those of `config/config.yaml`.\nA file laid over it (`--configfile`), and `--config "
+        "'grpo={lr: 0.1}'` over both, say only what differs. What does not fit\nends in one line before any job "
+        "starts."
+    ]
+    root = json_schema(Config)
+    values = read_yaml(ROOT / "config" / "config.yaml")
+    top = [row for row in _rows(root, root, values) if row[0] != "$schema"]
+    parts.append(_table([row for row in top if not isinstance(row[4], dict)]))
+    for name, *_, inner in top:
+        if isinstance(inner, dict):
+            section = inner.get("description", "")
+            parts.append(f"## {name}\n\n{_line(section)}")
+            parts += _section(name, inner, root, values.get(name))
+    parts.append("# Every key of a question\n\n" + _line(Questions.__doc__))
+    for title, model in (("A question", Question), ("A row, and `settings` of all rows", Row)):
+        found = json_schema(model)
+        parts.append(f"## {title}\n\n" + _table(list(_rows(found, found, {}))))
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(name: str, schema: dict, root: dict, values: Any) -> list[str]:
+    if "patternProperties" in schema:  # each name has the same keys
+        [(pattern, inner)] = schema["patternProperties"].items()
+        inner = _target(inner, root)
+        head = f"`{name}.NAME`, NAME being {WORDS[pattern]}:"
+        return [f"{head}\n\n{_table(list(_rows(inner, root, {})))}"]
+    rows = list(_rows(schema, root, values))
+    parts = [_table([row for row in rows if not isinstance(row[4], dict)])]
+    for key, *_, inner in rows:
+        if isinstance(inner, dict):
+            below = values.get(key) if isinstance(values, dict) else None
+            parts.append(f"### {name}.{key}\n\n{_line(inner.get('description', ''))}")
+            parts += _section(f"{name}.{key}", inner, root, below)
+    return parts
+
+
+Cells = tuple[str, str, str, str, dict | None]
+
+
+def _rows(schema: dict, root: dict, values: Any) -> Iterator[Cells]:
+    """Yield (key, allowed, what for, value, the schema of the keys below it) of every key of a mapping."""
+    for key, said in schema["properties"].items():
+        target = _target(said, root)
+        is_section = "properties" in target or (
+            "patternProperties" in target and "$ref" in next(iter(target["patternProperties"].values()))
+        )
+        value = values.get(key, "") if isinstance(values, dict) else ""
+        shown = "" if is_section or value == "" else json.dumps(value)
+        default = said.get("default")
+        if not shown and default is not None and default != {}:
+            shown = json.dumps(default)
+        text = said.get("description", target.get("description", ""))
+        below = {**target, "description": text} if is_section else None
+        yield key, "" if is_section else describe(said, root), _line(text), shown, below
+
+
+def _target(schema: dict, root: dict) -> dict:
+    return root["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _table(rows: list[Cells]) -> str:
+    lines = ["| key | allowed | | value |", "|---|---|---|---|"]
+    for key, allowed, text, value, _ in rows:
+        cells = [f"`{key}`", allowed, text, f"`{value}`" if value else ""]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def texts() -> dict[Path, str]:
+    """Return every generated file below the repository's root, with its text."""
+    found = {
+        Path("workflow/schemas", f"{name}.schema.json"): json.dumps(schema(name), indent=2) + "\n"
+        for name in SCHEMAS
+    }
+    return found | {Path("docs/config.md"): reference()}
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the command `schemas`."""
+    parser = commands.add_parser("schemas", help="write the JSON schemas and docs/config.md from the models")
+    parser.set_defaults(run=write)
+
+
+def write(_: argparse.Namespace) -> None:
+    """Write every generated file."""
+    for path, text in texts().items():
+        files.write_text(ROOT / path, text)
+        print(f"wrote {path}")
