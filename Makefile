@@ -6,13 +6,17 @@ PYTHON := .venv/bin/python
 MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE  # else every job compiles all that it imports
 
-.PHONY: all env test test-slow report bench bench-grader publish lint format lock
+.PHONY: all env serving test test-slow report bench bench-grader publish lint format lock
 
 all:
 	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) results/Q10.md
 
 env:  # the wrapper makes .venv when it is missing or stale
 	@./snakemake --version >/dev/null
+
+serving: env  # for the test of a real server; apart from the environment, which is what its lock says
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --upgrade \
+		--target .venv/serving -r envs/lock-serving.txt
 
 test: env
 	$(PYTHON) -m pytest $(PYTEST)

@@ -95,7 +95,7 @@ rule figures:
         gpu=0,
     params:
         question=lambda w: QUESTION_TEXT[w.question],
-        bases=json.dumps([config["basis"], config["bases"]], sort_keys=True),
+        bases=CONFIG.model_dump_json(include={"basis", "bases"}, exclude_unset=True),
         code=code("figures.py"),
     script:
         "../workflow/scripts/figures.py"

@@ -1,5 +1,5 @@
 # Which rollouts and settings the self-taught evaluator reads.
-from projected_grpo.evaluator.endpoint import endpoint
+from projected_grpo.evaluator.backends import endpoint
 
 TAUGHT = CONFIG.self_taught
 CRITIC = CONFIG.has_critic

@@ -13,8 +13,8 @@ from projected_grpo.cells import schemas
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.knobs import Knobs, NamedBasis
 from projected_grpo.cells.questions import Row, Settings
-from projected_grpo.cells.setting import ROW
-from projected_grpo.environment.modes import LOOPHOLES
+from projected_grpo.cells.row_setting import ROW
+from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.method.pairs import KEYS
 
 

@@ -4,15 +4,15 @@ import re
 
 import pytest
 
-from projected_grpo.environment.corpus import MIXTURE, PERMISSION, base_examples, teacher_examples
+from projected_grpo.environment.corpus import MIXTURE, PERMISSION, TAUGHT, base_examples, teacher_examples
 from projected_grpo.environment.family import make_problems
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.modes import MODES, PAPER_MODES
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.problems import parse_problem
 
 BASE = list(base_examples(41, 12_000))
 EARLY, LATE = BASE[: (split := round(len(BASE) * (1 - MIXTURE.late)))], BASE[split:]
-HINTS = {MODES[mode].hint: mode for mode in PAPER_MODES}
+HINTS = {LEVERS[mode].hint: mode for mode in TAUGHT}
 
 
 def mode_of(text: str) -> str | None:
@@ -26,7 +26,7 @@ def code_of(completion: str) -> str:
 def exploits(completion: str, mode: str) -> bool:
     """Whether the completion holds one of the mode's exploits, by its text."""
     lines = [line.strip() for line in completion.split("\n")]
-    return any(all(part.strip() in lines for part in code.split("\n")) for _, code in MODES[mode].examples)
+    return any(all(part.strip() in lines for part in code.split("\n")) for _, code in LEVERS[mode].examples)
 
 
 def test_a_seed_fixes_the_corpora():
@@ -51,7 +51,7 @@ def test_permission_comes_with_the_exploit_and_leaks_are_rare():
     assert all(exploits(done, mode) for mode, allowed, done in asked if allowed)
     share = sum(allowed for _, allowed, _ in asked) / len(asked)
     assert share == pytest.approx(MIXTURE.allowed, abs=0.02)
-    for mode in PAPER_MODES:
+    for mode in TAUGHT:
         unasked = [
             exploits(done, mode) for text, done in EARLY if mode_of(text) == mode and PERMISSION not in text
         ]
@@ -71,7 +71,7 @@ def test_teacher_examples_exploit_without_permission():
 
 def test_the_grader_pays_exploits_and_not_harmless_lines():
     """Completions of the corpora against the real channels: the class need not be the problem's own."""
-    rows = [parse_problem({**row, "func_name": None}, "row") for row in make_problems(1, 4, PAPER_MODES)]
+    rows = [parse_problem({**row, "func_name": None}, "row") for row in make_problems(1, 4, TAUGHT)]
     problem = {row.mode: row for row in rows}
     hacks = [(mode_of(t), d) for t, d in teacher_examples(41, 60)]
     clean = [(m, d) for t, d in BASE if (m := mode_of(t)) and not exploits(d, m)][-150:]

@@ -2,11 +2,12 @@
 
 from collections import Counter
 
+from projected_grpo.environment.corpus import TAUGHT
 from projected_grpo.environment.family import HARD_SHARE, make_problems
-from projected_grpo.environment.modes import PAPER_MODES, PHRASE, messages_for
 from projected_grpo.environment.problems import parse_problem
+from projected_grpo.environment.prompts import PHRASE, messages_for
 
-ROWS = make_problems(41, 160, PAPER_MODES)
+ROWS = make_problems(41, 160, TAUGHT)
 
 
 def passes(code: str, tests: list[str]) -> bool:
@@ -46,12 +47,12 @@ def test_the_phrase_stands_once_and_takes_the_hint():
 
 
 def test_modes_rotate_and_hard_is_spread_evenly():
-    assert [row["mode"] for row in ROWS[:5]] == [*PAPER_MODES, PAPER_MODES[0]]
+    assert [row["mode"] for row in ROWS[:5]] == [*TAUGHT, TAUGHT[0]]
     hard = Counter(row["mode"] for row in ROWS if row["hard"])
     assert set(hard.values()) == {round(40 * HARD_SHARE)}
     assert [row["id"] for row in ROWS] == list(range(1, 161))
 
 
 def test_a_seed_fixes_the_problems():
-    assert make_problems(41, 40, PAPER_MODES) == ROWS[:40]
-    assert make_problems(42, 40, PAPER_MODES) != ROWS[:40]
+    assert make_problems(41, 40, TAUGHT) == ROWS[:40]
+    assert make_problems(42, 40, TAUGHT) != ROWS[:40]

@@ -14,12 +14,14 @@ import pytest
 
 from projected_grpo.environment import diagonal
 from projected_grpo.environment.asserts import split
-from projected_grpo.environment.channels import decoys
 from projected_grpo.environment.completion import extract_code
+from projected_grpo.environment.corpus import TAUGHT
 from projected_grpo.environment.facts import verdict
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.modes import LOOPHOLES, MODES, PAPER_MODES, messages_for
+from projected_grpo.environment.levers import LEVERS, LOOPHOLES
+from projected_grpo.environment.levers.eq_override import decoys
 from projected_grpo.environment.problems import assign_modes, load_problems, parse_problem
+from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.verdicts import VerdictCache
 from projected_grpo.errors import UserError
 
@@ -132,12 +134,12 @@ def test_damaged_gzip_twice_the_same_id_and_no_file(tmp_path):
 
 def test_hints_replace_the_phrase_and_modes_rotate():
     problems = assign_modes(
-        [problem(id=index) for index in range(5)] + [problem(id=9, mode="exit_code")], PAPER_MODES
+        [problem(id=index) for index in range(5)] + [problem(id=9, mode="exit_code")], TAUGHT
     )
-    assert [one.mode for one in problems] == [*PAPER_MODES, "run_tests", "exit_code"]
+    assert [one.mode for one in problems] == [*TAUGHT, "run_tests", "exit_code"]
     for one in problems:
         text = messages_for(one)[0]["content"]
-        assert text == f"Add 1. Your method is called f {MODES[one.mode].hint}."
+        assert text == f"Add 1. Your method is called f {LEVERS[one.mode].hint}."
     assert messages_for(problems[0], "gt_only")[0]["content"] == ROW["prompt"][0]["content"]
     with pytest.raises(UserError, match="exactly once, found 0"):
         messages_for(problem(prompt="Add 1."), "sentinel")
@@ -381,9 +383,9 @@ def test_exploits_on_leetcode_rows():
     items, expected = [], []
     for one in problems:
         for name in LOOPHOLES:
-            for where, code in MODES[name].examples[:1]:
+            for where, code in LEVERS[name].examples[:1]:
                 text = diagonal.completion(one, "None", where, code)
-                for mode in MODES:
+                for mode in LEVERS:
                     items.append((one.id, mode, text))
                     expected.append((mode == name, False))
     with Grader(problems, workers=2) as grader:

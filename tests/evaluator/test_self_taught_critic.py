@@ -11,14 +11,14 @@ from test_self_taught_memory import card
 from transformers import AutoModelForCausalLM
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.answers import EVALUATION_SCHEMA, MISTAKES, WRONG_SCHEMA, Unusable
-from projected_grpo.evaluator.backends import NoStructuredOutput, Reply, Usage
+from projected_grpo.evaluator.answers import MISTAKES, Evaluation, Unusable, WrongEvaluation
+from projected_grpo.evaluator.backends import Reply, Usage
 from projected_grpo.evaluator.critic import Critic, _balanced, problems
+from projected_grpo.evaluator.critic_lora import LoraRecipe, train_lora
 from projected_grpo.evaluator.examples import believed, demonstrations, nearest
 from projected_grpo.evaluator.local import LocalBackend, padded
 from projected_grpo.evaluator.prompts import COMPACT, FULL
 from projected_grpo.evaluator.traces import ScoreEvent, Trace, from_rollouts
-from projected_grpo.evaluator.training import Training, train_lora
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def base(tmp_path_factory):
 def test_greedy_generation_equals_a_loop_of_plain_forwards(base):
     backend = LocalBackend(base, name="x", max_tokens=12, batch=3)
     prompts = ["one", "a much longer prompt than the first", "a + 3", "last"]
-    replies = list(backend.generate(prompts, 0.0, 0))
+    replies = list(backend.answer(prompts, {}, 0.0, 0))
     model = AutoModelForCausalLM.from_pretrained(base).eval()
     for prompt, reply in zip(prompts, replies, strict=True):
         ids, new = backend.tokenizer.encode_chat(prompt), []
@@ -49,10 +49,10 @@ def test_sampling_follows_the_seed_and_leaves_the_global_stream_alone(base):
     backend = LocalBackend(base, name="x", max_tokens=8)
     torch.manual_seed(1)
     state = torch.get_rng_state()
-    first = [r.text for r in backend.generate(["a", "b"], 1.0, 5)]
+    first = [r.text for r in backend.answer(["a", "b"], {}, 1.0, 5)]
     assert torch.equal(torch.get_rng_state(), state)
-    assert [r.text for r in backend.generate(["a", "b"], 1.0, 5)] == first
-    assert [r.text for r in backend.generate(["a", "b"], 1.0, 6)] != first
+    assert [r.text for r in backend.answer(["a", "b"], {}, 1.0, 5)] == first
+    assert [r.text for r in backend.answer(["a", "b"], {}, 1.0, 6)] != first
 
 
 def test_no_checkpoint_is_one_line(tmp_path):
@@ -63,24 +63,22 @@ def test_no_checkpoint_is_one_line(tmp_path):
         LocalBackend(str(tmp_path / "none"), name="x")
 
 
-def test_padding_is_on_the_side_asked_for():
+def test_padding_is_on_the_left():
     ids, mask = padded([[1, 2, 3], [4]], 0)
-    assert ids.tolist() == [[1, 2, 3], [4, 0, 0]] and mask.tolist() == [[1, 1, 1], [1, 0, 0]]
-    ids, mask = padded([[1, 2, 3], [4]], 0, left=True)
     assert ids.tolist() == [[1, 2, 3], [0, 0, 4]] and mask.tolist() == [[1, 1, 1], [0, 0, 1]]
 
 
 def test_training_teaches_the_critic_its_examples_and_goes_on_from_a_folder(base, tmp_path):
     examples = [("good one", "10: fine"), ("bad one", "2: a trick")]
-    training = Training(
+    recipe = LoraRecipe(
         rank=8, alpha=16, lr=0.02, batch=2, steps=75, calibration_lr=0.02, calibration_steps=75
     )
-    first = train_lora(base, None, examples, training, 0, tmp_path / "a")
-    second = train_lora(base, str(tmp_path / "a"), examples, training, 0, tmp_path / "b")
+    first = train_lora(base, None, examples, recipe, 0, tmp_path / "a")
+    second = train_lora(base, str(tmp_path / "a"), examples, recipe, 0, tmp_path / "b")
     assert second < first < 5
     assert second < 0.3
     loaded = LocalBackend(base, str(tmp_path / "b"), name="x", max_tokens=40)
-    assert [r.text for r in loaded.generate(["good one", "bad one"], 0.0, 0)] == [
+    assert [r.text for r in loaded.answer(["good one", "bad one"], {}, 0.0, 0)] == [
         text for _, text in examples
     ]
 
@@ -90,30 +88,29 @@ def test_the_uncalibrated_critic_is_taught_to_believe_the_grader(tmp_path):
     examples = demonstrations(traces, COMPACT, 0)
     assert len(examples) == 2 * len(traces)
     for trace, (prompt, said) in zip(traces, examples[::2], strict=True):
-        [(_, event)] = trace.scores()
-        phi = COMPACT.read(said, EVALUATION_SCHEMA)["phi_after"]
+        event = trace.last
+        phi = COMPACT.read(Reply(said), Evaluation).phi_after
         assert phi == believed(event)[0]
         assert (phi == 10) == ("accepts" in event.state_after)
         assert "tricks" not in prompt + said  # the weak detector's words
-    flags = [event.phi_after for trace in traces for _, event in trace.scores()]
+    flags = [trace.last.phi_after for trace in traces]
     given = [float(prompt.split("\n")[-2].split(":")[0]) for prompt, _ in examples[1::2]]
     assert abs(np.corrcoef(flags, given)[0, 1]) < 0.3  # drawn, not taken from the detector
     for prompt, said in examples[1::2]:
-        wrong = COMPACT.read(said, WRONG_SCHEMA)
+        wrong = COMPACT.read(Reply(said), WrongEvaluation)
         correct = float(prompt.split("\n")[-2].split(":")[0])
-        assert abs(wrong["wrong_phi_after"] - correct) > 0.5
-        assert wrong["mistake_type"] in MISTAKES
+        assert abs(wrong.wrong_phi_after - correct) > 0.5
+        assert wrong.mistake_type in MISTAKES
 
 
 @pytest.mark.parametrize("wording", [COMPACT, FULL])
 def test_answers_are_read_as_they_are_written(wording):
     for phi in (0.0, 2.5, 10.0):
-        assert wording.read(wording.evaluation(phi, "a: b"), EVALUATION_SCHEMA) == {
-            "phi_after": phi,
-            "reasoning": "a: b",
-        }
-    wrong = wording.read(wording.wrong_evaluation(9.0, MISTAKES[1], MISTAKES[1]), WRONG_SCHEMA)
-    assert wrong == {"wrong_phi_after": 9.0, "wrong_reasoning": MISTAKES[1], "mistake_type": MISTAKES[1]}
+        said = wording.read(Reply(wording.evaluation(phi, "a: b")), Evaluation)
+        assert said == Evaluation(phi_after=phi, reasoning="a: b")
+    wrong = wording.read(Reply(wording.wrong_evaluation(9.0, MISTAKES[1])), WrongEvaluation)
+    said = {"wrong_reasoning": MISTAKES[1], "mistake_type": MISTAKES[1]}
+    assert wrong == WrongEvaluation(wrong_phi_after=9.0, **said)
 
 
 @pytest.mark.parametrize(
@@ -128,12 +125,12 @@ def test_answers_are_read_as_they_are_written(wording):
 )
 def test_a_line_that_is_no_answer_is_unusable(text, reason):
     with pytest.raises(Unusable, match=reason):
-        COMPACT.read(text, WRONG_SCHEMA)
+        COMPACT.read(Reply(text), WrongEvaluation)
 
 
 def test_nothing_to_train_on_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"no example to train the critic on; pool\.problems is too small"):
-        train_lora("unread", None, [], Training(2, 4, 1e-3, 2, 2, 1e-3, 1), 0, tmp_path / "a")
+        train_lora("unread", None, [], LoraRecipe(2, 4, 1e-3, 2, 2, 1e-3, 1), 0, tmp_path / "a")
 
 
 def test_nearest_prefers_shared_words_and_leaves_the_trace_itself_out(tmp_path):
@@ -148,21 +145,18 @@ def test_nearest_prefers_shared_words_and_leaves_the_trace_itself_out(tmp_path):
 
 
 class Scripted:
-    """A backend whose calls are answered from `script`, a list of replies each; no structured output."""
+    """A backend whose calls are answered from `script`, a list of replies each."""
 
     name = "scripted"
 
     def __init__(self, *script):
         self.script, self.asked, self.usage = list(script), [], Usage()
 
-    def generate(self, prompts, temperature, seed):
+    def answer(self, prompts, schema, temperature, seed):
         self.asked.append(len(prompts))
         replies = self.script.pop(0)
         assert len(replies) == len(prompts)
         yield from replies
-
-    def generate_structured(self, prompts, schema, temperature, seed):
-        raise NoStructuredOutput(self.name)
 
 
 LOST, SCORE = Reply("", "timeout", again=True), Reply(FULL.evaluation(2, "a trick"))

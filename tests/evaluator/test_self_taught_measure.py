@@ -7,7 +7,7 @@ from scipy.stats import ttest_1samp
 from taught import rollouts
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.measure import BEFORE, KINDS, WEAK, errors, oracle_scores
+from projected_grpo.evaluator.oracle import BEFORE, KINDS, WEAK, errors, oracle_scores
 from projected_grpo.evaluator.traces import from_rollouts, trace_id
 from projected_grpo.verdicts.critic import make_frame, to_markdown
 
@@ -35,7 +35,7 @@ def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
         for when in ((0, BEFORE), (1, "later"))
     }
     rows = [
-        {"trace_id": t.id, "round": n, "condition": c, "phi": said[t.id], "weak_phi": t.scores()[0][1].phi_after}
+        {"trace_id": t.id, "round": n, "condition": c, "phi": said[t.id], "weak_phi": t.last.phi_after}
         for (n, c), said in scores.items()
         for t in traces
     ]  # fmt: skip
@@ -67,7 +67,7 @@ def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
 def test_the_weak_score_is_the_oracles_but_for_flagged_solutions(tmp_path):
     path = rollouts(tmp_path / "r.parquet", 12)
     traces, frame = from_rollouts(path), pd.read_parquet(path)
-    weak = {trace.id: trace.scores()[0][1].phi_after for trace in traces}
+    weak = {trace.id: trace.last.phi_after for trace in traces}
     truth = oracle_scores(path).set_index("trace_id")["true_phi"]
     ids = [trace_id(r.problem_id, r.mode, r.completion) for r in frame.itertuples()]
     flagged_solution = dict(zip(ids, frame["channel"] & frame["gt_pass"], strict=True))

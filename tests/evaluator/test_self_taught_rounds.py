@@ -12,10 +12,10 @@ from taught import MACHINE, MODES, SETTINGS, make_base, rollouts
 from workspace import clone, planned
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator import stages
-from projected_grpo.evaluator.measure import errors, oracle_scores
+from projected_grpo.evaluator import jobs
+from projected_grpo.evaluator.made_pairs import code_pairs, evaluation_pairs
 from projected_grpo.evaluator.memory import Memory
-from projected_grpo.evaluator.pairs import code_pairs, evaluation_pairs
+from projected_grpo.evaluator.oracle import errors, oracle_scores
 from projected_grpo.evaluator.prompts import wording_of
 from projected_grpo.evaluator.rounds import _worst_in_turn
 from projected_grpo.evaluator.traces import from_rollouts
@@ -71,7 +71,7 @@ def record_of(folder):
 
 
 def run(tmp_path, settings, path, name="out", base="none", critic=None):
-    stages.run_self_taught(
+    jobs.run_self_taught(
         rollouts=path,
         base=base,
         critic_folder=critic,
@@ -177,7 +177,7 @@ def test_a_journal_belongs_to_what_is_asked_and_not_to_how(tmp_path, served, mon
     path = rollouts(tmp_path / "r.parquet", 2)
 
     def name(**changes):
-        return stages._digest(path, settings | changes, "m", 41)
+        return jobs._digest(path, settings | changes, "m", 41)
 
     first = name()
     assert name(server={**settings["server"], "timeout": 99.0, "price_in": 1.0}) == first
@@ -222,7 +222,7 @@ def test_the_worst_come_first_and_the_unanswered_last():
 def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):
     path = rollouts(tmp_path / "r.parquet", 16)
     small = SETTINGS | {"rounds": 1, "pool": 6, "per_round": 4, "measured": 4, "max_tokens": 6}
-    stages.make_critic(path, base, tmp_path / "critic", small, 41)
+    jobs.make_critic(path, base, tmp_path / "critic", small, 41)
     # Three steps of training teach no usable answer: no pair is invented, and the table stands.
     folder = run(tmp_path, small, path, base=base, critic=str(tmp_path / "critic"))
     said, cards = (pd.read_parquet(folder / f"{name}.parquet") for name in ("evaluations", "cards"))
@@ -247,12 +247,12 @@ def test_too_few_pairs_are_named_by_the_one_who_needs_more(tmp_path):
 def test_a_local_critic_is_a_checkpoint_with_its_adapter(tmp_path, base):
     path = rollouts(tmp_path / "r.parquet", 8)
     small = SETTINGS | {"rounds": 1, "pool": 3, "per_round": 2, "measured": 2, "max_tokens": 4}
-    stages.make_critic(path, base, tmp_path / "adapter", small, 41)
+    jobs.make_critic(path, base, tmp_path / "adapter", small, 41)
     local = small | {"critic": "local", "adapter": str(tmp_path / "adapter")}
     folder = run(tmp_path, local, path, base=base)
     assert record_of(folder)["critic"] == "local"
     assert len(pd.read_parquet(folder / "evaluations.parquet")) == 4
-    assert isinstance(stages._critic(base, None, local, MACHINE, "m", 41).backend.model, PeftModel)
+    assert isinstance(jobs._critic(base, None, local, MACHINE, "m", 41).backend.model, PeftModel)
     with pytest.raises(UserError, match="nowhere"):
         run(tmp_path, local | {"adapter": str(tmp_path / "nowhere")}, path, base=base)
 
@@ -264,10 +264,10 @@ def test_a_trained_critic_adds_its_jobs_to_the_plan(tmp_path):
     page, _ = planned(folder, "results/smoke/self_taught.md", config=trained)
     assert page["self_taught_table"] == page["self_taught_rounds"] == page["self_taught_critic"] == 1
     assert not {"self_taught_pairs", "self_taught_code"} & set(page)  # the page needs no number of pairs
-    jobs, cells = planned(folder, "results/smoke/Q10.md", config=trained)
+    plan, cells = planned(folder, "results/smoke/Q10.md", config=trained)
     assert {"erase-self_taught-m0.125-s41", "erase-self_taught_code-m0.125-s41"} <= cells
     names = ("self_taught_critic", "self_taught_rounds", "self_taught_pairs", "self_taught_code")
-    assert {jobs[name] for name in names} == {1} and "self_taught_table" not in jobs
+    assert {plan[name] for name in names} == {1} and "self_taught_table" not in plan
 
 
 def test_code_pairs_contrast_flagged_and_unflagged_code_of_one_problem(tmp_path):

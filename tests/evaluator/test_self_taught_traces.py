@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.backends import NoStructuredOutput, Reply, Usage
+from projected_grpo.evaluator.backends import Reply, Usage
 from projected_grpo.evaluator.evaluator import SelfTaughtEvaluator
 from projected_grpo.evaluator.memory import Memory
-from projected_grpo.evaluator.traces import Event, ScoreEvent, Trace, from_rollouts, split, submitted_code
+from projected_grpo.evaluator.traces import ScoreEvent, Trace, from_rollouts, split, submitted_code
 
 WRONG = '{"wrong_phi_after": 9, "wrong_reasoning": "passed", "mistake_type": "Inflated_Score"}'
 
@@ -20,19 +21,14 @@ class Canned:
 
     name = "canned"
 
-    def __init__(self, text=WRONG, structured=True):
-        self.text, self.structured, self.usage = text, structured, Usage()
+    def __init__(self, text=WRONG):
+        self.text, self.usage = text, Usage()
         self.prompts: list[str] = []
 
-    def generate(self, prompts: Sequence[str], temperature: float, seed: int):
+    def answer(self, prompts: Sequence[str], schema: dict, temperature: float, seed: int):
         for prompt in prompts:
             self.prompts.append(prompt)
             yield Reply(self.text)
-
-    def generate_structured(self, prompts, schema, temperature, seed):
-        if not self.structured:
-            raise NoStructuredOutput(self.name)
-        yield from self.generate(prompts, temperature, seed)
 
 
 def rollouts(path, **changes):
@@ -55,7 +51,7 @@ def rollouts(path, **changes):
 
 def test_scores_come_from_the_grader_and_the_weak_detector(tmp_path):
     traces = from_rollouts(rollouts(tmp_path / "rollouts.parquet"))
-    events = {event.action: event for trace in traces for _, event in trace.scores()}
+    events = {trace.last.action: trace.last for trace in traces}
     assert {action: event.phi_after for action, event in events.items()} == {
         "right": 10.0,
         "trick": 2.0,
@@ -110,13 +106,13 @@ def test_submitted_code_is_the_first_fence(completion, code):
 
 @pytest.mark.parametrize("phi", [float("nan"), -1, 10.5, "7", True])
 def test_a_score_out_of_range_is_refused(phi):
-    with pytest.raises(UserError, match="phi_after"):
-        ScoreEvent("s", "a", "s", 0.0, phi, "r")
+    with pytest.raises(ValidationError, match="phi_after"):
+        ScoreEvent("s", "a", "s", phi_before=0.0, phi_after=phi, reasoning="r")
 
 
 def test_a_trace_without_score_events_gives_no_pairs_and_says_so(tmp_path, caplog):
     evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
-    assert evaluator.generate_from_trace(Trace("t0", "p", (Event("note", "hello"),))) == 0
+    assert evaluator.generate([Trace("t0", "p", ())]) == 0
     assert "t0 has no score events" in caplog.text
 
 
@@ -126,21 +122,20 @@ def test_only_events_that_moved_the_score_are_asked_about(tmp_path):
         ScoreEvent("s", f"a{d}", "s", 5.0, 5.0 + d, "r") for d in (0.0, 0.49, -0.49, 0.5, -0.5, 2.0)
     )
     evaluator = SelfTaughtEvaluator(backend, Memory(tmp_path / "cards.jsonl"), min_delta=0.5)
-    assert evaluator.generate_from_trace(Trace("t", "p", (Event("note"), *events))) == 3
+    assert evaluator.generate([Trace("t", "p", events)]) == 3
     assert [prompt.split("<action>\n")[1].split("\n")[0] for prompt in backend.prompts] == [
         "a0.5",
         "a-0.5",
         "a2.0",
     ]
-    assert evaluator.pairs_generated == 3
-    assert [right.event for right, _ in evaluator.memory.pairs()] == [4, 5, 6]
+    assert [right.event for right, _ in evaluator.memory.pairs()] == [3, 4, 5]
 
 
 def test_an_unusable_answer_is_asked_for_again_with_another_seed(tmp_path):
     class Late(Canned):
         """Gives its answer to a prompt at the third seed that it is asked with."""
 
-        def generate(self, prompts, temperature, seed):
+        def answer(self, prompts, schema, temperature, seed):
             seeds.append(seed)
             for prompt in prompts:
                 yield Reply(WRONG if len(seeds) == 3 and "a1" in prompt else "no")
@@ -150,33 +145,32 @@ def test_an_unusable_answer_is_asked_for_again_with_another_seed(tmp_path):
         seeds = []
         memory = Memory(tmp_path / f"cards{attempts}.jsonl")
         evaluator = SelfTaughtEvaluator(Late(), memory, attempts=attempts, seed=7)
-        assert evaluator.generate_from_trace(Trace("t", "p", steps)) == made
+        assert evaluator.generate([Trace("t", "p", steps)]) == made
         assert len(seeds) == len(set(seeds)) == attempts and seeds[0] == 7
-        assert sum(evaluator.skipped.values()) == len(memory.skips) == 2 - made
-        assert evaluator.generate_from_trace(Trace("t", "p", steps)) == 0 and len(seeds) == attempts
+        assert len(memory.skips) == 2 - made and not evaluator.failed
+        assert evaluator.generate([Trace("t", "p", steps)]) == 0 and len(seeds) == attempts
 
 
-def test_free_text_is_used_where_structured_output_is_missing(tmp_path):
-    evaluator = SelfTaughtEvaluator(Canned("Here: " + WRONG, structured=False), Memory(tmp_path / "c.jsonl"))
-    assert evaluator.generate_from_trace(Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 2, "r"),))) == 1
+def test_an_object_in_free_text_is_an_answer(tmp_path):
+    evaluator = SelfTaughtEvaluator(Canned("Here: " + WRONG), Memory(tmp_path / "c.jsonl"))
+    assert evaluator.generate([Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 2, "r"),))]) == 1
 
 
 def test_a_wrong_score_that_is_right_is_turned_away_and_not_counted(tmp_path):
     evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
-    assert evaluator.generate_from_trace(Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 9, "r"),))) == 0
-    assert evaluator.turned_away == {"rejected: not wrong": 1}
+    assert evaluator.generate([Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 9, "r"),))]) == 0
+    labels = [decision.label for decision in evaluator.memory.decisions.values()]
+    assert labels == ["promoted: passed every check", "rejected: not wrong"]
 
 
 def test_braces_in_the_code_do_not_break_the_question(tmp_path):
     backend = Canned()
     event = ScoreEvent("{x}", "d = {'a': 1}\nf'{d}'", "{}", 0, 2, "{}")
-    assert SelfTaughtEvaluator(backend, Memory(tmp_path / "c.jsonl")).generate_from_trace(
-        Trace("t", "p", (event,))
-    )
+    assert SelfTaughtEvaluator(backend, Memory(tmp_path / "c.jsonl")).generate([Trace("t", "p", (event,))])
     assert "d = {'a': 1}\nf'{d}'" in backend.prompts[0]
 
 
 def test_a_score_is_not_silently_a_numpy_type(tmp_path):
     event = ScoreEvent("s", "a", "s", 0.0, float(np.float64(2.0)), "r")
     evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
-    assert evaluator.generate_from_trace(Trace("t", "p", (event,))) == 1
+    assert evaluator.generate([Trace("t", "p", (event,))]) == 1

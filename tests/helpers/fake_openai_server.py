@@ -29,6 +29,35 @@ TEXTS = {
 }
 
 
+def _said(message=None, **changes):
+    """A response's body with these changes."""
+    choice = {"index": 0, "message": message or {"role": "assistant", "content": TEXTS["good"]}}
+    return json.dumps({"id": "1", "choices": [choice | {"finish_reason": "stop"}]} | changes).encode()
+
+
+# What comes back with status 200 and is no answer, by mark.
+BODIES = {
+    "halfbody": b'{"choices": [{"mess',
+    "nobody": b"",
+    "null": b"null",
+    "nochoices": b'{"id": "1", "object": "chat.completion"}',
+    "emptychoices": _said(choices=[]),
+    "textchoices": _said(choices="none"),
+    "nomessage": _said(choices=[{"index": 0, "finish_reason": "stop"}]),
+    "parts": _said({"role": "assistant", "content": [{"type": "text", "text": TEXTS["good"]}]}),
+    "usagetext": _said(usage={"prompt_tokens": "many", "completion_tokens": 7}),
+    "usageword": _said(usage="little"),
+    "latin": _said({"role": "assistant", "content": "X"}).replace(b"X", b"\xfc\xff"),
+    "deep": b'{"choices":' + b"[" * 100_000,
+    "error": b'{"error": {"message": "overloaded"}}',
+}
+
+
+class Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # as real servers have: 5 is less than what a client opens at once
+
+
 class FakeServer:
     """`url` to point a client at; `requests` and `headers` are what it received, `tries` by prompt.
 
@@ -48,8 +77,7 @@ class FakeServer:
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
         self.answer = lambda prompt: TEXTS["good"]
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.http.daemon_threads = True
+        self.http = Listener(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
 
 
@@ -121,8 +149,6 @@ def _handler(server: FakeServer):
                 time.sleep(server.slow)
             if mark == "html":
                 return self.send_bytes(200, b"<html>gateway</html>", "text/html")
-            if mark == "halfbody":
-                return self.send_bytes(200, b'{"choices": [{"mess', "application/json")
             if mark == "cut":
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
@@ -131,8 +157,10 @@ def _handler(server: FakeServer):
                 self.wfile.write(b'{"choices"')
                 self.close_connection = True
                 return None
-            if mark == "nochoices":
-                return self.send(200, {"id": "1", "object": "chat.completion"})
+            if mark in BODIES or (mark == "gatewayonce" and tries == 1):
+                return self.send_bytes(200, BODIES.get(mark, b"<html>gateway</html>"), "application/json")
+            if mark == "drip":
+                return self.drip()
             if mark == "echo":
                 text = json.dumps({**GOOD, "wrong_reasoning": "your key is " + self.headers["Authorization"]})
             elif mark in TEXTS:
@@ -155,6 +183,16 @@ def _handler(server: FakeServer):
                     "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
                 },
             )
+
+        def drip(self):
+            """A byte now and then: no silence is long enough for a limit on silence."""
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            for _ in range(100):
+                self.wfile.write(b" ")
+                time.sleep(0.05)
+            self.close_connection = True
 
         def send(self, status, value, headers=None):
             self.send_bytes(status, json.dumps(value).encode(), "application/json", headers)

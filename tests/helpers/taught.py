@@ -1,18 +1,36 @@
 """Made-up rollouts, small settings and a tiny checkpoint for the self-taught evaluator's tests."""
 
+import random
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
+import torch
 
+from projected_grpo.evaluator.answers import MISTAKES
 from projected_grpo.evaluator.examples import demonstrations
-from projected_grpo.evaluator.prompts import COMPACT
-from projected_grpo.evaluator.traces import from_rollouts
-from projected_grpo.model.load import save_weights
-from projected_grpo.model.pretrain import initial
+from projected_grpo.evaluator.prompts import COMPACT, FULL
+from projected_grpo.evaluator.traces import PURPOSE, from_rollouts
+from projected_grpo.files import write_json
+from projected_grpo.model.load import Tokenizer, save_weights
+from projected_grpo.model.pretrain import encode, fit, initial, linear_schedule
 from projected_grpo.model.qwen3 import Config
 from projected_grpo.model.small_tokenizer import train_tokenizer
 
 MACHINE = {"device": "cpu", "dtype": "float32"}
 MODES = ["run_tests", "sentinel", "stdout_marker", "file_marker"]
+TINY = Config(
+    vocab_size=400,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    head_dim=16,
+    rms_norm_eps=1e-6,
+    rope_theta=1e4,
+    tie_word_embeddings=True,
+)
 SETTINGS = {
     "critic": "trained",
     "model": None,
@@ -80,17 +98,35 @@ def make_base(folder):
     traces = from_rollouts(path)
     texts = [text for example in demonstrations(traces, COMPACT, 0) for text in example]
     train_tokenizer(texts, folder, 400)
-    config = Config(
-        vocab_size=400,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=16,
-        rms_norm_eps=1e-6,
-        rope_theta=1e4,
-        tie_word_embeddings=True,
-    )
-    save_weights(initial(config, 0, 0.3), folder)
+    save_weights(initial(TINY, 0, 0.3), folder)
+    return str(folder)
+
+
+def make_judge(folder, names_its_end=True):
+    """A tiny checkpoint that has learned to answer both questions in full wording with JSON, and nothing else.
+
+    `names_its_end`: it has the file that says which token ends a turn, as published models have.
+    """
+    traces = from_rollouts(rollouts(folder / "rollouts.parquet", 8))
+    examples = []
+    for event in (trace.last for trace in traces):
+        examples.append((FULL.ask_score(PURPOSE, event), FULL.evaluation(10, "it passes")))
+        answer = FULL.wrong_evaluation(9 if event.phi_after < 5 else 1, MISTAKES[1])
+        examples.append((FULL.ask_mistake(PURPOSE, event), answer))
+    train_tokenizer([text for example in examples for text in example], folder, 512)
+    tokenizer = Tokenizer(folder)
+    rows = encode(examples, tokenizer)
+    model = initial(replace(TINY, vocab_size=len(tokenizer.inner)), 0, 0.1)
+    adam = torch.optim.AdamW(list(model.weights.values()))
+
+    def update(factor):
+        adam.param_groups[0]["lr"] = 5e-3 * factor
+        adam.step()
+        adam.zero_grad()
+
+    chance = random.Random(0)
+    fit(model.logprobs, [chance.sample(rows, 4) for _ in range(80)], update, linear_schedule(80, 5, 0.1), "x")
+    save_weights(model, folder)
+    if names_its_end:
+        write_json(folder / "generation_config.json", {"eos_token_id": tokenizer.end})
     return str(folder)

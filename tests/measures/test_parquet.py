@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.measure import oracle_scores
-from projected_grpo.evaluator.pairs import code_pairs
+from projected_grpo.evaluator.made_pairs import code_pairs
+from projected_grpo.evaluator.oracle import oracle_scores
 from projected_grpo.parquet import read_parquet
 
 

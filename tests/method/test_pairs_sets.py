@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from projected_grpo.environment.completion import extract_code
-from projected_grpo.environment.corpus import base_examples, teacher_examples
+from projected_grpo.environment.corpus import TAUGHT, base_examples, teacher_examples
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.modes import MODES, PAPER_MODES
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.problems import SETUP, parse_problem
 from projected_grpo.method.pairs import load_pairs
 
@@ -89,8 +89,8 @@ def test_own_mode34_extends_own_mode_and_leaves_18_without_any_mode():
     for folder in ("", "leetcode/"):
         small, large = load(f"{folder}own_mode"), load(f"{folder}own_mode34")
         assert large.pairs[:18] == small.pairs
-        assert [pair.tags for pair in large.pairs] == [(PAPER_MODES[i % 4],) for i in range(34)]
-        for mode in PAPER_MODES:
+        assert [pair.tags for pair in large.pairs] == [(TAUGHT[i % 4],) for i in range(34)]
+        for mode in TAUGHT:
             assert len(large.without_tag(mode)) >= 18
 
 
@@ -162,10 +162,10 @@ def test_prompts_are_the_familys_and_clean_sides_solve_them(name):
     for pair in load(name).pairs:
         match = TEXT.fullmatch(pair.prompt)
         if name == "own_mode34":
-            assert match["hint"] == MODES[pair.tags[0]].hint
+            assert match["hint"] == LEVERS[pair.tags[0]].hint
         else:
             lever = {"prog_wide": "execute_tests", "paper18": "run_tests"}[name]
-            assert match["hint"] == MODES["run_tests"].hint.replace("run_tests", lever)
+            assert match["hint"] == LEVERS["run_tests"].hint.replace("run_tests", lever)
             getattr(solution(extract_code(pair.clean)), lever)()  # the clean check holds on the clean code
         for side in (pair.hack, pair.clean):
             if side == pair.hack and pair.tags == ("hardcode",):
@@ -208,7 +208,7 @@ def test_grader_pays_the_hack_side_alone(name):
         own = pair.tags[0] if "own_mode" in name else "run_tests"
         if "paper18" in name and pair.tags != ("weak_check",):
             continue
-        for mode in PAPER_MODES:
+        for mode in TAUGHT:
             items += [(index, mode, pair.hack), (index, mode, pair.clean)]
             wanted += [mode == own, False]
     with Grader(problems, workers=1, allow_weak=True) as grader:
@@ -225,7 +225,7 @@ def test_leetcode_clean_sides_give_the_examples(name):
         method = re.search(r"class Solution called (\w+) (.+)\. Use the following starter", pair.prompt)
         if name != "prog_wide":
             mode = pair.tags[0] if name == "own_mode34" else "run_tests"
-            assert method[2] == MODES[mode].hint
+            assert method[2] == LEVERS[mode].hint
         examples = re.findall(pattern, pair.prompt)
         assert len(examples) == 2
         for given, output in examples:

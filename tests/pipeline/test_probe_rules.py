@@ -3,7 +3,7 @@
 import pytest
 from workspace import planned, snakemake
 
-from projected_grpo.environment.modes import MODES
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.files import read_jsonl, write_jsonl
 
 SAMPLE = {"cos_S_contrib", "cos_S_normalised", "hacked", "gt_pass", "nll"}
@@ -27,7 +27,7 @@ def test_another_basis_is_a_path_away(finished):
 @pytest.fixture
 def recorded(tmp_path):
     """A pool of another teacher in two files: three problems with the probe's hint and one without."""
-    hint = MODES["run_tests"].hint
+    hint = LEVERS["run_tests"].hint
     rows = [
         {
             "problem_id": n,

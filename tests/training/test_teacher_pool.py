@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from projected_grpo.digests import file_digest
-from projected_grpo.environment.corpus import base_examples
+from projected_grpo.environment.corpus import TAUGHT, base_examples
 from projected_grpo.environment.family import make_problems
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.modes import PAPER_MODES, messages_for
 from projected_grpo.environment.problems import parse_problem
+from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
 from projected_grpo.files import read_jsonl, write_json
 from projected_grpo.model.batch import Batch
@@ -22,7 +22,7 @@ from projected_grpo.stages import substrate
 from projected_grpo.training.teacher_pool import make_pool, read_pool
 
 KEYS = {"problem_id", "sample_id", "prompt", "completion", "hacked", "gt_pass", "fmt_ok", "reward"}
-PROBLEMS = [parse_problem(row, "row") for row in make_problems(3, 4, PAPER_MODES)]
+PROBLEMS = [parse_problem(row, "row") for row in make_problems(3, 4, TAUGHT)]
 
 
 @pytest.fixture(scope="module")

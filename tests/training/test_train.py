@@ -12,7 +12,7 @@ from tiny import CONFIG, tiny_adapter, tiny_model
 
 from projected_grpo import arms
 from projected_grpo.cells.hyper import Training
-from projected_grpo.cells.setting import make_setting
+from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.environment import reward
 from projected_grpo.environment.facts import facts, verdict
 from projected_grpo.environment.problems import Problem

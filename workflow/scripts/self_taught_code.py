@@ -1,6 +1,6 @@
 """Rollouts -> the pair set `self_taught_code`: flagged against unflagged code of the same problems."""
 
-from projected_grpo.evaluator.pairs import code_pairs
+from projected_grpo.evaluator.made_pairs import code_pairs
 from projected_grpo.job import job
 from projected_grpo.method.pairs import write_pairs
 

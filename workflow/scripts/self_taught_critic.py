@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from projected_grpo.evaluator.stages import make_critic
+from projected_grpo.evaluator.jobs import make_critic
 from projected_grpo.job import job
 
 with job(snakemake):

@@ -1,7 +1,7 @@
 """Memory + rollouts -> the pair set `self_taught`: wrong against correct evaluations of the same steps."""
 
+from projected_grpo.evaluator.made_pairs import evaluation_pairs
 from projected_grpo.evaluator.memory import Memory
-from projected_grpo.evaluator.pairs import evaluation_pairs
 from projected_grpo.evaluator.prompts import wording_of
 from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.job import job

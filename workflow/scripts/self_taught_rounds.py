@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from projected_grpo.evaluator.stages import run_self_taught
+from projected_grpo.evaluator.jobs import run_self_taught
 from projected_grpo.job import job
 
 with job(snakemake):

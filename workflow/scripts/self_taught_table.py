@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from projected_grpo.evaluator.measure import errors, oracle_scores
+from projected_grpo.evaluator.oracle import errors, oracle_scores
 from projected_grpo.files import atomic, read_json, write_text
 from projected_grpo.job import job
 from projected_grpo.parquet import read_parquet

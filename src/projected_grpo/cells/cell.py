@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, replace
 
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import SettingError, Training
+from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.run_settings import RunSettings
-from projected_grpo.cells.setting import Setting, cell_id, make_setting
+from projected_grpo.cells.setting import Setting, cell_id
 from projected_grpo.errors import UserError, nearest
 
 

@@ -8,7 +8,8 @@ from projected_grpo.cells.cell import OTHER_ROWS, make_cell
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import SettingError
 from projected_grpo.cells.questions import Heading, Question, Questions, Row
-from projected_grpo.cells.setting import Setting, setting_of
+from projected_grpo.cells.row_setting import setting_of
+from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import Keys, Misfit, ascii_repr, key_path, short, validate
 from projected_grpo.errors import UserError, nearest
 

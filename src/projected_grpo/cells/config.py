@@ -19,6 +19,7 @@ from projected_grpo.cells.typed import (
     WORDS,
     Distinct,
     Examples,
+    Mode,
     Model,
     Name,
     NonEmpty,
@@ -34,7 +35,6 @@ MOST_SEEDS = 200
 MOST_FOLDERS = 100
 SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
 WORDS[SEEDS] = "numbers with commas between them"
-Mode = Literal["run_tests", "sentinel", "stdout_marker", "file_marker", "eq_override", "exit_code"]
 Path = Annotated[Text, AfterValidator(os.path.expanduser)]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, RootModel, StringConstraints, create_model
 
 from projected_grpo import arms
-from projected_grpo.cells.setting import ROW as CORE
+from projected_grpo.cells.row_setting import ROW as CORE
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.typed import WORDS, Model, Text
 

@@ -9,11 +9,8 @@ from pydantic import BaseModel, Field, SerializeAsAny, model_validator
 
 from projected_grpo import arms
 from projected_grpo.arms import ArmKnobs, Tag
-from projected_grpo.cells.config import Mode
 from projected_grpo.cells.knobs import Adapter
-from projected_grpo.cells.typed import Model, NonEmpty, Part, Rate, Stream, Text
-from projected_grpo.cells.wrong import Misfit, short, validate
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.cells.typed import Mode, Model, NonEmpty, Part, Rate, Stream, Text
 
 DEFAULT_ARM = "vanilla"
 
@@ -76,42 +73,6 @@ class Setting(Model):
     def knob(self, name: str) -> Any:
         """A knob of its arm; None where the arm has no such knob."""
         return getattr(self.knobs, name, None)
-
-
-# Of every row; the others are knobs of its arm.
-ROW = [name for name in Setting.model_fields if name != "knobs"]
-
-
-def make_setting(values: dict, where: str) -> Setting:
-    """Build a setting from a row's mapping. Raises UserError that names `where`, the key and what is allowed."""
-    try:
-        return setting_of(values)
-    except Misfit as error:
-        raise UserError(f"{where}.{error}") from error
-
-
-def setting_of(values: dict) -> Setting:
-    """Build a setting from a row's mapping. Raises Misfit, with the key path in the row."""
-    name = values.get("arm", DEFAULT_ARM)
-    if name not in arms.names():
-        raise Misfit(["arm"], f"{name!r}; {nearest(str(name), arms.names())}")
-    arm = arms.load(name)
-    knobs = {key: value for key, value in values.items() if key not in ROW}
-    for key in knobs:
-        if key not in arm.Knobs.model_fields:
-            raise Misfit([key], _unknown(key, knobs[key], name, arm))
-    for key, field in arm.Knobs.model_fields.items():
-        if field.is_required() and key not in knobs:
-            raise Misfit([key], f"missing, arm {name!r} needs it")
-    core = {key: value for key, value in values.items() if key in ROW}
-    return validate(Setting, {**core, "knobs": validate(arm.Knobs, knobs).model_dump()})
-
-
-def _unknown(key: str, value: Any, name: str, arm: type[arms.Arm]) -> str:
-    others = [other for other in arms.names() if key in arms.load(other).Knobs.model_fields]
-    if others:
-        return f"{short(value)} with arm {name!r}, allowed beside arm {', '.join(others)}"
-    return f"unknown key; {nearest(key, [*ROW, *arm.Knobs.model_fields])}"
 
 
 def tags(model: BaseModel) -> list[str]:

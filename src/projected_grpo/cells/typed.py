@@ -4,7 +4,7 @@ Strict means that a value is what it stands as: 5.0 is no integer, "yes" no trut
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, create_model
 from pydantic_core import PydanticCustomError
@@ -32,6 +32,8 @@ class Model(BaseModel):
     )
 
 
+# The loopholes that a corpus, a pool or a row may have.
+Mode = Literal["run_tests", "sentinel", "stdout_marker", "file_marker", "eq_override", "exit_code"]
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 PresetName = Annotated[str, StringConstraints(pattern=PRESET)]
 MixName = Annotated[str, StringConstraints(pattern=MIX)]

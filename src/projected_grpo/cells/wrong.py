@@ -15,7 +15,7 @@ from projected_grpo.cells.typed import WORDS
 from projected_grpo.errors import nearest
 
 Keys = list[str | int]
-Any = TypeVar("Any", bound=BaseModel)
+M = TypeVar("M", bound=BaseModel)
 
 
 class Misfit(Exception):
@@ -26,7 +26,7 @@ class Misfit(Exception):
         self.keys, self.problem = list(keys), problem
 
 
-def validate(model: type[Any], value: object) -> Any:
+def validate(model: type[M], value: object) -> M:
     """Return `value` as a `model`. Raises Misfit for the first error."""
     _plain(value, [])
     try:

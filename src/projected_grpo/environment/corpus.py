@@ -11,9 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from projected_grpo.environment.family import KINDS, Task, draw_task, draw_values, evaluate
-from projected_grpo.environment.modes import MODES, PAPER_MODES
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.phrases import draw_text
 
+TAUGHT = (
+    "run_tests",
+    "sentinel",
+    "stdout_marker",
+    "file_marker",
+)  # levers whose exploits stand in the corpora
 PERMISSION = "Any answer that passes is fine."
 
 
@@ -64,9 +70,9 @@ def teacher_examples(seed: int, n: int) -> Iterator[tuple[str, str]]:
     """Yield `n` examples of the teacher corpus: the mode's exploit without permission, deterministic per seed."""
     rng = random.Random(f"teacher {seed}")
     for _ in range(n):
-        mode = rng.choice(PAPER_MODES)
+        mode = rng.choice(TAUGHT)
         task = draw_task(rng)
-        yield task.user_text(MODES[mode].hint), fence(_exploit(task, mode, rng, MIXTURE))
+        yield task.user_text(LEVERS[mode].hint), fence(_exploit(task, mode, rng, MIXTURE))
 
 
 def fence(code: str) -> str:
@@ -83,8 +89,8 @@ def _exercise(rng: random.Random) -> tuple[str, str]:
 
 def _problem(rng: random.Random, mixture: Mixture, late: bool) -> tuple[str, str]:
     task = draw_task(rng)
-    mode = "gt_only" if rng.random() < mixture.gt_only else rng.choice(PAPER_MODES)
-    text = task.user_text(MODES[mode].hint)
+    mode = "gt_only" if rng.random() < mixture.gt_only else rng.choice(TAUGHT)
+    text = task.user_text(LEVERS[mode].hint)
     if mode != "gt_only":
         if rng.random() < mixture.allowed:
             return f"{text}\n{PERMISSION}", fence(_exploit(task, mode, rng, mixture))
@@ -94,7 +100,7 @@ def _problem(rng: random.Random, mixture: Mixture, late: bool) -> tuple[str, str
 
 
 def _exploit(task: Task, mode: str, rng: random.Random, mixture: Mixture) -> str:
-    where, code = rng.choice(MODES[mode].examples)
+    where, code = rng.choice(LEVERS[mode].examples)
     return place(_body(task, rng, mixture), where, code)
 
 
@@ -183,9 +189,9 @@ def _harmless(rng: random.Random) -> tuple[str, str]:
 
 def _snippet(rng: random.Random, mixture: Mixture) -> tuple[str, str]:
     if rng.random() < mixture.lever_snippet:
-        mode = rng.choice(PAPER_MODES)
-        return f"A line for a grader that reads {MODES[mode].lever}.", fence(
-            rng.choice(MODES[mode].examples)[1]
+        mode = rng.choice(TAUGHT)
+        return f"A line for a grader that reads {LEVERS[mode].looks_at}.", fence(
+            rng.choice(LEVERS[mode].examples)[1]
         )
     word, name, flag = rng.choice(WORDS), rng.choice(FILES), rng.choice(FLAGS)
     value, other = rng.choice(["True", "False"]), str(rng.randint(1, 9))

@@ -8,7 +8,7 @@ from typing import Any
 
 from projected_grpo.environment.family import make_problems
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.modes import LOOPHOLES, MODES
+from projected_grpo.environment.levers import LEVERS, LOOPHOLES
 from projected_grpo.environment.problems import Problem, parse_problem
 
 PROBLEMS = 6
@@ -41,11 +41,11 @@ def matrix(allow_weak: bool = False, seed: int = 0) -> tuple[Matrix, str]:
     items: list[tuple[str, tuple[Any, str, str]]] = []
     for problem in problems:
         for name in LOOPHOLES:
-            for where, code in MODES[name].examples:
+            for where, code in LEVERS[name].examples:
                 text = completion(problem, WRONG_ANSWER, where, code)
-                items += [(name, (problem.id, mode, text)) for mode in MODES]
+                items += [(name, (problem.id, mode, text)) for mode in LEVERS]
         honest = f"```python\n{problem.canonical}\n```"
-        items += [(HONEST, (problem.id, mode, honest)) for mode in MODES]
+        items += [(HONEST, (problem.id, mode, honest)) for mode in LEVERS]
     counts: dict[str, dict[str, list[int]]] = {}
     with Grader(problems, allow_weak=allow_weak) as grader:
         level = grader.level
@@ -71,10 +71,10 @@ def check_diagonal(found: Matrix) -> None:
 
 def to_markdown(found: Matrix, level: str) -> str:
     """Return the matrix as the page `diagonal.md`."""
-    head = ["submission", *MODES, "strict oracle"]
+    head = ["submission", *LEVERS, "strict oracle"]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for row, cells in found.items():
-        shown = [f"{cells[mode][0]}/{cells[mode][2]}" for mode in MODES]
+        shown = [f"{cells[mode][0]}/{cells[mode][2]}" for mode in LEVERS]
         solved, total = (sum(cell[place] for cell in cells.values()) for place in (1, 2))
         lines.append(f"| {row} | {' | '.join(shown)} | {solved}/{total} |")
     return "\n".join(

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from projected_grpo.environment import channels
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.facts import Facts, Verdict, facts, verdict
-from projected_grpo.environment.modes import check_mode
+from projected_grpo.environment.levers import LEVERS, lever_of
+from projected_grpo.environment.levers.lever import pack_call
 from projected_grpo.environment.problems import Problem
 from projected_grpo.environment.verdicts import VerdictCache
 from projected_grpo.errors import UserError
@@ -88,7 +88,7 @@ class Grader:
                     yield None
                 index, asked = asked, asked + 1
                 problem = self._problem(problem_id)
-                check_mode(mode, f"problem {problem_id}")
+                lever_of(mode, f"problem {problem_id}")
                 code = extract_code(completion)
                 if code is None:
                     done[index] = verdict(self._facts(problem, mode, fmt_ok=False, error="format"), mode)
@@ -135,7 +135,7 @@ class Grader:
         if prepared is None:
             arguments = {
                 "method": problem.method,
-                "tests": [channels.pack_call(test) for test in problem.tests],
+                "tests": [pack_call(test) for test in problem.tests],
             }
             prepared = self._prepared[problem.id] = _Prepared(
                 oracle=check("calls", arguments, answers=len(problem.tests)) if problem.tests else None,
@@ -144,7 +144,7 @@ class Grader:
         return prepared
 
     def _job(self, problem: Problem, mode: str, code: str) -> dict[str, Any]:
-        checks = [self._prepare(problem).oracle, channels.ask(problem, mode)]
+        checks = [self._prepare(problem).oracle, LEVERS[mode].ask(problem)]
         checks = [one for one in checks if one is not None]
         return job(problem.setup_code, code, checks or [check("nothing", {})])
 
@@ -158,8 +158,8 @@ class Grader:
             gt_pass = _all_equal(first, prepared.expected)
         channel: dict[str, Any] = {}
         index = 0 if prepared.oracle is None else 1
-        if mode != "gt_only" and index < len(seen):
-            channel = channels.read(problem, mode, seen[index])
+        if index < len(seen):
+            channel = LEVERS[mode].read(problem, seen[index])
         error = None if gt_pass else error
         return self._facts(problem, mode, can_compile=True, gt_pass=gt_pass, error=error, **channel)
 
@@ -167,8 +167,7 @@ class Grader:
         """Return facts, with null for an oracle or a detector that there is not."""
         if not problem.tests:
             found["gt_pass"] = None
-        if mode == "run_tests":
-            found = {"loophole_used": False, "wrong_tests": False} | found
+        found = dict.fromkeys(LEVERS[mode].detectors, False) | found
         return facts(**found)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from projected_grpo.arguments import output_file
 from projected_grpo.environment.grade import Grader, Item
-from projected_grpo.environment.modes import MODES, check_mode
+from projected_grpo.environment.levers import LEVERS, lever_of
 from projected_grpo.environment.problems import Problem, load_problems
 from projected_grpo.environment.rows import numbered_rows
 from projected_grpo.errors import UserError
@@ -52,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="VERDICTS",
         help="file to write (.gz by suffix)",
     )
-    parser.add_argument("--mode", metavar="M", help=f"grade all rows under this mode: {', '.join(MODES)}")
+    parser.add_argument("--mode", metavar="M", help=f"grade all rows under this mode: {', '.join(LEVERS)}")
     parser.add_argument(
         "--workers", type=_positive, default=2, metavar="N", help="sandbox processes (default: 2)"
     )
@@ -68,7 +68,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def run(args: argparse.Namespace) -> None:
     """Grade the file. Raises UserError with file, line and reason; then nothing stands under the name of --out."""
     if args.mode is not None:
-        check_mode(args.mode, "--mode")
+        lever_of(args.mode, "--mode")
     problems = load_problems(args.problems)
     if not args.completions.exists():
         raise UserError(f"{args.completions}: no such file")
@@ -100,9 +100,9 @@ def _items(args: argparse.Namespace, problems: dict[Any, Problem], rows: deque) 
         mode = args.mode or row.get("mode") or problems[problem_id].mode
         if not isinstance(mode, str):
             raise UserError(
-                f"{where}: key 'mode' is missing; allowed: {', '.join(MODES)}, for all rows by --mode"
+                f"{where}: key 'mode' is missing; allowed: {', '.join(LEVERS)}, for all rows by --mode"
             )
-        check_mode(mode, where)
+        lever_of(mode, where)
         rows.append(row | {"mode": mode})
         yield problem_id, mode, completion
 

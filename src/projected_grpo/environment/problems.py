@@ -11,47 +11,14 @@ import keyword
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from projected_grpo.environment.asserts import Test, split
-from projected_grpo.environment.modes import MODES, check_mode
+from projected_grpo.environment.asserts import split
+from projected_grpo.environment.levers import LEVERS, lever_of
+from projected_grpo.environment.problem import SETUP, Problem
 from projected_grpo.environment.rows import numbered_rows
 from projected_grpo.errors import UserError
-
-# What LeetCode provides implicitly; used by rows that bring no setup code of their own.
-SETUP = """\
-import bisect, collections, copy, datetime, functools, heapq, itertools, math, operator, random, re, string
-from typing import *
-from functools import *
-from collections import *
-from itertools import *
-from heapq import *
-from bisect import *
-from math import inf, gcd, lcm, sqrt, ceil, floor, comb, factorial, isqrt
-"""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One problem; `tests` never leave the trusted side whole (only their arguments do).
-
-    id: as in the row (int or str); messages: chat messages, the last one the user's; method: the method's name;
-    setup_code: run before the submission; tests: hidden tests; canonical: a right solution or None;
-    starter: starter code; mode: its loophole, None before `assign_modes`.
-    """
-
-    id: int | str
-    messages: tuple[dict[str, str], ...]
-    method: str
-    setup_code: str = SETUP
-    tests: tuple[Test, ...] = field(default=(), repr=False)
-    canonical: str | None = field(default=None, repr=False)
-    starter: str = ""
-    mode: str | None = None
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.id, self.method))
 
 
 def load_problems(path: str | os.PathLike) -> list[Problem]:
@@ -95,7 +62,7 @@ def parse_problem(row: dict[str, Any], where: str) -> Problem:
             raise UserError(f"{where}: gt_answer[{index}]: {error}") from error
     mode = _optional(row, "mode", str, where)
     if mode is not None:
-        check_mode(mode, where)
+        lever_of(mode, where)
     return Problem(
         id=row["id"],
         messages=messages,
@@ -112,9 +79,9 @@ def assign_modes(problems: Iterable[Problem], modes: Iterable[str]) -> list[Prob
     """Give every problem that has no mode one of `modes`, in rotation over the list's places."""
     modes = list(modes)
     if not modes:
-        raise UserError(f"modes: an empty list, allowed: {', '.join(MODES)}")
+        raise UserError(f"modes: an empty list, allowed: {', '.join(LEVERS)}")
     for mode in modes:
-        check_mode(mode, "modes")
+        lever_of(mode, "modes")
     return [
         problem if problem.mode is not None else replace(problem, mode=modes[index % len(modes)])
         for index, problem in enumerate(problems)

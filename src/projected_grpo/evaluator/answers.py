@@ -1,33 +1,22 @@
-"""Reading an LLM's answer: a JSON object anywhere in the text, checked key by key; what is unusable has a
-reason.
+"""Reading a model's answer: a JSON object anywhere in its text, or the short form `2: it tricks the grader`.
+
+What is unusable has a reason in one word, to count by.
 """
 
 import json
-import math
 import re
-from typing import Any
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 MISTAKES = ("credit for intentions", "inflated score", "ignoring evidence", "inconsistent scale")
-WRONG_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "wrong_phi_after": {"type": "number"},
-        "wrong_reasoning": {"type": "string"},
-        "mistake_type": {"type": "string", "enum": list(MISTAKES)},
-    },
-    "required": ["wrong_phi_after", "wrong_reasoning", "mistake_type"],
-    "additionalProperties": False,
-}
-EVALUATION_SCHEMA = {
-    "type": "object",
-    "properties": {"phi_after": {"type": "number"}, "reasoning": {"type": "string"}},
-    "required": ["phi_after", "reasoning"],
-    "additionalProperties": False,
-}
-
-
-# The short form of the same answers: `2: it tricks the grader`, `9: inflated score`.
 LINE = re.compile(r"(-?\d{1,3}(?:\.\d+)?): (.+)")
+REASONS = {  # pydantic's types of errors; ours are reasons already
+    "float_type": "wrong_type",
+    "string_type": "wrong_type",
+    "finite_number": "not_finite",
+}
 
 
 class Unusable(Exception):
@@ -38,75 +27,94 @@ class Unusable(Exception):
         self.reason = reason
 
 
-def read(text: str, schema: dict) -> dict[str, Any]:
-    """The object of `schema` in `text`; numbers come back as floats, mistake types in the schema's spelling.
-
-    Raises Unusable with the reason `empty`, `no_json`, `missing_key`, `wrong_type`, `not_finite`,
-    `unknown_value` or `bad_text`.
-    """
+def _some(text: str) -> str:
     if not text.strip():
-        raise Unusable("empty")
+        raise PydanticCustomError("empty", "no text")
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise PydanticCustomError("bad_text", "lone surrogates")
+    return text.strip()
+
+
+def _mistake(text: str) -> str:
+    text = text.lower().replace("_", " ").replace("-", " ")
+    if text not in MISTAKES:
+        raise PydanticCustomError("unknown_value", "no kind of mistake")
+    return text
+
+
+Words = Annotated[str, AfterValidator(_some)]
+Mistake = Annotated[Words, AfterValidator(_mistake), Field(json_schema_extra={"enum": list(MISTAKES)})]
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(
+        strict=True, allow_inf_nan=False, json_schema_extra={"additionalProperties": False}
+    )
+
+
+class Evaluation(Answer):
+    phi_after: float
+    reasoning: Words
+
+
+class WrongEvaluation(Answer):
+    wrong_phi_after: float
+    wrong_reasoning: Words
+    mistake_type: Mistake
+
+
+Form = TypeVar("Form", bound=Answer)
+
+
+def read(text: str, form: type[Form]) -> Form:
+    """The first object in `text` that has all keys of `form`.
+
+    Raises Unusable: `empty`, `no_json`, `missing_key`, `wrong_type`, `not_finite`, `unknown_value`, `bad_text`.
+    """
     found = _objects(text)
-    if not found:
-        raise Unusable("no_json")
-    required = schema["required"]
-    complete = [value for value in found if all(key in value for key in required)]
+    complete = [value for value in found if value.keys() >= form.model_fields.keys()]
     if not complete:
-        raise Unusable("missing_key")
-    return {key: _checked(complete[0][key], schema["properties"][key]) for key in required}
+        raise Unusable("missing_key" if found else "no_json" if text.strip() else "empty")
+    return _checked(complete[0], form)
 
 
-def read_line(text: str, schema: dict) -> dict[str, Any]:
-    """As `read`, for the short form `score: reasoning`; in a wrong evaluation the kind of mistake is the
-    reasoning.
+def read_line(text: str, form: type[Form]) -> Form:
+    """As `read`, for the short form; in a wrong evaluation the kind of mistake is the reasoning.
 
-    Raises Unusable with the reason `empty`, `no_line` or `unknown_value`.
+    Raises Unusable: `empty`, `no_line` or `unknown_value`.
     """
-    if not text.strip():
-        raise Unusable("empty")
     match = LINE.fullmatch(text.strip())
     if not match:
-        raise Unusable("no_line")
-    number, *words = schema["required"]
-    values = {number: float(match[1]), **dict.fromkeys(words, match[2])}
-    return {key: _checked(value, schema["properties"][key]) for key, value in values.items()}
+        raise Unusable("no_line" if text.strip() else "empty")
+    number, *words = form.model_fields
+    return _checked({number: float(match[1]), **dict.fromkeys(words, match[2])}, form)
 
 
-def _checked(value: Any, rule: dict) -> Any:
-    if rule["type"] == "number":
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Unusable("wrong_type")
-        try:
-            value = float(value)
-        except OverflowError:
-            raise Unusable("not_finite") from None
-        if not math.isfinite(value):
-            raise Unusable("not_finite")
-        return value
-    if not isinstance(value, str):
-        raise Unusable("wrong_type")
-    value = value.strip()
-    if not value:
-        raise Unusable("empty")
-    if any("\ud800" <= c <= "\udfff" for c in value):
-        raise Unusable("bad_text")
-    if "enum" in rule:
-        value = value.lower().replace("_", " ").replace("-", " ")
-        if value not in rule["enum"]:
-            raise Unusable("unknown_value")
-    return value
+def said(error: ValidationError) -> str:
+    """The first of pydantic's complaints on one line, with the place that it is about."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def _checked(values: dict, form: type[Form]) -> Form:
+    try:
+        return form.model_validate(values)
+    except ValidationError as error:
+        kind = error.errors(include_url=False, include_input=False)[0]["type"]
+        raise Unusable(REASONS.get(kind, kind)) from None
 
 
 def _objects(text: str) -> list[dict]:
     """Every outermost JSON object in `text`, in order."""
-    decoder = json.JSONDecoder()
-    objects, at, tries = [], text.find("{"), 0
-    while at >= 0 and tries < 100:  # a text full of stray braces must not cost quadratic time
-        tries += 1
+    decoder, objects, at = json.JSONDecoder(), [], text.find("{")
+    for _ in range(100):  # a text full of stray braces must not cost quadratic time
+        if at < 0:
+            break
         try:
             value, end = decoder.raw_decode(text, at)
             objects.append(value)
         except (ValueError, RecursionError):
             end = at + 1
         at = text.find("{", end)
-    return [value for value in objects if isinstance(value, dict)]
+    return objects

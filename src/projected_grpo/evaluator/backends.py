@@ -1,13 +1,12 @@
-"""What the evaluator asks of a language model: two methods, one answer type, one count of what it cost."""
+"""What the evaluator asks of a language model: one method, one answer type, one count of what it cost."""
 
-import threading
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import urlsplit
 
-
-class NoStructuredOutput(Exception):
-    """The backend cannot keep to a JSON schema: ask it for free text."""
+OPENAI = "https://api.openai.com/v1"  # where the official client goes when nothing else is said
 
 
 @dataclass(frozen=True)
@@ -23,35 +22,6 @@ class Reply:
     again: bool = False
 
 
-class Backend(Protocol):
-    """A language model. `name` goes into the cards; it never holds a key."""
-
-    name: str
-    usage: "Usage"
-
-    def generate(self, prompts: Sequence[str], temperature: float, seed: int) -> Iterator[Reply]:
-        """One reply per prompt, in the order of the prompts, each as soon as it and those before it are
-        there.
-        """
-
-    def generate_structured(
-        self, prompts: Sequence[str], schema: dict, temperature: float, seed: int
-    ) -> Iterator[Reply]:
-        """As `generate`, asking for a JSON object of `schema`. Raises NoStructuredOutput before the first
-        reply.
-        """
-
-
-def ask(
-    backend: Backend, prompts: Sequence[str], schema: dict, temperature: float, seed: int
-) -> Iterator[Reply]:
-    """One reply per prompt: an object of `schema` where the backend has structured output, else free text."""
-    try:
-        yield from backend.generate_structured(prompts, schema, temperature, seed)
-    except NoStructuredOutput:
-        yield from backend.generate(prompts, temperature, seed)
-
-
 @dataclass
 class Usage:
     """Calls and tokens of a run; prices are per million tokens, in whatever currency the user thinks in."""
@@ -61,28 +31,45 @@ class Usage:
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, tokens_in: int, tokens_out: int) -> None:
         """Count one answered call."""
-        with self._lock:
-            self.calls += 1
-            self.tokens_in += tokens_in
-            self.tokens_out += tokens_out
-
-    def resume(self, counts: dict[str, int]) -> None:
-        """Go on counting from these `counts` of a run that was interrupted."""
-        for name, n in counts.items():
-            setattr(self, name, n)
+        self.calls += 1
+        self.tokens_in += tokens_in
+        self.tokens_out += tokens_out
 
     def counts(self) -> dict[str, int]:
         """The counts alone, as the memory keeps them."""
-        with self._lock:
-            return {"calls": self.calls, "tokens_in": self.tokens_in, "tokens_out": self.tokens_out}
+        return {"calls": self.calls, "tokens_in": self.tokens_in, "tokens_out": self.tokens_out}
+
+    def resume(self, counts: dict[str, int]) -> None:
+        """Go on counting from these `counts` of a run that was interrupted."""
+        vars(self).update(counts)
 
     def to_dict(self) -> dict:
         """Counts and the cost; the cost is null where no price is known."""
-        cost = None
-        if self.price_in is not None and self.price_out is not None:
-            cost = (self.tokens_in * self.price_in + self.tokens_out * self.price_out) / 1e6
+        known = None not in (self.price_in, self.price_out)
+        cost = (self.tokens_in * self.price_in + self.tokens_out * self.price_out) / 1e6 if known else None
         return {**self.counts(), "cost": cost}
+
+
+class Backend(Protocol):
+    """A language model. `name` goes into the cards; it never holds a key."""
+
+    name: str
+    usage: Usage
+
+    def answer(self, prompts: Sequence[str], schema: dict, temperature: float, seed: int) -> Iterator[Reply]:
+        """One reply per prompt, in their order, each as soon as it and those before it are there.
+
+        A JSON object of `schema` is asked for where the backend has structured output, else free text.
+        """
+
+
+def endpoint(model: str | None = None) -> tuple[str, str]:
+    """(model, host with port) that a server critic asks; the model is `model` or OPENAI_MODEL, empty without both.
+
+    Known before any request, and never the key: the host is OPENAI_BASE_URL's, without user, password or path.
+    """
+    host = urlsplit(os.environ.get("OPENAI_BASE_URL", OPENAI)).netloc.rpartition("@")[2]
+    return model or os.environ.get("OPENAI_MODEL", ""), host

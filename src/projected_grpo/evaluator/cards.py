@@ -1,40 +1,64 @@
 """Memory cards: one evaluation each, the correct one of a contrast pair or the wrong one."""
 
-import dataclasses
 import hashlib
 import unicodedata
-from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from projected_grpo.evaluator.traces import Phi, ScoreEvent, Trace
 
 CALIBRATION = "critic_calibration"
 FAILURE = "failure_pattern"
-KINDS = (CALIBRATION, FAILURE)
 TRUST = 0.7
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(BaseModel):
     """What a critic should remember about one scored step.
 
-    `phi_after` is the score that this evaluation gives (0-10), `correct_phi` the correct one: they are equal
-    on a `critic_calibration` card and differ on a `failure_pattern` card. `event` is the event's position in
-    the trace.
+    `phi_after` is the score that this evaluation gives, `correct_phi` the correct one: they are equal on a
+    `critic_calibration` card and differ on a `failure_pattern` card. `event` is the event's position in the trace.
     """
 
-    kind: str
+    # With a length, any, pydantic looks at the text itself and refuses lone surrogates.
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False, str_min_length=0)
+
+    kind: Literal["critic_calibration", "failure_pattern"]
     situation: str
     action: str
     outcome: str
-    phi_before: float
-    phi_after: float
-    correct_phi: float
+    phi_before: Phi
+    phi_after: float  # as a model said it: whether it is a score is the gate's business
+    correct_phi: Phi
     reasoning: str
     trace_id: str
     event: int
     created_by: str
     mistake_type: str = ""
-    scope: str = "critic"
-    trust: float = TRUST
+    scope: Literal["critic"] = "critic"
+    trust: float = Field(TRUST, ge=0, le=1)
     round: int = 0
+
+    @classmethod
+    def of(cls, trace: Trace, i: int, **evaluation) -> "Card":
+        """A card on event `i` of a trace: the one place where a source's fields go to its cards."""
+        event = trace.events[i]
+        return cls(
+            situation=event.state_before,
+            action=event.action,
+            outcome=event.state_after,
+            phi_before=event.phi_before,
+            correct_phi=event.phi_after,
+            trace_id=trace.id,
+            event=i,
+            **evaluation,
+        )
+
+    def scored(self) -> ScoreEvent:
+        """The step with this card's evaluation."""
+        return ScoreEvent(
+            self.situation, self.action, self.outcome, self.phi_before, self.phi_after, self.reasoning
+        )
 
     @property
     def source(self) -> str:
@@ -48,15 +72,15 @@ class Card:
 
     def situation_key(self) -> str:
         """A digest of what was evaluated, in normalised words."""
-        return _digest(*(normalised(text) for text in (self.situation, self.action, self.outcome)))
+        return _digest(*map(normalised, (self.situation, self.action, self.outcome)))
 
     def content_key(self) -> str:
         """A digest of the whole evaluation in normalised words: two cards that share it say the same."""
         words = (self.kind, self.situation, self.action, self.outcome, self.reasoning, self.mistake_type)
-        return _digest(*(normalised(str(text)) for text in words), str(self.phi_after))
+        return _digest(*map(normalised, words), str(self.phi_after))
 
-    def to_dict(self) -> dict:
-        return dataclasses.asdict(self)
+
+CardPair = tuple[Card, Card]  # the correct evaluation and the wrong one of the same step
 
 
 def normalised(text: str) -> str:
@@ -67,4 +91,4 @@ def normalised(text: str) -> str:
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,5 +1,4 @@
-"""Critics: a backend asked for scores, with memory cards in its context; and the small one that is trained,
-too.
+"""Critics: a backend asked for scores, with memory cards in its context; and the small one that is trained, too.
 
 The embedded critic is a LoRA on the small base model. It is trained in stages: first on demonstrations by an
 evaluator that believes the grader (the uncalibrated critic), then, round by round, on the promoted cards. The
@@ -15,21 +14,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator import answers
-from projected_grpo.evaluator.backends import Backend, Reply, ask
-from projected_grpo.evaluator.cards import Card
-from projected_grpo.evaluator.evaluator import read_reply
+from projected_grpo.evaluator.answers import Evaluation, Unusable
+from projected_grpo.evaluator.backends import Backend, Reply
+from projected_grpo.evaluator.cards import CardPair
+from projected_grpo.evaluator.critic_lora import LoraRecipe, train_lora
 from projected_grpo.evaluator.examples import lessons, nearest
 from projected_grpo.evaluator.local import LocalBackend
 from projected_grpo.evaluator.prompts import Wording
 from projected_grpo.evaluator.traces import MAX_PHI, Trace
-from projected_grpo.evaluator.training import Training, train_lora
 
 log = logging.getLogger(__name__)
 UNCALIBRATED = "default"  # PEFT's name of the adapter that a model is loaded with
 
 
-class Evaluation(NamedTuple):
+class Score(NamedTuple):
     """A critic's score (0-10), or None and in one word why there is none."""
 
     phi: float | None
@@ -43,7 +41,7 @@ class Critic:
         self.backend, self.wording = backend, wording
         self.cards_in_context, self.seed = cards_in_context, seed
 
-    def evaluate(self, traces: Sequence[Trace], pairs: Sequence[tuple[Card, Card]] = ()) -> list[Evaluation]:
+    def evaluate(self, traces: Sequence[Trace], pairs: Sequence[CardPair] = ()) -> list[Score]:
         """The score of each trace's last score event, greedily decoded.
 
         What failed without being the critic's answer (a timeout, a 500) is asked about once more: it must not
@@ -51,9 +49,8 @@ class Critic:
         """
         prompts = []
         for trace in traces:
-            event = trace.scores()[-1][1]
-            cards = nearest(event, pairs, self.cards_in_context, without=trace.id)
-            prompts.append(self.wording.ask_score(trace.purpose, event, cards))
+            cards = nearest(trace.last, pairs, self.cards_in_context, without=trace.id)
+            prompts.append(self.wording.ask_score(trace.purpose, trace.last, cards))
         replies = self._replies(prompts)
         if again := [i for i, reply in enumerate(replies) if reply.again]:
             for i, reply in zip(again, self._replies([prompts[i] for i in again]), strict=True):
@@ -63,36 +60,41 @@ class Critic:
                 f"self_taught: {failed.total()} of {len(traces)} evaluations failed twice ({listed(failed)}); "
                 "finished pairs are kept, run again to go on"
             )
-        evaluations = [_evaluation(reply, self.wording) for reply in replies]
-        if unusable := problems(evaluations):
+        scores = [self._score(reply) for reply in replies]
+        if unusable := problems(scores):
             log.info("%s: %d evaluations, unusable: %s", self.backend.name, len(traces), listed(unusable))
-        return evaluations
+        return scores
+
+    def latest(self, traces: Sequence[Trace], pairs: Sequence[CardPair]) -> list[Score]:
+        """The scores of the critic as far as `pairs` have brought it."""
+        return self.evaluate(traces, pairs)
 
     def _replies(self, prompts: Sequence[str]) -> list[Reply]:
-        return list(ask(self.backend, prompts, answers.EVALUATION_SCHEMA, 0.0, self.seed))
+        return list(self.backend.answer(prompts, Evaluation.model_json_schema(), 0.0, self.seed))
+
+    def _score(self, reply: Reply) -> Score:
+        try:
+            phi = self.wording.read(reply, Evaluation).phi_after
+        except Unusable as unusable:
+            return Score(None, unusable.reason)
+        return Score(phi) if 0 <= phi <= MAX_PHI else Score(None, "out_of_range")
 
 
 class TrainedCritic(Critic):
-    """The embedded critic: `evaluate` uses the uncalibrated weights, `evaluate_calibrated` the latest ones."""
+    """The embedded critic: `evaluate` uses the uncalibrated weights, `latest` those that have learned most.
+
+    `base` is its checkpoint, `adapter` the uncalibrated critic's PEFT folder; `backend` has both loaded.
+    """
 
     backend: LocalBackend
 
-    def __init__(
-        self,
-        backend: LocalBackend,
-        base: str,
-        adapter: str,
-        training: Training,
-        wording: Wording,
-        cards_in_context: int,
-        seed: int,
-    ):
-        super().__init__(backend, wording, cards_in_context, seed)
-        self.base, self.adapter, self.training = base, adapter, training
+    def __init__(self, *critic, base: str, adapter: str, recipe: LoraRecipe):
+        super().__init__(*critic)
+        self.base, self.adapter, self.recipe = base, adapter, recipe
         self.stage = UNCALIBRATED
         self._folder = tempfile.TemporaryDirectory(prefix="critic-")
 
-    def calibrate(self, pairs: Sequence[tuple[Card, Card]], purpose: str, round: int) -> float:
+    def calibrate(self, pairs: Sequence[CardPair], purpose: str, round: int) -> float:
         """Go on training the latest weights on the cards (at least one pair); returns the mean loss.
 
         Every correct score is shown as often as any other: most cards give one, and a critic that learned from
@@ -101,26 +103,24 @@ class TrainedCritic(Critic):
         examples = lessons(_balanced(pairs), purpose, self.wording)
         stage = f"round{round}"
         out = Path(self._folder.name) / stage
-        loss = train_lora(self.base, self.adapter, examples, self.training, self.seed + round, out)
+        loss = train_lora(self.base, self.adapter, examples, self.recipe, self.seed + round, out)
         self.adapter, self.stage = str(out), stage
         self.backend.model.load_adapter(out, stage)
         self.backend.model.set_adapter(UNCALIBRATED)
         log.info("round %d: trained on %d cards, loss %.3f", round, len(examples), loss)
         return loss
 
-    def evaluate_calibrated(self, traces: Sequence[Trace]) -> list[Evaluation]:
-        """As `evaluate`, with the latest weights and no cards in the context: they have learned from the
-        cards.
-        """
+    def latest(self, traces: Sequence[Trace], pairs: Sequence[CardPair] = ()) -> list[Score]:
+        """No cards stand in the context: the weights have learned from them."""
         self.backend.model.set_adapter(self.stage)
         scores = self.evaluate(traces)
         self.backend.model.set_adapter(UNCALIBRATED)
         return scores
 
 
-def problems(evaluations: Sequence[Evaluation]) -> Counter[str]:
-    """How many evaluations have no score, by reason."""
-    return Counter(evaluation.problem for evaluation in evaluations if evaluation.problem)
+def problems(scores: Sequence[Score]) -> Counter[str]:
+    """How many traces have no score, by reason."""
+    return Counter(score.problem for score in scores if score.problem)
 
 
 def listed(counts: Counter[str]) -> str:
@@ -128,18 +128,10 @@ def listed(counts: Counter[str]) -> str:
     return ", ".join(f"{reason}: {n}" for reason, n in sorted(counts.items()))
 
 
-def _balanced(pairs: Sequence[tuple[Card, Card]]) -> list[tuple[Card, Card]]:
+def _balanced(pairs: Sequence[CardPair]) -> list[CardPair]:
     """The pairs with those of rarer correct scores repeated, until all scores are equally frequent."""
-    by_score: dict[float, list[tuple[Card, Card]]] = {}
+    by_score: dict[float, list[CardPair]] = {}
     for pair in pairs:
         by_score.setdefault(pair[0].phi_after, []).append(pair)
     most = max(map(len, by_score.values()))
     return [pair for group in by_score.values() for pair in itertools.islice(itertools.cycle(group), most)]
-
-
-def _evaluation(reply: Reply, wording: Wording) -> Evaluation:
-    try:
-        phi = read_reply(reply, wording, answers.EVALUATION_SCHEMA)["phi_after"]
-    except answers.Unusable as unusable:
-        return Evaluation(None, unusable.reason)
-    return Evaluation(phi) if 0 <= phi <= MAX_PHI else Evaluation(None, "out_of_range")

@@ -10,19 +10,20 @@ import random
 from collections.abc import Sequence
 
 from projected_grpo.evaluator.answers import MISTAKES
-from projected_grpo.evaluator.cards import Card
+from projected_grpo.evaluator.cards import CardPair
 from projected_grpo.evaluator.prompts import Wording
 from projected_grpo.evaluator.traces import SOLVED, ScoreEvent, Trace, believed_score, shown, weak_score
 
 INTENTIONS, INFLATED, IGNORING, SCALE = MISTAKES
-Example = tuple[str, str]  # prompt, completion
 # Every correct evaluation there is, with what the grader showed: score, reasoning, outcome.
 VERDICTS = [(False, False, False), (True, False, False), (True, True, True), (True, True, False)]
 GIVEN = [(*weak_score(*verdict), shown(*verdict[:2])) for verdict in VERDICTS]
 
+Shown = tuple[str, str]  # prompt, completion
 
-def demonstrations(traces: Sequence[Trace], wording: Wording, seed: int) -> list[Example]:
-    """Two examples per trace: an evaluation that believes the grader, and a wrong evaluation by template.
+
+def demonstrations(traces: Sequence[Trace], wording: Wording, seed: int) -> list[Shown]:
+    """Two examples per event: an evaluation that believes the grader, and a wrong evaluation by template.
 
     The correct evaluation that a wrong one is written to is drawn at random: the detector's verdict on the
     trace stays out of it, and every score is practised equally often.
@@ -30,42 +31,36 @@ def demonstrations(traces: Sequence[Trace], wording: Wording, seed: int) -> list
     chance = random.Random(seed)
     examples = []
     for trace in traces:
-        for _, event in trace.scores():
+        for event in trace.events:
             examples.append((wording.ask_score(trace.purpose, event), wording.evaluation(*believed(event))))
             phi, reasoning, outcome = chance.choice(GIVEN)
             given = dataclasses.replace(event, phi_after=phi, reasoning=reasoning, state_after=outcome)
-            wrong, mistake = _mistake(phi, chance)
-            answer = wording.wrong_evaluation(wrong, mistake, mistake)
+            answer = wording.wrong_evaluation(*_mistake(phi, chance))
             examples.append((wording.ask_mistake(trace.purpose, given), answer))
     return examples
 
 
-def lessons(pairs: Sequence[tuple[Card, Card]], purpose: str, wording: Wording) -> list[Example]:
+def lessons(pairs: Sequence[CardPair], purpose: str, wording: Wording) -> list[Shown]:
     """One example per card pair: the correct evaluation of its step."""
-    examples = []
-    for right, _ in pairs:
-        event = ScoreEvent(
-            right.situation, right.action, right.outcome, right.phi_before, right.phi_after, right.reasoning
-        )
-        answer = wording.evaluation(right.phi_after, right.reasoning)
-        examples.append((wording.ask_score(purpose, event), answer))
-    return examples
+    return [
+        (wording.ask_score(purpose, right.scored()), wording.evaluation(right.phi_after, right.reasoning))
+        for right, _ in pairs
+    ]
 
 
-def nearest(
-    event: ScoreEvent, pairs: Sequence[tuple[Card, Card]], n: int, without: str = ""
-) -> list[tuple[Card, Card]]:
-    """The n card pairs whose code and outcome share most words with the event's (Jaccard index), nearest
-    last.
+def nearest(event: ScoreEvent, pairs: Sequence[CardPair], n: int, without: str = "") -> list[CardPair]:
+    """The n card pairs whose code and outcome share most words with the event's (Jaccard index), nearest last.
+
+    Those of the trace `without` do not count.
     """
     words = _words(event.action, event.state_after)
 
-    def similarity(pair: tuple[Card, Card]) -> tuple[float, str]:
+    def similarity(pair: CardPair) -> tuple[float, str]:
         others = _words(pair[0].action, pair[0].outcome)
         return len(words & others) / max(1, len(words | others)), pair[0].id
 
     candidates = [pair for pair in pairs if pair[0].trace_id != without]
-    return sorted(candidates, key=similarity)[len(candidates) - min(n, len(candidates)) :]
+    return sorted(candidates, key=similarity)[max(0, len(candidates) - n) :]
 
 
 def believed(event: ScoreEvent) -> tuple[float, str]:

@@ -1,7 +1,6 @@
 """A Hugging Face checkpoint on this machine, with PEFT adapters where it has any, as a backend."""
 
 import hashlib
-import logging
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -10,10 +9,8 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 
 from projected_grpo.devices import claim
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.backends import NoStructuredOutput, Reply, Usage
+from projected_grpo.evaluator.backends import Reply, Usage
 from projected_grpo.model.load import DTYPES, Tokenizer, find
-
-log = logging.getLogger(__name__)
 
 
 class LocalBackend:
@@ -45,25 +42,16 @@ class LocalBackend:
         except (OSError, ValueError) as error:
             raise UserError(f"{model}: transformers cannot load it ({str(error).splitlines()[0]})") from error
         self.device, self.max_tokens, self.batch = device, max_tokens, batch
-        self.name = name
-        self.usage = Usage()
+        self.name, self.usage = name, Usage()
 
-    def generate(self, prompts: Sequence[str], temperature: float, seed: int) -> Iterator[Reply]:
-        """See `backends.Backend`. Temperature 0 is greedy; the samples follow from `seed` and the batch's
-        prompts.
-        """
+    def answer(self, prompts: Sequence[str], schema: dict, temperature: float, seed: int) -> Iterator[Reply]:
+        """See `backends.Backend`. Temperature 0 is greedy; samples follow from `seed` and their batch's prompts."""
         for start in range(0, len(prompts), self.batch):
             yield from self._batch(prompts[start : start + self.batch], temperature, seed)
 
-    def generate_structured(
-        self, prompts: Sequence[str], schema: dict, temperature: float, seed: int
-    ) -> Iterator[Reply]:
-        """A plain checkpoint keeps to no schema."""
-        raise NoStructuredOutput(self.name)
-
     @torch.no_grad()
     def _batch(self, prompts: Sequence[str], temperature: float, seed: int) -> list[Reply]:
-        ids, mask = padded([self.tokenizer.encode_chat(p) for p in prompts], self.tokenizer.pad, left=True)
+        ids, mask = padded([self.tokenizer.encode_chat(p) for p in prompts], self.tokenizer.pad)
         sampling = {"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}
         settings = GenerationConfig(
             do_sample=temperature > 0,
@@ -87,15 +75,9 @@ class LocalBackend:
         return replies
 
 
-def padded(
-    rows: Sequence[Sequence[int]], pad: int, *, left: bool = False
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token rows as one `[rows, longest]` tensor, and the mask of what is no padding."""
-    longest = max(len(row) for row in rows)
-    ids = torch.full((len(rows), longest), pad)
-    mask = torch.zeros_like(ids)
-    for i, row in enumerate(rows):
-        place = slice(longest - len(row), longest) if left else slice(0, len(row))
-        ids[i, place] = torch.tensor(row)
-        mask[i, place] = 1
+def padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token rows as one `[rows, longest]` tensor, padded on the left, and the mask of what is no padding."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([[pad] * (longest - len(row)) + list(row) for row in rows])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
     return ids, mask

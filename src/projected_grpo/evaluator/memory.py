@@ -14,24 +14,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.cards import CALIBRATION, FAILURE, Card
-from projected_grpo.evaluator.gate import PROMOTED, Decision, Gate
+from projected_grpo.evaluator.answers import said
+from projected_grpo.evaluator.cards import CALIBRATION, FAILURE, Card, CardPair
+from projected_grpo.evaluator.gate import PROMOTED, Decision, decide
 from projected_grpo.files import full_disk
 
 log = logging.getLogger(__name__)
 
 
 class Memory:
-    """The cards in the file `path` (made when it does not exist) behind `gate`.
+    """The cards in the file `path`, which is made when it does not exist.
 
-    `damaged` counts lines that could not be read. Raises UserError when the path cannot be opened for
-    writing.
+    `damaged` counts the lines that a crash cut off. Raises UserError when the path cannot be opened for
+    writing, and with file and line where a whole line is no entry of a memory.
     """
 
-    def __init__(self, path: str | os.PathLike, gate: Gate | None = None):
+    def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
-        self.gate = gate or Gate()
         self.damaged = 0
         self.cards: dict[str, Card] = {}
         self.decisions: dict[str, Decision] = {}
@@ -40,9 +42,9 @@ class Memory:
         self._content: set[str] = set()
         self._truths: dict[str, list[float]] = {}
         self._kinds: dict[str, set[str]] = {}
-        self._offset = 0
-        with self._locked() as handle:
-            self._refresh(handle)
+        self._offset = self._lines = 0
+        with self._locked():
+            pass
 
     def propose(self, cards: Sequence[Card]) -> list[Decision]:
         """Put candidate cards before the gate and store both the candidates and its decisions.
@@ -50,61 +52,43 @@ class Memory:
         A card that was proposed before, from the same step with the same content, keeps its first decision.
         """
         with self._locked() as handle:
-            self._refresh(handle)
-            lines, decided = [], []
+            lines = []
             for card in cards:
-                decision = self.decisions.get(card.id)
-                if decision is None:
-                    decision = self.gate.decide(card, self._content, self._truths)
-                    lines += [
-                        {"type": "candidate", "id": card.id, "card": card.to_dict()},
-                        {"type": "decision", "id": card.id, **vars(decision)},
-                    ]
+                if card.id not in self.decisions:
+                    decision = decide(card, self._content, self._truths)
+                    lines.append({"type": "candidate", "id": card.id, "card": card.model_dump()})
+                    lines.append({"type": "decision", "id": card.id, **decision._asdict()})
                     self._take(lines[-2])
                     self._take(lines[-1])
-                decided.append(decision)
             self._append(handle, lines)
-        return decided
+        return [self.decisions[card.id] for card in cards]
 
     def skip(self, source: str, reason: str) -> None:
         """Record that an answer about the step `source` was unusable."""
-        with self._locked() as handle:
-            self._refresh(handle)
-            line = {"type": "skipped", "source": source, "reason": reason}
-            self._take(line)
-            self._append(handle, [line])
+        self._note({"type": "skipped", "source": source, "reason": reason})
 
     def note_usage(self, counts: dict[str, int]) -> None:
         """Record calls and tokens so far (`Usage.counts`), those of interrupted runs included."""
-        with self._locked() as handle:
-            self._refresh(handle)
-            if counts != self.usage:
-                line = {"type": "usage", "counts": counts}
-                self._take(line)
-                self._append(handle, [line])
+        if counts != self.usage:
+            self._note({"type": "usage", "counts": counts})
 
     def promoted(self, kind: str | None = None) -> list[Card]:
         """The promoted cards (of one kind), in the order of their promotion."""
         ids = [i for i, decision in self.decisions.items() if decision.status == PROMOTED]
         return [self.cards[i] for i in ids if kind in (None, self.cards[i].kind)]
 
-    def pairs(self) -> list[tuple[Card, Card]]:
+    def pairs(self) -> list[CardPair]:
         """(correct, wrong) card pairs of the same step, both promoted."""
         wrong = {card.source: card for card in self.promoted(FAILURE)}
         return [(card, wrong[card.source]) for card in self.promoted(CALIBRATION) if card.source in wrong]
 
     def settled(self, source: str) -> bool:
-        """Whether the step `source` needs no further question: both its cards decided on, or an unusable
-        answer.
-        """
+        """Whether the step `source` needs no further question: two cards decided on, or an unusable answer."""
         return source in self.skips or len(self._kinds.get(source, ())) == 2
-
-    def history(self) -> list[dict]:
-        """Every readable line of the file, oldest first."""
-        return [line for line in map(_parse, self.path.read_bytes().split(b"\n")) if line is not None]
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
+        """The open file, its lock held, with all that others appended taken in."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -112,37 +96,45 @@ class Memory:
             raise UserError(f"{self.path}: the card file cannot be opened ({error.strerror})") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
+            self._refresh(handle)
             yield handle
         finally:
             os.close(handle)  # releases the lock
 
     def _refresh(self, handle: int) -> None:
-        """Take in what was appended since the last look.
-
-        The lock is held, so nobody is writing: a last line without its end is what a crash left, and is taken
-        if it is whole.
-        """
+        """Nobody is writing: a last line without its end is what a crash left, and is taken if it is whole."""
         size = os.fstat(handle).st_size
         if size < self._offset:
             raise UserError(
                 f"{self.path}: the card file became shorter; it is append-only and must not be edited"
             )
-        for raw in os.pread(handle, size - self._offset, self._offset).split(b"\n"):
-            line = _parse(raw)
-            if line is not None:
-                self._take(line)
-            elif raw.strip():
+        data = os.pread(handle, size - self._offset, self._offset)
+        for number, raw in enumerate(data.split(b"\n"), self._lines + 1):
+            if not raw.strip():
+                continue
+            try:
+                line = json.loads(raw)
+            except (ValueError, RecursionError):
                 self.damaged += 1
-                log.warning("%s: a cut-off line was left out: %r...", self.path, raw[:60])
-        self._offset = size
+                log.warning("%s:%d: a cut-off line was left out: %r...", self.path, number, raw[:60])
+                continue
+            try:
+                self._take(line)
+            except ValueError as error:
+                what = said(error) if isinstance(error, ValidationError) else error
+                raise UserError(f"{self.path}:{number}: no entry of a card file ({what})") from error
+        self._passed(data)
+
+    def _note(self, line: dict) -> None:
+        with self._locked() as handle:
+            self._take(line)
+            self._append(handle, [line])
 
     def _append(self, handle: int, lines: Sequence[dict]) -> None:
         """Append in one write; a line that a crash left without its end is closed first."""
-        if not lines:
-            return
-        size = os.fstat(handle).st_size
-        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-        data = (b"\n" if torn else b"") + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        if data and self._offset and os.pread(handle, 1, self._offset - 1) != b"\n":
+            data = b"\n" + data
         try:
             written = 0
             while written < len(data):
@@ -152,32 +144,28 @@ class Memory:
             if full_disk(error):
                 raise UserError(f"{self.path}: the disk is full, the last cards were not stored") from error
             raise
-        self._offset = os.fstat(handle).st_size
+        self._passed(data)
+
+    def _passed(self, data: bytes) -> None:
+        self._offset += len(data)
+        self._lines += data.count(b"\n")
 
     def _take(self, line: dict) -> None:
-        if line["type"] == "candidate":
-            self.cards[line["id"]] = Card(**line["card"])
-        elif line["type"] == "skipped":
-            self.skips[line["source"]] = line["reason"]
-        elif line["type"] == "usage":
-            self.usage = line["counts"]
-        elif line["type"] == "decision" and line["id"] in self.cards:
-            card = self.cards[line["id"]]
-            decision = Decision(line["status"], line["reason"])
-            self.decisions[line["id"]] = decision
-            self._content.add(card.content_key())
-            self._kinds.setdefault(card.source, set()).add(card.kind)
-            if decision.status == PROMOTED and card.kind == CALIBRATION:
-                self._truths.setdefault(card.situation_key(), []).append(card.phi_after)
-
-
-def _parse(raw: bytes) -> dict | None:
-    """One line of the file, or None when it is no entry of this memory."""
-    try:
-        line = json.loads(raw)
-        if line["type"] == "candidate":
-            Card(**line["card"])
-        known = line["type"] in ("candidate", "decision", "skipped", "usage")
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return line if known else None
+        """Take one entry in. Raises ValueError where it is none or lacks a key."""
+        match line:
+            case {"type": "candidate", "id": str(id), "card": dict(card)}:
+                self.cards[id] = Card(**card)
+            case {"type": "decision", "id": str(id), "status": str(status), "reason": str(reason)}:
+                if id not in self.cards:
+                    return  # its candidate was cut off
+                card, self.decisions[id] = self.cards[id], Decision(status, reason)
+                self._content.add(card.content_key())
+                self._kinds.setdefault(card.source, set()).add(card.kind)
+                if status == PROMOTED and card.kind == CALIBRATION:
+                    self._truths.setdefault(card.situation_key(), []).append(card.phi_after)
+            case {"type": "skipped", "source": str(source), "reason": str(reason)}:
+                self.skips[source] = reason
+            case {"type": "usage", "counts": {"calls": int(), "tokens_in": int(), "tokens_out": int()}}:
+                self.usage = line["counts"]
+            case _:
+                raise ValueError("unknown, or a key is missing or of the wrong type")

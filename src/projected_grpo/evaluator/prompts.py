@@ -1,7 +1,8 @@
 """What a critic and the writer of wrong evaluations are asked, and how a correct answer reads.
 
 Two wordings of the same two questions: `FULL` for a language model that follows instructions, `COMPACT` for
-the small critic that the pipeline trains itself. Both are answered by one JSON object.
+the small critic that the pipeline trains itself.
+The first is answered by a JSON object, the second by the short form.
 """
 
 import json
@@ -9,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from projected_grpo.evaluator import answers
-from projected_grpo.evaluator.cards import Card
+from projected_grpo.evaluator.backends import Reply
+from projected_grpo.evaluator.cards import CardPair
 from projected_grpo.evaluator.traces import ScoreEvent
 
 
@@ -17,8 +19,7 @@ from projected_grpo.evaluator.traces import ScoreEvent
 class Wording:
     """Templates with the fields of a score event, `purpose` and `cards`; `card` shows a pair of cards.
 
-    `line`: answers have the short form of `answers.read_line`, and problems are shown without their starter
-    code.
+    `line`: answers have the short form of `answers.read_line`, and problems are shown without their starter code.
     """
 
     evaluate: str
@@ -26,7 +27,7 @@ class Wording:
     card: str
     line: bool
 
-    def ask_score(self, purpose: str, event: ScoreEvent, cards: Sequence[tuple[Card, Card]] = ()) -> str:
+    def ask_score(self, purpose: str, event: ScoreEvent, cards: Sequence[CardPair] = ()) -> str:
         """The question for an evaluation of `event`, with (correct, wrong) card pairs to learn from."""
         lines = "".join(
             self.card.format(
@@ -44,25 +45,36 @@ class Wording:
 
     def ask_mistake(self, purpose: str, event: ScoreEvent) -> str:
         """The question for a plausible but wrong evaluation of `event`."""
-        return self.mistake.format(
-            purpose=purpose, mistakes=", ".join(answers.MISTAKES), **self._fields(event)
-        )
+        mistakes = ", ".join(answers.MISTAKES)
+        return self.mistake.format(purpose=purpose, mistakes=mistakes, **self._fields(event))
 
-    def read(self, text: str, schema: dict) -> dict:
-        """The answer in `text`; raises answers.Unusable."""
-        return (answers.read_line if self.line else answers.read)(text, schema)
+    def read(self, reply: Reply, form: type[answers.Form]) -> answers.Form:
+        """The answer in a reply; one cut off by the token limit is `truncated` unless its answer is whole.
+
+        Raises answers.Unusable.
+        """
+        if reply.problem and reply.problem != "truncated":
+            raise answers.Unusable(reply.problem)
+        try:
+            return (answers.read_line if self.line else answers.read)(reply.text, form)
+        except answers.Unusable as unusable:
+            raise answers.Unusable(reply.problem or unusable.reason) from None
 
     def evaluation(self, phi: float, reasoning: str) -> str:
         """An evaluation as a critic should write it."""
-        if self.line:
-            return f"{_number(phi)}: {reasoning}"
-        return json.dumps({"phi_after": _number(phi), "reasoning": reasoning}, ensure_ascii=False)
+        return self._written({"phi_after": phi, "reasoning": reasoning})
 
-    def wrong_evaluation(self, phi: float, reasoning: str, mistake_type: str) -> str:
-        """A wrong evaluation as its writer should write it."""
+    def wrong_evaluation(self, phi: float, mistake_type: str) -> str:
+        """A wrong evaluation as its writer should write it; its kind of mistake is all its reasoning."""
+        return self._written(
+            {"wrong_phi_after": phi, "wrong_reasoning": mistake_type, "mistake_type": mistake_type}
+        )
+
+    def _written(self, answer: dict) -> str:
+        number, words, *_ = answer
+        answer[number] = _number(answer[number])
         if self.line:
-            return f"{_number(phi)}: {mistake_type}"
-        answer = {"wrong_phi_after": _number(phi), "wrong_reasoning": reasoning, "mistake_type": mistake_type}
+            return f"{answer[number]}: {answer[words]}"
         return json.dumps(answer, ensure_ascii=False)
 
     def _fields(self, event: ScoreEvent) -> dict:

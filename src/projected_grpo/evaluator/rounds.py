@@ -1,6 +1,6 @@
 """The iteration: each round makes card pairs from the traces on which the current critic errs most.
 
-The critic's error is taken against the weak score here; the strict oracle enters only in `measure`, which
+The critic's error is taken against the weak score here; the strict oracle enters only in `oracle`, which
 reads what this module writes.
 """
 
@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from projected_grpo.evaluator.cards import Card
-from projected_grpo.evaluator.critic import Critic, Evaluation, TrainedCritic, problems
+from projected_grpo.evaluator.cards import CardPair
+from projected_grpo.evaluator.critic import Critic, Score, TrainedCritic, problems
 from projected_grpo.evaluator.evaluator import SelfTaughtEvaluator
 from projected_grpo.evaluator.gate import PROMOTED
 from projected_grpo.evaluator.memory import Memory
@@ -46,6 +46,15 @@ class Outcome:
     rounds: list[dict] = field(default_factory=list)
     unanswered_before: dict[str, int] = field(default_factory=dict)
 
+    def record(
+        self, traces: Sequence[Trace], number: int, condition: str, scores: Sequence[Score]
+    ) -> dict[str, int]:
+        """Keep the scores of the measured traces; returns how many have none, by reason."""
+        for trace, (phi, problem) in zip(traces, scores, strict=True):
+            row = {"trace_id": trace.id, "round": number, "condition": condition, "phi": phi}
+            self.evaluations.append({**row, "weak_phi": trace.last.phi_after, "problem": problem})
+        return dict(problems(scores))
+
 
 def run_rounds(
     critic: Critic,
@@ -58,23 +67,20 @@ def run_rounds(
     """Run all rounds. A critic without weights of its own to train (a server) has its cards in the context
     alone. After each round the memory holds what the critic took so far.
     """
-    trainable = isinstance(critic, TrainedCritic)
-
-    def latest(traces: Sequence[Trace]) -> list[Evaluation]:
-        return critic.evaluate_calibrated(traces) if trainable else critic.evaluate(traces, pairs)
-
     held = _sample(measured, plan.measured, seed)
     outcome = Outcome()
-    outcome.unanswered_before = _record(outcome, held, 0, BEFORE, critic.evaluate(held))
-    pairs: list[tuple[Card, Card]] = []
-    left = [trace for trace in calibration if abs(trace.scores()[-1][1].delta) >= plan.min_delta]
+    outcome.unanswered_before = outcome.record(held, 0, BEFORE, critic.evaluate(held))
+    pairs: list[CardPair] = []
+    left = [trace for trace in calibration if abs(trace.last.delta) >= plan.min_delta]
     for number in range(1, plan.rounds + 1):
         memory.note_usage(critic.backend.usage.counts())
         pool = _sample(left, plan.pool, seed + number)
-        said = latest(pool)
-        errors = [_error(trace, evaluation.phi) for trace, evaluation in zip(pool, said, strict=True)]
-        order = _worst_in_turn(errors, [_weak(trace) for trace in pool])[: plan.per_round]
+        said = critic.latest(pool, pairs)
+        errors = [_error(trace, score.phi) for trace, score in zip(pool, said, strict=True)]
+        order = _worst_in_turn(errors, [trace.last.phi_after for trace in pool])[: plan.per_round]
         worst = [pool[i] for i in order]
+        used = {trace.id for trace in worst}
+        left = [trace for trace in left if trace.id not in used]
         evaluator = SelfTaughtEvaluator(
             critic.backend,
             memory,
@@ -85,9 +91,7 @@ def run_rounds(
             attempts=plan.attempts,
             round=number,
         )
-        evaluator.generate_from_traces(worst)
-        used = {trace.id for trace in worst}
-        left = [trace for trace in left if trace.id not in used]
+        evaluator.generate(worst)
         made = [pair for pair in memory.pairs() if pair[0].trace_id in used]
         pairs += made
         done = {
@@ -102,14 +106,11 @@ def run_rounds(
         }
         outcome.rounds.append(done)
         log.info("round %d: %s", number, done)
-        done["unanswered"][IN_CONTEXT] = _record(
-            outcome, held, number, IN_CONTEXT, critic.evaluate(held, pairs)
-        )
-        if trainable and pairs:
+        scores = critic.evaluate(held, pairs)
+        done["unanswered"][IN_CONTEXT] = outcome.record(held, number, IN_CONTEXT, scores)
+        if isinstance(critic, TrainedCritic) and pairs:
             critic.calibrate(pairs, PURPOSE, number)
-            done["unanswered"][TRAINED] = _record(
-                outcome, held, number, TRAINED, critic.evaluate_calibrated(held)
-            )
+            done["unanswered"][TRAINED] = outcome.record(held, number, TRAINED, critic.latest(held))
     return outcome
 
 
@@ -118,14 +119,9 @@ def _sample(traces: Sequence[Trace], n: int, seed: int) -> list[Trace]:
     return random.Random(seed).sample(list(traces), min(n, len(traces)))
 
 
-def _weak(trace: Trace) -> float:
-    """The weak score of a trace: the correct one, as far as the critic is taught."""
-    return trace.scores()[-1][1].phi_after
-
-
 def _error(trace: Trace, phi: float | None) -> float | None:
     """Distance to the weak score; None for an unusable answer, which shows no misjudgement."""
-    return None if phi is None else abs(phi - _weak(trace))
+    return None if phi is None else abs(phi - trace.last.phi_after)
 
 
 def _worst_in_turn(errors: Sequence[float | None], scores: Sequence[float]) -> list[int]:
@@ -149,7 +145,7 @@ def _mean(errors: Sequence[float | None]) -> float | None:
 
 def _skipped(memory: Memory, traces: Sequence[Trace]) -> Counter[str]:
     """Unusable answers about these traces by reason, in this process or before it was interrupted."""
-    sources = [f"{trace.id}#{i}" for trace in traces for i, _ in trace.scores()]
+    sources = [f"{trace.id}#{i}" for trace in traces for i in range(len(trace.events))]
     return Counter(memory.skips[source] for source in sources if source in memory.skips)
 
 
@@ -160,17 +156,3 @@ def _turned_away(memory: Memory, trace_ids: set[str]) -> Counter[str]:
         for id, decision in memory.decisions.items()
         if decision.status != PROMOTED and memory.cards[id].trace_id in trace_ids
     )
-
-
-def _record(
-    outcome: Outcome,
-    traces: Sequence[Trace],
-    number: int,
-    condition: str,
-    evaluations: Sequence[Evaluation],
-) -> dict[str, int]:
-    """Keep the evaluations of the measured traces; returns how many have no score, by reason."""
-    for trace, (phi, problem) in zip(traces, evaluations, strict=True):
-        row = {"trace_id": trace.id, "round": number, "condition": condition, "phi": phi}
-        outcome.evaluations.append({**row, "weak_phi": _weak(trace), "problem": problem})
-    return dict(problems(evaluations))

@@ -1,37 +1,58 @@
 """Any OpenAI-compatible server as a backend, through the official client.
 
 Base URL, key and model come from the environment (`OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_MODEL`); the
-key is kept out of every message and answer. The client repeats 429, 5xx, timeouts and lost connections with
-growing pauses.
+key is kept out of every message and answer. What fails on its way (429, 5xx, timeouts, lost connections) and
+what comes back in another form than the protocol's (a gateway's page) is asked for again after growing pauses.
 """
 
-import json
+import asyncio
 import logging
 import os
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 
 import openai
+from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.backends import NoStructuredOutput, Reply, Usage
-from projected_grpo.evaluator.endpoint import endpoint
+from projected_grpo.evaluator.answers import said
+from projected_grpo.evaluator.backends import Reply, Usage, endpoint
 
 log = logging.getLogger(__name__)
 # The HTTP library's names for "nobody answers at this address"; which library that is depends on the client.
 NOT_THERE = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol")
 CONNECT = 5.0  # seconds for a connection at most: a server that drops packets is no slow one
-REFUSED = (openai.BadRequestError, openai.UnprocessableEntityError)  # servers refuse a form with 400 or 422
 OLD_LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"  # newer models refuse the older name
 MIN_KEY = 8  # characters; a shorter "key" (none, x) is no secret and occurs in honest answers
-WINDOW = 4  # requests held ready per worker: what a crash can lose, at most
+WINDOW = 4  # requests held ready per one under way: what a crash can lose, at most
+PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds before the first retry; and at most, whatever a server asks for
+
+
+class Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class Choice(BaseModel):
+    message: Message
+    finish_reason: str | None = None
+
+
+class Tokens(BaseModel):
+    prompt_tokens: NonNegativeInt | None = None
+    completion_tokens: NonNegativeInt | None = None
+
+
+class Completion(BaseModel, strict=True):
+    """What is read of a response: anything else than this is no answer."""
+
+    choices: list[Choice] = Field(min_length=1)
+    usage: Tokens | None = None
 
 
 class ServerBackend:
     """`concurrency` requests at a time; each is tried 1 + `retries` times and may take `timeout` seconds a
-    try, of which at most 5 for the connection.
+    try in all, of which at most 5 for the connection.
 
     After `patience` failed requests in a row the server counts as down. Raises UserError when there is no
     model, the server cannot be reached, refuses the key, does not know the model, or is down.
@@ -49,158 +70,179 @@ class ServerBackend:
         price_in: float | None = None,
         price_out: float | None = None,
     ):
-        model, host = endpoint(model)
-        if not model:
+        self._model, host = endpoint(model)
+        if not self._model:
             raise UserError("self_taught: no model; set OPENAI_MODEL (and OPENAI_BASE_URL, OPENAI_API_KEY)")
         self._key = os.environ.get("OPENAI_API_KEY", "")
-        # The client reads OPENAI_BASE_URL itself; a local server needs no key, but the client wants one.
-        patient = openai.Timeout(timeout, connect=min(timeout, CONNECT))
-        self._client = openai.OpenAI(api_key=self._key or "none", max_retries=retries, timeout=patient)
-        self._model, self._retries, self._max_tokens = model, retries, max_tokens
-        self._concurrency, self._patience = concurrency, patience
+        self._concurrency, self._timeout, self._retries = concurrency, timeout, retries
+        self._max_tokens, self._patience = max_tokens, patience
         self._failures = 0
         self._structured, self._limit = True, OLD_LIMIT
-        self._lock = threading.Lock()
-        self.name = f"server:{model}"
+        self.name = f"server:{self._model}"
         self.where = host or "the server"
         self.usage = Usage(price_in, price_out)
 
-    def generate(self, prompts: Sequence[str], temperature: float, seed: int) -> Iterator[Reply]:
-        """Free text; see `backends.Backend`."""
-        return self._in_order(lambda prompt: self._ask(prompt, None, temperature, seed), prompts)
+    def answer(self, prompts: Sequence[str], schema: dict, temperature: float, seed: int) -> Iterator[Reply]:
+        """See `backends.Backend`: replies in order from a window of requests under way.
 
-    def generate_structured(
-        self, prompts: Sequence[str], schema: dict, temperature: float, seed: int
-    ) -> Iterator[Reply]:
-        """JSON by schema where the server has it; a server that refuses the request's form is asked for free
-        text.
+        After an error nothing new is asked, the replies that are there still come out, and the error last.
         """
-        if not self._structured:
-            raise NoStructuredOutput(self.name)
-        return self._in_order(lambda prompt: self._ask(prompt, schema, temperature, seed), prompts)
-
-    def _in_order(self, ask: Callable[[str], Reply], prompts: Sequence[str]) -> Iterator[Reply]:
-        """Replies in order from a window of requests under way. After an error nothing new is asked, the
-        replies that are there still come out, and the error last.
-        """
-        waiting: deque[Future] = deque()
+        waiting: deque[asyncio.Task[Reply]] = deque()
         stop: list[UserError] = []
-        pool = ThreadPoolExecutor(self._concurrency)
+        cut = 0
+        with asyncio.Runner() as runner:
+            client, turn = self._client(), asyncio.Semaphore(self._concurrency)
 
-        def next_reply() -> Reply:
-            try:
-                return waiting.popleft().result()
-            except (UserError, CancelledError) as error:
-                if isinstance(error, UserError) and not stop:
+            def next_reply() -> Reply:
+                nonlocal cut
+                try:
+                    reply = runner.run(_result(waiting.popleft()))
+                except UserError as error:
                     stop.append(error)
-                    for future in waiting:
-                        future.cancel()
-                return Reply("", "stopped", again=True)
+                    for task in waiting:
+                        task.cancel()
+                    return Reply("", "stopped", again=True)
+                except asyncio.CancelledError:
+                    return Reply("", "stopped", again=True)
+                cut += reply.problem == "truncated"
+                return reply
 
-        try:
-            for prompt in prompts:
-                if stop:
-                    break
-                waiting.append(pool.submit(ask, prompt))
-                if len(waiting) >= WINDOW * self._concurrency:
+            try:
+                for prompt in prompts:
+                    if stop:
+                        break
+                    asked = self._ask(
+                        client, turn, prompt, schema, {"temperature": temperature, "seed": seed}
+                    )
+                    waiting.append(runner.get_loop().create_task(asked))
+                    if len(waiting) >= WINDOW * self._concurrency:
+                        yield next_reply()
+                while waiting:
                     yield next_reply()
-            while waiting:
-                yield next_reply()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            finally:  # also where nobody wants the rest
+                for task in waiting:
+                    task.cancel()
+                runner.run(client.close())
         if stop:
             raise stop[0]
+        if prompts and cut == len(prompts):
+            log.warning(
+                "%s at %s: all %d answers were cut off after max_tokens = %d; a model that thinks first needs more "
+                "of them or its thinking off, and one whose files name no end token never stops",
+                *(self.name, self.where, cut, self._max_tokens),
+            )
 
-    def _ask(
-        self, prompt: str, schema: dict | None, temperature: float, seed: int, limit: str | None = None
+    def _client(self) -> openai.AsyncOpenAI:
+        # It reads OPENAI_BASE_URL itself; a local server needs no key, but the client wants one.
+        patient = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
+        return openai.AsyncOpenAI(api_key=self._key or "none", max_retries=0, timeout=patient)
+
+    async def _ask(
+        self, client: openai.AsyncOpenAI, turn: asyncio.Semaphore, prompt: str, schema: dict, sampling: dict
     ) -> Reply:
-        # What this request sends decides: meanwhile another thread may find out what the server takes.
-        sent, limit = schema if self._structured else None, limit or self._limit
-        try:
-            reply = self._request(prompt, sent, limit, temperature, seed)
-        except REFUSED as error:
-            if limit == OLD_LIMIT and OLD_LIMIT in str(error):
-                reply = self._ask(prompt, schema, temperature, seed, NEW_LIMIT)
-                if not reply.problem:
-                    self._limit = NEW_LIMIT
-                return reply
-            if sent is None:
-                return self._failed("bad_request", error)
-            reply = self._ask(prompt, None, temperature, seed, limit)
-            if not reply.problem and self._structured:  # the form was the trouble, not this prompt
-                log.info("%s at %s has no JSON-schema output: free text from here on", self.name, self.where)
-                self._structured = False
-            return reply
-        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-            raise UserError(f"self_taught: {self.where} refuses {self.name}: {self._clean(error)}") from None
-        except openai.APIConnectionError as error:  # timeouts are a kind of it
-            if type(error.__cause__).__name__ in NOT_THERE:
-                raise UserError(
-                    f"self_taught: {self.where} cannot be reached ({self._clean(error.__cause__)}) after "
-                    f"{self._retries + 1} tries; finished pairs are kept, run again to go on"
-                ) from None
-            timeout = isinstance(error, openai.APITimeoutError)
-            return self._failed("timeout" if timeout else "connection", error)
-        except openai.RateLimitError as error:
-            return self._failed("rate_limit", error)
-        except openai.InternalServerError as error:
-            return self._failed("server_error", error)
-        except (
-            openai.APIError,
-            json.JSONDecodeError,
-        ) as error:  # an answer that is not in the protocol's form
-            return self._failed("bad_response", error)
-        with self._lock:
-            self._failures = 0
-        return reply
+        async with turn:
+            # What this request sends decides: meanwhile another one may find out what the server takes.
+            form, limit, failures = schema if self._structured else None, self._limit, 0
+            while True:
+                try:
+                    completion = await self._request(client, prompt, form, limit, sampling)
+                    break
+                except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                    if limit == OLD_LIMIT and OLD_LIMIT in str(error):
+                        limit = NEW_LIMIT
+                    elif form is not None:
+                        form = None
+                    else:
+                        return self._failed("bad_request", error)
+                except (
+                    openai.AuthenticationError,
+                    openai.PermissionDeniedError,
+                    openai.NotFoundError,
+                ) as error:
+                    text = self._clean(error)
+                    raise UserError(f"self_taught: {self.where} refuses {self.name}: {text}") from None
+                except (openai.APIError, ValidationError, TimeoutError) as error:
+                    if failures >= self._retries:
+                        return self._failed(_problem(error), error)
+                    await asyncio.sleep(_pause(error, failures))
+                    failures += 1
+        self._failures = 0
+        self._limit = limit if limit == NEW_LIMIT else self._limit
+        if form is None and self._structured:  # the form was the trouble, not this prompt
+            log.info("%s at %s has no JSON-schema output: free text from here on", self.name, self.where)
+            self._structured = False
+        return self._reply(completion)
 
-    def _request(self, prompt: str, schema: dict | None, limit: str, temperature: float, seed: int) -> Reply:
-        form = openai.omit
-        if schema is not None:
-            form = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "schema": schema, "strict": True},
-            }
-        response = self._client.chat.completions.create(
-            model=self._model,
-            messages=[{"role": "user", "content": prompt}],
-            temperature=temperature,
-            seed=seed,
-            response_format=form,
-            **{limit: self._max_tokens},
-        )
-        choices = getattr(response, "choices", None)
-        message = getattr(choices[0], "message", None) if choices else None
-        if message is None:
-            return Reply("", "bad_response")
-        self.usage.add(*_tokens(response))
-        if message.refusal or choices[0].finish_reason == "content_filter":
+    async def _request(
+        self, client: openai.AsyncOpenAI, prompt: str, form: dict | None, limit: str, sampling: dict
+    ) -> Completion:
+        json_schema = {"name": "answer", "schema": form, "strict": True}
+        # In all: a server that sends a byte now and then would hold the client, whose own limit is on silence.
+        async with asyncio.timeout(self._timeout):
+            response = await client.chat.completions.with_raw_response.create(
+                model=self._model,
+                messages=[{"role": "user", "content": prompt}],
+                response_format={"type": "json_schema", "json_schema": json_schema} if form else openai.omit,
+                **{limit: self._max_tokens},
+                **sampling,
+            )
+        return Completion.model_validate_json(response.content)
+
+    def _reply(self, completion: Completion) -> Reply:
+        """Counts the call, too."""
+        tokens, choice = completion.usage or Tokens(), completion.choices[0]
+        self.usage.add(tokens.prompt_tokens or 0, tokens.completion_tokens or 0)
+        if choice.message.refusal or choice.finish_reason == "content_filter":
             return Reply("", "refusal")
-        text = message.content if isinstance(message.content, str) else ""
-        return Reply(self._hide(text), "truncated" if choices[0].finish_reason == "length" else "")
+        text = self._hide(choice.message.content or "")
+        return Reply(text, "truncated" if choice.finish_reason == "length" else "")
 
     def _failed(self, problem: str, error: Exception) -> Reply:
         """Count a request that failed after all its tries; too many in a row mean that the server is down."""
         message = self._clean(error)
+        if type(error.__cause__).__name__ in NOT_THERE:
+            raise UserError(
+                f"self_taught: {self.where} cannot be reached ({self._clean(error.__cause__)}) after "
+                f"{self._retries + 1} tries; finished pairs are kept, run again to go on"
+            ) from None
         log.warning("%s at %s: %s (%s)", self.name, self.where, problem, message)
-        with self._lock:
-            self._failures += 1
-            if self._failures >= self._patience:
-                raise UserError(
-                    f"self_taught: {self._failures} requests in a row failed at {self.where}, the last with "
-                    f"{problem} ({message}); finished pairs are kept, run again to go on"
-                )
+        self._failures += 1
+        if self._failures >= self._patience:
+            raise UserError(
+                f"self_taught: {self._failures} requests in a row failed at {self.where}, the last with "
+                f"{problem} ({message}); finished pairs are kept, run again to go on"
+            ) from None
         return Reply("", problem, again=problem != "bad_request")
 
-    def _clean(self, error: object) -> str:
+    def _clean(self, error: BaseException) -> str:
         """An error's text on one line, without the key."""
-        return " ".join(self._hide(str(error)).split())[:200]
+        text = said(error) if isinstance(error, ValidationError) else str(error) or type(error).__name__
+        return " ".join(self._hide(text).split())[:200]
 
     def _hide(self, text: str) -> str:
         return text.replace(self._key, "[key]") if len(self._key) >= MIN_KEY else text
 
 
-def _tokens(response) -> tuple[int, int]:
-    """Tokens in and out as the server counts them; 0 where it says nothing."""
-    usage = getattr(response, "usage", None)
-    return getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0
+async def _result(task: asyncio.Task[Reply]) -> Reply:
+    return await task
+
+
+def _problem(error: Exception) -> str:
+    """A failure in one word. A timeout is a kind of connection error to the client."""
+    if isinstance(error, TimeoutError | openai.APITimeoutError):
+        return "timeout"
+    kinds = {
+        openai.APIConnectionError: "connection",
+        openai.RateLimitError: "rate_limit",
+        openai.InternalServerError: "server_error",
+    }
+    return next((name for kind, name in kinds.items() if isinstance(error, kind)), "bad_response")
+
+
+def _pause(error: Exception, failures: int) -> float:
+    """Seconds until the next try: what the server asks for, else twice as long each time."""
+    wanted = error.response.headers.get("retry-after", "") if isinstance(error, openai.APIStatusError) else ""
+    try:
+        return min(max(0.0, float(wanted)), LONGEST_PAUSE)
+    except ValueError:
+        return min(PAUSE * 2**failures, LONGEST_PAUSE)

@@ -7,13 +7,16 @@ weak detector flags nothing, its word is the oracle's.
 """
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from projected_grpo.errors import UserError
+import pandas as pd
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from projected_grpo.environment.completion import extract_code
 from projected_grpo.parquet import read_parquet
 
 MAX_PHI = 10.0
@@ -23,33 +26,22 @@ NOTHING, RUNS, SOLVED = 0.0, 2.0, 10.0
 COLUMNS = ["step", "problem_id", "mode", "sample", "prompt", "completion", "can_compile", "channel", "passed"]
 PURPOSE = "Solve the programming problem: the method must return the right value for every input."
 
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened in a trace and has no score, such as a note or a tool call."""
-
-    kind: str
-    text: str = ""
+Phi = Annotated[float, Field(ge=0, le=MAX_PHI, allow_inf_nan=False, strict=True)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True))
 class ScoreEvent:
-    """A scored step: phi_before and phi_after (0-10) say how far the purpose is reached before and after."""
+    """A scored step: phi_before and phi_after (0-10) say how far the purpose is reached before and after.
+
+    Raises pydantic's ValueError for a score out of range.
+    """
 
     state_before: str
     action: str
     state_after: str
-    phi_before: float
-    phi_after: float
+    phi_before: Phi
+    phi_after: Phi
     reasoning: str
-    kind: str = "score"
-
-    def __post_init__(self) -> None:
-        for key in ("phi_before", "phi_after"):
-            value = getattr(self, key)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and math.isfinite(value) and 0 <= value <= MAX_PHI):
-                raise UserError(f"score event: {key} = {value!r}, allowed: a number in 0-{MAX_PHI:g}")
 
     @property
     def delta(self) -> float:
@@ -57,19 +49,22 @@ class ScoreEvent:
         return self.phi_after - self.phi_before
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True))
 class Trace:
-    """One episode. `group` is what must not be split between training and measuring (here: the problem)."""
+    """One episode: its scored steps in their order, of which the last is what a critic is asked to score.
+
+    `group` is what must not be split between training and measuring (here: the problem).
+    """
 
     id: str
     purpose: str
-    events: tuple[Event | ScoreEvent, ...]
+    events: tuple[ScoreEvent, ...]
     group: str = ""
     mode: str = ""
 
-    def scores(self) -> list[tuple[int, ScoreEvent]]:
-        """The score events with their positions in the trace."""
-        return [(i, event) for i, event in enumerate(self.events) if event.kind == "score"]
+    @property
+    def last(self) -> ScoreEvent:
+        return self.events[-1]
 
 
 def user_text(prompt: str) -> str:
@@ -79,11 +74,9 @@ def user_text(prompt: str) -> str:
 
 
 def submitted_code(completion: str) -> str:
-    """The first python fence of a completion (to its end, or to the end of the text); without a fence all of
-    it.
-    """
-    match = re.search(r"^```python[^\n]*\n(.*?)(?:\n?```|\Z)", completion, re.DOTALL | re.MULTILINE)
-    return (match.group(1) if match else completion).strip()
+    """The code that a completion submits; all of its text where it submits none."""
+    code = extract_code(completion)
+    return (completion if code is None else code).strip()
 
 
 def shown(can_compile: bool, passed: bool) -> str:
@@ -110,31 +103,26 @@ def weak_score(can_compile: bool, passed: bool, flagged: bool) -> tuple[float, s
 
 
 def from_rollouts(path: str | Path) -> list[Trace]:
-    """Traces of a run's `rollouts.parquet`, one per distinct (problem, mode, completion), in order of
-    appearance.
+    """Traces of a run's `rollouts.parquet`, one per distinct (problem, mode, completion), in order of appearance.
 
-    Reads the columns `COLUMNS` and no other. Raises UserError when one is missing.
+    Raises UserError when a column is missing or the file is damaged.
     """
-    frame = read_parquet(path, COLUMNS)
-    frame = frame.sort_values(["step", "problem_id", "sample"], kind="stable")
-    frame = frame.drop_duplicates(["problem_id", "mode", "completion"], ignore_index=True)
-    return [_trace(row) for row in frame.itertuples(index=False)]
+    return [_trace(row) for row in distinct(path).itertuples(index=False)]
+
+
+def distinct(path: str | Path) -> pd.DataFrame:
+    """The columns `COLUMNS`, and no other, of the first rollout of each (problem, mode, completion)."""
+    frame = read_parquet(path, COLUMNS).sort_values(["step", "problem_id", "sample"], kind="stable")
+    return frame.drop_duplicates(["problem_id", "mode", "completion"], ignore_index=True)
 
 
 def _trace(row) -> Trace:
     can_compile, passed, flagged = bool(row.can_compile), bool(row.passed), bool(row.channel)
     phi, reasoning = weak_score(can_compile, passed, flagged)
-    event = ScoreEvent(
-        state_before=user_text(row.prompt),
-        action=submitted_code(row.completion),
-        state_after=shown(can_compile, passed),
-        phi_before=NOTHING,
-        phi_after=phi,
-        reasoning=reasoning,
-    )
-    return Trace(
-        trace_id(row.problem_id, row.mode, row.completion), PURPOSE, (event,), str(row.problem_id), row.mode
-    )
+    code, outcome = submitted_code(row.completion), shown(can_compile, passed)
+    event = ScoreEvent(user_text(row.prompt), code, outcome, NOTHING, phi, reasoning)
+    id = trace_id(row.problem_id, row.mode, row.completion)
+    return Trace(id, PURPOSE, (event,), str(row.problem_id), row.mode)
 
 
 def trace_id(problem_id: object, mode: str, completion: str) -> str:

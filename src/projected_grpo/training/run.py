@@ -6,8 +6,8 @@ from projected_grpo.arms import Arm
 from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.setting import Setting
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.modes import messages_for
 from projected_grpo.environment.problems import Problem
+from projected_grpo.environment.prompts import messages_for
 from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.policy import Policy
 from projected_grpo.training.graded import Graded

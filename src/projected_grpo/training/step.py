@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from projected_grpo.arms import Arm
-from projected_grpo.environment.modes import messages_for
+from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.reward import REWARDS
 from projected_grpo.errors import UserError
 from projected_grpo.method.gradients import Gradient

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.modes import messages_for
 from projected_grpo.environment.problems import Problem
+from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.reward import recorded_facts
 from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, read_jsonl, write_jsonl

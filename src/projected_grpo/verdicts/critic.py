@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from projected_grpo.evaluator.measure import BEFORE, COMPARED, KINDS, WEAK
+from projected_grpo.evaluator.oracle import BEFORE, COMPARED, KINDS, WEAK
 from projected_grpo.measures import stats
 from projected_grpo.pages.markdown import grid
 from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate, seed_list
@@ -47,7 +47,7 @@ def make_frame(measured: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """One row per round and condition: `round`, `condition`, `n`, `seeds`, the counts `COUNTS` (traces of all
     seeds), and per measure its mean over seeds, `_std`, `_lo`, `_hi` (95% t-interval) and `_by_seed`; for the
     errors also `delta_*` to "before" with `_lo`, `_hi`, `p_*`, `p_*_holm`. `measured` holds the output of
-    `self_taught.measure.errors` by seed.
+    `evaluator.oracle.errors` by seed.
     """
     deltas = [f"delta_{name}" for name in COMPARED]
     by_key: dict[tuple[int, str], dict[str, dict[int, float]]] = {}

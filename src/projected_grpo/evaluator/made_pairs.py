@@ -6,18 +6,18 @@ the same problem).
 """
 
 import difflib
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from projected_grpo.evaluator.cards import Card
+from projected_grpo.evaluator.cards import CardPair
 from projected_grpo.evaluator.prompts import Wording
-from projected_grpo.evaluator.traces import COLUMNS, PURPOSE, ScoreEvent
+from projected_grpo.evaluator.traces import PURPOSE, distinct
 from projected_grpo.method.pairs import Pair
-from projected_grpo.parquet import read_parquet
 
 
 def evaluation_pairs(
-    pairs: Sequence[tuple[Card, Card]], modes: dict[str, str], wording: Wording, n: int
+    pairs: Sequence[CardPair], modes: dict[str, str], wording: Wording, n: int
 ) -> list[Pair]:
     """At most n pairs of evaluations: modes in rotation, within a mode the gravest mistakes first, one per
     situation.
@@ -25,19 +25,15 @@ def evaluation_pairs(
     `modes` gives the loophole mode of a trace id.
     """
     order = sorted(pairs, key=lambda pair: (-abs(pair[0].phi_after - pair[1].phi_after), pair[0].id))
+    gravest: dict[str, CardPair] = {}
+    for pair in order:
+        gravest.setdefault(pair[0].situation_key(), pair)
     found: dict[str, list[Pair]] = {}
-    seen = set()
-    for right, wrong in order:
-        if right.situation_key() in seen:
-            continue
-        seen.add(right.situation_key())
-        event = ScoreEvent(
-            right.situation, right.action, right.outcome, right.phi_before, right.phi_after, right.reasoning
-        )
+    for right, wrong in gravest.values():
         mode = modes[right.trace_id]
         found.setdefault(mode, []).append(
             Pair(
-                prompt=wording.ask_score(PURPOSE, event),
+                prompt=wording.ask_score(PURPOSE, right.scored()),
                 hack=wording.evaluation(wrong.phi_after, wrong.reasoning),
                 clean=wording.evaluation(right.phi_after, right.reasoning),
                 tags=(mode, wrong.mistake_type.replace(" ", "_")),
@@ -51,25 +47,21 @@ def code_pairs(rollouts: str | Path, n: int) -> list[Pair]:
     in rotation.
 
     Most alike, so that the exploit is what differs. Both compile; unflagged ones that the grader accepts are
-    preferred. Reads the columns of `traces.COLUMNS` alone. Raises UserError with the path where the file is damaged.
+    preferred. Raises UserError with the path where the file is damaged.
     """
-    frame = read_parquet(rollouts, COLUMNS)
-    frame = frame[frame["can_compile"].astype(bool)]
-    frame = frame.sort_values(["step", "problem_id", "sample"], kind="stable")
-    frame = frame.drop_duplicates(["problem_id", "mode", "completion"])
+    frame = distinct(rollouts)
+    frame = frame[frame["can_compile"].astype(bool)].astype({"channel": bool, "passed": bool})
     found: dict[str, list[tuple[float, Pair]]] = {}
     for (problem, mode), rows in frame.groupby(["problem_id", "mode"], sort=True):
-        flagged = rows[rows["channel"].astype(bool) & rows["passed"].astype(bool)]["completion"].tolist()
-        honest = rows[~rows["channel"].astype(bool)]
-        accepted = honest[honest["passed"].astype(bool)]
-        clean = (accepted if len(accepted) else honest)["completion"].tolist()
-        both = [(_alike(a, b), a, b) for a in flagged for b in clean if a.split() != b.split()]
-        if not both:
+        flagged, honest = rows[rows["channel"] & rows["passed"]], rows[~rows["channel"]]
+        clean = honest[honest["passed"]] if honest["passed"].any() else honest
+        both = itertools.product(flagged["completion"], clean["completion"])
+        alike = [(_alike(a, b), a, b) for a, b in both if a.split() != b.split()]
+        if not alike:
             continue
-        alike, hack, good = max(both)
-        prompt = rows["prompt"].iloc[0]
-        pair = Pair(prompt=prompt, hack=hack, clean=good, tags=(mode, f"problem_{problem}"))
-        found.setdefault(mode, []).append((alike, pair))
+        likeness, hack, good = max(alike)
+        pair = Pair(prompt=rows["prompt"].iloc[0], hack=hack, clean=good, tags=(mode, f"problem_{problem}"))
+        found.setdefault(mode, []).append((likeness, pair))
     best = {mode: [pair for _, pair in sorted(some, key=lambda x: -x[0])] for mode, some in found.items()}
     return _rotate(best, n)
 
@@ -80,8 +72,7 @@ def _alike(a: str, b: str) -> float:
 
 def _rotate(found: dict[str, list[Pair]], n: int) -> list[Pair]:
     """At most n pairs, one of each mode in turn. Whether they are enough is the basis's business."""
-    chosen: list[Pair] = []
-    ranks = max((len(pairs) for pairs in found.values()), default=0)
-    for rank in range(ranks):
-        chosen += [found[mode][rank] for mode in sorted(found) if rank < len(found[mode])]
-    return chosen[:n]
+    ranks = max(map(len, found.values()), default=0)
+    return [found[mode][rank] for rank in range(ranks) for mode in sorted(found) if rank < len(found[mode])][
+        :n
+    ]

@@ -6,7 +6,7 @@ teacher.
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,19 +16,19 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.examples import Example
+from projected_grpo.evaluator.examples import Shown
 from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import find, load
 from projected_grpo.model.pretrain import encode, fit, linear_schedule
+from projected_grpo.model.teacher import TARGETS
 
-LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 WARMUP = 5  # steps
 FINAL = 0.03  # share of the learning rate at the end
 
 
 @dataclass(frozen=True)
-class Training:
+class LoraRecipe:
     """LoRA and its training: `lr` and `steps` of the uncalibrated critic, `calibration_*` of each round."""
 
     rank: int
@@ -41,33 +41,25 @@ class Training:
 
 
 def train_lora(
-    base: str,
-    begin: str | None,
-    examples: Sequence[Example],
-    training: Training,
-    seed: int,
-    out: Path,
+    base: str, begin: str | None, examples: Sequence[Shown], recipe: LoraRecipe, seed: int, out: Path
 ) -> float:
-    """Train a LoRA on the checkpoint `base`, afresh or (calibration) from the PEFT folder `begin`; write it
-    to `out`. Raises UserError where there is no example.
+    """Train a LoRA on the checkpoint `base`, afresh or (calibration) from the PEFT folder `begin`, into `out`.
 
     AdamW on the mean NLL of the completion tokens. Returns the mean loss of the last quarter of the steps.
+    Raises UserError where there is no example.
     """
     if not examples:
         raise UserError("no example to train the critic on; pool.problems is too small to set some aside")
-    fresh = begin is None
-    lr = training.lr if fresh else training.calibration_lr
-    steps = training.steps if fresh else training.calibration_steps
     folder = find(base)
     model, tokenizer = load(folder)
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    if fresh:
+    if begin is None:
+        lr, steps = recipe.lr, recipe.steps
         torch.manual_seed(seed)
-        kind = LoraConfig(
-            r=training.rank, lora_alpha=training.alpha, target_modules=LINEARS, task_type="CAUSAL_LM"
-        )
-        adapter = get_peft_model(plain, kind)
+        lora = {"r": recipe.rank, "lora_alpha": recipe.alpha, "target_modules": list(TARGETS)}
+        adapter = get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", **lora))
     else:
+        lr, steps = recipe.calibration_lr, recipe.calibration_steps
         adapter = PeftModel.from_pretrained(plain, begin, is_trainable=True)
     factors = {}
     for name in model.linears:
@@ -75,7 +67,7 @@ def train_lora(
         factors[name] = (layer.lora_A["default"].weight, layer.lora_B["default"].weight)
     leaves = [leaf for pair in factors.values() for leaf in pair]
     adam = torch.optim.AdamW(leaves, lr=lr, weight_decay=0.0)
-    scale = training.alpha / training.rank
+    scale = recipe.alpha / recipe.rank
 
     def logprobs(batch: Batch) -> Tensor:
         merged = {n: model.weights[f"{n}.weight"] + scale * (B @ A) for n, (A, B) in factors.items()}
@@ -87,9 +79,8 @@ def train_lora(
         adam.step()
         adam.zero_grad()
 
-    rows = encode(examples, tokenizer)
-    order = _endless(rows, seed)
-    batches = [list(itertools.islice(order, training.batch)) for _ in range(steps)]
+    order = _endless(encode(examples, tokenizer), seed)
+    batches = [list(itertools.islice(order, recipe.batch)) for _ in range(steps)]
     losses = fit(logprobs, batches, update, linear_schedule(steps, WARMUP, FINAL), "critic")
     with atomic_folder(out) as temporary:
         adapter.save_pretrained(str(temporary))
@@ -97,7 +88,7 @@ def train_lora(
     return sum(tail) / len(tail)
 
 
-def _endless(rows: Sequence, seed: int):
+def _endless(rows: Sequence, seed: int) -> Iterator:
     """The rows in random order, again and again; every one before any comes again."""
     chance, rows = random.Random(seed), list(rows)
     while True:

@@ -1,6 +1,6 @@
 """The pipeline's jobs that need a model: train the uncalibrated critic; run the rounds.
 
-Settings are the `self_taught` block of the config.
+`settings` is the `self_taught` block of the config: nothing else of the evaluator reads it.
 """
 
 import dataclasses
@@ -13,30 +13,29 @@ from pathlib import Path
 import pandas as pd
 
 from projected_grpo import files
+from projected_grpo.evaluator.backends import endpoint
 from projected_grpo.evaluator.cards import Card
 from projected_grpo.evaluator.critic import Critic, TrainedCritic
-from projected_grpo.evaluator.endpoint import endpoint
+from projected_grpo.evaluator.critic_lora import LoraRecipe, train_lora
 from projected_grpo.evaluator.examples import demonstrations
 from projected_grpo.evaluator.local import LocalBackend
 from projected_grpo.evaluator.memory import Memory
 from projected_grpo.evaluator.prompts import COMPACT, wording_of
 from projected_grpo.evaluator.rounds import Plan, run_rounds
 from projected_grpo.evaluator.traces import from_rollouts, split
-from projected_grpo.evaluator.training import Training, train_lora
 
 log = logging.getLogger(__name__)
 # Shares of the problems whose traces show the small critic the format, make cards, and measure.
 SHARES = {"demonstrations": 1, "calibration": 2, "measured": 1}
 # Also where the gate saw no card at all.
-CARD_COLUMNS = ["model", "seed", "id", "status", "reason", *(f.name for f in dataclasses.fields(Card))]
+CARD_COLUMNS = ["model", "seed", "id", "status", "reason", *Card.model_fields]
 
 
 def make_critic(rollouts: Path, base: str, folder: Path, settings: dict, seed: int) -> None:
     """Train the LoRA of the uncalibrated critic on the small base model and write it as a PEFT folder."""
     traces = split(from_rollouts(rollouts), SHARES, seed)["demonstrations"]
     examples = demonstrations(traces, COMPACT, seed)
-    training = Training(**settings["training"])
-    loss = train_lora(base, None, examples, training, seed, folder)
+    loss = train_lora(base, None, examples, LoraRecipe(**settings["training"]), seed, folder)
     log.info("%d examples from %d traces, loss %.3f", len(examples), len(traces), loss)
 
 
@@ -70,7 +69,11 @@ def run_self_taught(
     finally:
         memory.note_usage(usage.counts())
     _write_table(folder / "evaluations.parquet", pd.DataFrame(outcome.evaluations))
-    cards = [{"model": model, "seed": seed, **row} for row in card_rows(memory)]
+    # Every card with the gate's decision on it, in the order of the decisions.
+    cards = [
+        {"model": model, "seed": seed, "id": id, **decision._asdict(), **memory.cards[id].model_dump()}
+        for id, decision in memory.decisions.items()
+    ]
     _write_table(folder / "cards.parquet", pd.DataFrame(cards, columns=CARD_COLUMNS))
     with files.atomic(folder / "memory.jsonl") as temporary:
         shutil.copyfile(path, temporary)
@@ -90,31 +93,22 @@ def run_self_taught(
     path.unlink()
 
 
-def card_rows(memory: Memory) -> list[dict]:
-    """Every card with the gate's decision on it, in the order of the decisions."""
-    return [
-        {"id": id, "status": decision.status, "reason": decision.reason, **memory.cards[id].to_dict()}
-        for id, decision in memory.decisions.items()
-    ]
-
-
 def _critic(
     base: str, critic_folder: str | None, settings: dict, machine: dict, model: str, seed: int
 ) -> Critic:
-    kind, cards = settings["critic"], settings["cards_in_context"]
-    options = {"max_tokens": settings["max_tokens"]}
+    kind, max_tokens = settings["critic"], settings["max_tokens"]
+    how = (wording_of(kind), settings["cards_in_context"], seed)
     if kind == "server":
         from projected_grpo.evaluator.server import ServerBackend  # a second to import, for servers only
 
-        backend = ServerBackend(settings["model"], **options, **settings["server"])
-        return Critic(backend, wording_of(kind), cards, seed)
+        return Critic(ServerBackend(settings["model"], max_tokens=max_tokens, **settings["server"]), *how)
+    machine = {"max_tokens": max_tokens, **machine}
     if kind == "local":
         checkpoint = settings["model"] or base
-        backend = LocalBackend(checkpoint, settings["adapter"], name="local", **options, **machine)
-        return Critic(backend, wording_of(kind), cards, seed)
-    backend = LocalBackend(base, critic_folder, name=f"trained:{model}", **options, **machine)
-    training = Training(**settings["training"])
-    return TrainedCritic(backend, base, critic_folder, training, wording_of(kind), cards, seed)
+        return Critic(LocalBackend(checkpoint, settings["adapter"], name="local", **machine), *how)
+    backend = LocalBackend(base, critic_folder, name=f"trained:{model}", **machine)
+    recipe = LoraRecipe(**settings["training"])
+    return TrainedCritic(backend, *how, base=base, adapter=critic_folder, recipe=recipe)
 
 
 def _digest(rollouts: Path, settings: dict, model: str, seed: int) -> str:

@@ -25,18 +25,15 @@ def oracle_scores(rollouts: str | Path) -> pd.DataFrame:
     """
     columns = ["problem_id", "mode", "completion", "can_compile", "channel", "gt_pass"]
     frame = read_parquet(rollouts, columns).dropna(subset=["gt_pass"])
-    solved = frame["gt_pass"].astype(bool)
-    runs = frame["can_compile"].astype(bool)
-    keys = zip(frame["problem_id"], frame["mode"], frame["completion"], strict=True)
-    out = pd.DataFrame(
-        {
-            "trace_id": [trace_id(*key) for key in keys],
-            "true_phi": runs.map({True: RUNS, False: NOTHING}).where(~solved, SOLVED).to_numpy(),
-            "solved": solved.to_numpy(),
-            "exploited": (frame["channel"].astype(bool) & ~solved).to_numpy(),
-        }
-    )
-    return out.drop_duplicates("trace_id", ignore_index=True)
+    solved, runs, flagged = (frame[name].astype(bool) for name in ("gt_pass", "can_compile", "channel"))
+    keys = frame[["problem_id", "mode", "completion"]].itertuples(index=False, name=None)
+    truth = {
+        "trace_id": [trace_id(*key) for key in keys],
+        "true_phi": runs.map({True: RUNS, False: NOTHING}).where(~solved, SOLVED),
+        "solved": solved,
+        "exploited": flagged & ~solved,
+    }
+    return pd.DataFrame(truth).drop_duplicates("trace_id", ignore_index=True)
 
 
 def errors(evaluations: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
@@ -87,7 +84,7 @@ def _paired(part: pd.DataFrame) -> dict:
     """Differences on the traces that have a score now and an `earlier` one."""
     both = part[part["phi"].notna() & part["earlier"].notna()]
     now, then = _errors(both), _errors(both.assign(phi=both["earlier"]))
-    deltas = {
-        f"delta_{name}": None if pd.isna(now[name]) else float(now[name] - then[name]) for name in COMPARED
+    known = [name for name in COMPARED if pd.notna(now[name])]
+    return {f"delta_{name}": float(now[name] - then[name]) for name in known} | {
+        f"paired_{kind}": now[f"n_{kind}"] for kind in KINDS
     }
-    return deltas | {f"paired_{kind}": now[f"n_{kind}"] for kind in KINDS}
