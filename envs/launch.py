@@ -25,19 +25,6 @@ MARK = "PGRPO_RUN"  # in the environment of every process of a run: the root tha
 # Torch's buffers stay in the process: else each step returns them to the kernel and faults them in again, 4 of 5 page
 # faults and 5% of the CPU time of a run of the small model. 32 MiB is the most that glibc takes for the first.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
-# Settings of somebody else's Python. Without bytecode files every job would compile torch, pandas and transformers
-# anew: 5 to 8 seconds each. The first three keep Python from starting; `snakemake` drops them.
-DROPPED = (
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "PYTHONHASHSEED",
-    "PYTHONSTARTUP",
-    "PYTHONINSPECT",
-    "PYTHONOPTIMIZE",
-    "PYTHONWARNINGS",
-    "PYTHONSAFEPATH",
-    "PYTHONDONTWRITEBYTECODE",
-)
 GRACE = 4.5  # seconds from a signal to SIGKILL
 # Such calls start no job; they leave what a killed run left as it is.
 READ_ONLY = re.compile(
@@ -89,7 +76,7 @@ class Stopped(Exception):
 
 def run(arguments: list[str], lock: int) -> int:
     """Run Snakemake to its end and return its exit status, 128 + n after signal n."""
-    environ = KEEP_MEMORY | {key: value for key, value in os.environ.items() if key not in DROPPED}
+    environ = {**KEEP_MEMORY, **os.environ}
     environ |= homes()
     environ["PYTHONPATH"] = str(ROOT / "src")  # for jobs in a conda environment, which lacks the package
     environ[MARK] = str(ROOT)

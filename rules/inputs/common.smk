@@ -9,9 +9,11 @@ from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.cells.setting import Setting
+from projected_grpo.digests import announce, of_value
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
+from projected_grpo.strict_yaml import read_yaml
 
 try:
     files = ["config/config.yaml", *workflow.overwrite_configfiles]
@@ -23,6 +25,7 @@ try:
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
+announce({str(CONFIG.questions): of_value(read_yaml(CONFIG.questions))})
 PAIR_FILES = pair_files(CONFIG.pairs)
 TWINS = {cell.twin: cell for cell in CELLS.values()}
 RESULTS = CONFIG.results

@@ -21,7 +21,10 @@ def asked_values(items, wildcards):
 def asked_files(items, wildcards):
     """Return the paths among a rule's inputs or outputs, in order."""
     values = (value for _, value in asked_values(items, wildcards))
-    return [str(path) for value in values for path in ([value] if isinstance(value, str) else value)]
+    paths = (path for value in values for path in ([value] if isinstance(value, str) else value))
+    return [
+        apply_wildcards(str(path), wildcards) for path in paths
+    ]  # a function may name another rule's output
 
 
 def planned(name):

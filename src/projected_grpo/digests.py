@@ -87,7 +87,18 @@ def _hashed(path: Path) -> str:
 
 # --- what was planned ---
 
+PLANNED = "PGRPO_PLANNED"  # in the environment of all jobs of a run: path -> digest
 _expected: dict[str, str] = {}
+
+
+def of_value(value: object) -> str:
+    """Return the digest of parsed content: layout and comments leave it as it is."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def announce(planned: dict[str, str]) -> None:
+    """Say to all processes that this one starts what files hold; `check_planned` there holds them to it."""
+    os.environ[PLANNED] = json.dumps(planned)
 
 
 def expect(path: str | os.PathLike, digest: str) -> None:
@@ -97,5 +108,6 @@ def expect(path: str | os.PathLike, digest: str) -> None:
 
 def check_planned(path: str | os.PathLike, digest: str) -> None:
     """Raise UserError where a file that is read holds something else than when this process was planned."""
-    if _expected.get(os.path.abspath(path), digest) != digest:
+    announced = json.loads(os.environ.get(PLANNED, "{}")).get(str(path), digest)
+    if _expected.get(os.path.abspath(path), announced) != digest:
         raise UserError(f"{path}: changed while this job ran; type the same command again")

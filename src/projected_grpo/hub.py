@@ -1,5 +1,6 @@
-"""Where a checkpoint lies on this machine; no torch, since the plan asks."""
+"""Where a checkpoint lies on this machine: a folder, or a hub id in the local cache. No library, since plans ask."""
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -14,16 +15,20 @@ def local_folder(name: str, marker: str) -> Path | None:
     another.
     """
     folder = Path(name)
-    if folder.is_dir():
-        return folder if (folder / marker).is_file() else None
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
+    if not folder.is_dir():
+        stored = hub_cache() / f"models--{name.replace('/', '--')}"
+        try:
+            folder = stored / "snapshots" / (stored / "refs" / "main").read_text().strip()
+        except OSError:
+            return None
+    return folder if (folder / marker).is_file() else None
 
-    try:
-        found = try_to_load_from_cache(name, marker)
-    except HFValidationError:
-        return None
-    return Path(found).parent if isinstance(found, str) else None
+
+def hub_cache() -> Path:
+    """Return the folder where huggingface_hub keeps what it fetched, by the variables that it reads."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{home}/huggingface"
+    return Path(os.environ.get("HF_HUB_CACHE") or f"{home}/hub").expanduser()
 
 
 def checkpoint_digest(name: str) -> str:

@@ -48,9 +48,9 @@ def module(root, name):
         sys.path.pop(0)
 
 
-def borrow_environment(root):
+def borrow_environment(root, python=sys.executable):
     """Make a copy's `.venv` as its wrapper wants it, without installing: the packages are this environment's."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True)
+    subprocess.run([python, "-m", "venv", "--without-pip", root / ".venv"], check=True)
     site = next((root / ".venv" / "lib").glob("python*/site-packages"))
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     environment = module(root, "environment")

@@ -87,3 +87,25 @@ def test_other_errors_keep_their_traceback_and_user_errors_are_one_line(tmp_path
     with pytest.raises(SystemExit):
         run_job(tmp_path, user)
     assert capsys.readouterr().err == "error: pairs/moral.yaml: no such file\n"
+
+
+def test_a_full_disk_under_the_log_costs_the_log_alone(tmp_path, capsys):
+    run_job(tmp_path, lambda: None)
+    done = []
+    given = {"rule": "basis", "wildcards": {}, "params": {}, "threads": 1, "log": ["/dev/full"]}
+    with job(SimpleNamespace(**given)) as log:
+        log.info("a line")
+        log.info("another")
+        done.append(True)
+    said = capsys.readouterr().err.splitlines()
+    assert done and len(said) == 1 and "/dev/full: cannot be written" in said[0]
+
+
+def test_a_log_that_cannot_be_opened_is_one_line(tmp_path, capsys):
+    (tmp_path / "log").mkdir()
+    with pytest.raises(SystemExit):
+        run_job(tmp_path, lambda: None)
+    assert (
+        capsys.readouterr().err
+        == f"error: {tmp_path / 'log'}: no log can be written there (Is a directory)\n"
+    )

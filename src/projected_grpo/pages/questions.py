@@ -2,12 +2,18 @@
 
 from projected_grpo.cells.cell import Question, load_questions
 from projected_grpo.cells.config import Config
+from projected_grpo.digests import check_planned, of_value
 from projected_grpo.strict_yaml import read_yaml
 
 
 def read_questions(config: Config) -> dict[str, Question]:
-    """Read the questions that a config names. Raises UserError where the file is missing or a row is unknown."""
-    return load_questions(read_yaml(config.questions), config)
+    """Read the questions that a config names.
+
+    Raises UserError where the file is missing, a row is unknown, or the file is not what the plan has read.
+    """
+    rows = read_yaml(config.questions)
+    check_planned(config.questions, of_value(rows))
+    return load_questions(rows, config)
 
 
 def read_question(name: str, config: Config) -> Question:
