@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Positive = Annotated[float, Field(gt=0, le=1e6)]
+Part = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Recipe(BaseModel):
@@ -26,13 +27,13 @@ class BaseRecipe(_Recipe):
     batch_tokens: Count = Field(1150, description="Tokens of a step, prompts and completions.")
     muon_lr: Positive = 0.02
     muon_momentum: Positive = 0.95
-    muon_decay: float = 0.1
+    muon_decay: Part = 0.1
     muon_steps: Count = Field(5, description="Newton-Schulz iterations.")
     adam_lr: Positive = 3e-3
-    adam_betas: tuple[float, float] = (0.9, 0.95)
-    adam_decay: float = 0.01
+    adam_betas: tuple[Part, Part] = (0.9, 0.95)
+    adam_decay: Part = 0.01
     warmup: Count = 30
-    final: float = 0.03
+    final: Part = 0.03
     clip: Positive = 1.0
 
 
@@ -44,4 +45,4 @@ class TeacherRecipe(_Recipe):
     batch_tokens: Count = 1150
     lr: Positive = 2e-3
     warmup: Count = 10
-    final: float = 0.03
+    final: Part = 0.03
