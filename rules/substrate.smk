@@ -17,7 +17,9 @@ rule problems:
         seed=lambda w: seed_of_model(w.model),
         modes=list(CONFIG.pool.modes),
         problems=2 * CONFIG.pool.problems,  # the second half is held out
-        code=code("problems.py"),
+        family=CONFIG.small.family,
+        mixture=CONFIG.small.mixture.model_dump_json(),
+        code=code("problems.py", FAMILY),
     script:
         "../workflow/scripts/problems.py"
 
@@ -40,7 +42,10 @@ rule base:
         gpu=0,
     params:
         seed=lambda w: seed_of_model(w.model),
-        examples=CONFIG.small.base,
-        code=code("base.py"),
+        examples=lambda w: recipe_of(w.model).base,
+        recipe=lambda w: recipe_of(w.model).recipe.model_dump_json(),
+        family=CONFIG.small.family,
+        mixture=CONFIG.small.mixture.model_dump_json(),
+        code=code("base.py", FAMILY),
     script:
         "../workflow/scripts/base.py"

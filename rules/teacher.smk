@@ -18,8 +18,11 @@ rule teacher:
     params:
         base=lambda w: base_path(w.model),
         seed=lambda w: seed_of_model(w.model),
-        examples=CONFIG.small.teacher,
-        code=code("teacher.py"),
+        examples=lambda w: recipe_of(w.model).teacher,
+        recipe=lambda w: recipe_of(w.model).lora.model_dump_json(),
+        family=CONFIG.small.family,
+        mixture=CONFIG.small.mixture.model_dump_json(),
+        code=code("teacher.py", FAMILY),
     script:
         "../workflow/scripts/teacher.py"
 

@@ -10,7 +10,7 @@ from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.cells.setting import Setting
 from projected_grpo.digests import announce, of_value
-from projected_grpo.fingerprint import fingerprint
+from projected_grpo.fingerprint import ROOT, fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
 from projected_grpo.strict_yaml import read_yaml
@@ -30,6 +30,9 @@ PAIR_FILES = pair_files(CONFIG.pairs)
 TWINS = {cell.twin: cell for cell in CELLS.values()}
 RESULTS = CONFIG.results
 SEEDS = CONFIG.seeds
+# {model} -> its seed and size: the config's own, then those that rows name; a given base is no replication.
+REPLICATIONS = {CONFIG.model_name(seed): (seed, CONFIG.model.size) for seed in SEEDS}
+REPLICATIONS |= {cell.model: (cell.seed, cell.setting.size) for cell in CELLS.values() if cell.setting.size}
 MODELS = CONFIG.models
 SMALL = CONFIG.is_replicated
 # Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
@@ -66,11 +69,20 @@ def code(script, *sources):
     return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script, *sources)
 
 
+# The code of the problem family, which is loaded by name.
+FAMILY = ROOT / "environment" / "families" / CONFIG.small.family / "__init__.py"
+
+
 def seed_of_model(model):
     """The replication seed in a small model's name; SHARED_SEED where all seeds share a model."""
     if not SMALL:
         return SHARED_SEED
-    return next(seed for seed in SEEDS if CONFIG.model_name(seed) == model)
+    return REPLICATIONS[model][0]
+
+
+def recipe_of(model):
+    """The recipe of a small model."""
+    return CONFIG.small.of(REPLICATIONS[model][1])
 
 
 def base_checkpoint(model):

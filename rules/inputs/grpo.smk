@@ -1,5 +1,4 @@
 # What a run depends on beside its cell.
-from projected_grpo.fingerprint import ROOT
 
 
 def own_pairs(wildcards):

@@ -54,6 +54,22 @@ def test_saying_a_default_makes_no_other_cell(config):
     assert first == second
 
 
+def test_a_size_is_a_replication_of_its_own_and_the_default_one_has_no_name(config):
+    rows = [
+        {"name": "a"},
+        {"name": "b", "size": "0.9M"},
+        {"name": "c", "size": "3M", "arm": "erase", "basis": "moral"},
+    ]
+    plain, same, other = (row.cells[0] for row in load_questions(questions(rows), config)["Q"].rows)
+    assert plain == same and (plain.id, plain.model) == ("vanilla-m0.125-s41", "small-s41")
+    assert (other.id, other.model) == ("erase-moral-3M-m0.125-s41", "small-3M-s41")
+    small = Config.model_validate(config).small
+    assert (small.of("3M").base, small.of("3M").recipe.hidden) == (7400, 192)
+    config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
+    with pytest.raises(UserError, match="Q.rows.2..size: '3M', allowed with a given base: null"):
+        load_questions(questions(rows), config)
+
+
 def test_questions_share_cells_and_every_id_means_one_setting(config):
     loaded = load_questions(yaml.safe_load((ROOT / "config" / "questions.yaml").read_text()), config)
     cells = all_cells(loaded)

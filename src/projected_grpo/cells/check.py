@@ -17,6 +17,7 @@ from projected_grpo.cells.hyper import SettingError
 from projected_grpo.cells.layers import Layers
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import ascii_repr
+from projected_grpo.environment import families
 from projected_grpo.errors import nearest
 from projected_grpo.files import read_jsonl
 from projected_grpo.strict_yaml import read_yaml
@@ -100,9 +101,12 @@ class _ConfigCheck:
         if model.base == "small":
             if model.teacher != "small":
                 self.fail(["model", "teacher"], f"{model.teacher!r}, allowed with the base 'small': small")
+            taught, sizes = families.load(self.config.small.family).TAUGHT, self.config.small.sizes
+            if model.size not in sizes:
+                self.fail(["model", "size"], f"{model.size!r}; {nearest(model.size, sizes)}")
             for number, mode in enumerate(self.config.pool.modes):
-                if mode not in TAUGHT:
-                    allowed = f"the small model's corpus teaches {', '.join(TAUGHT)} alone"
+                if mode not in taught:
+                    allowed = f"the small model's corpus teaches {', '.join(taught)} alone"
                     self.fail(["pool", "modes", number], f"{mode!r}; {allowed}")
         else:
             small = "small, a Hugging Face checkpoint folder or a hub id (owner/name)"

@@ -29,6 +29,9 @@ from projected_grpo.cells.typed import (
     Tokens,
     unique,
 )
+from projected_grpo.environment import families
+from projected_grpo.environment.families.oneliners import Mixture
+from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
 
 FIRST_SEED = 41
 MOST_SEEDS = 200
@@ -91,13 +94,31 @@ class ModelSource(Model):
     base: Path = Field(description="small: trained here; else a Hugging Face folder or hub id.")
     teacher: Path = Field(description="small: trained here; else a PEFT adapter folder or hub id.")
     problems: Path = Field(description="generated, or a JSONL(.gz) file of rows.")
+    size: Name = Field(description="Of a small model: a name under small.sizes, where a row names none.")
+
+
+class Size(Model):
+    """A recipe of the small model: its shape, its training, its teacher."""
+
+    base: Examples | None = Field(default=None, description="Examples; null: small.base.")
+    teacher: Examples | None = Field(default=None, description="Examples; null: small.teacher.")
+    recipe: BaseRecipe = Field(default=BaseRecipe(), description="Shape and training of the base.")
+    lora: TeacherRecipe = Field(default=TeacherRecipe(), description="The teacher's LoRA.")
 
 
 class Small(Model):
-    """Training examples of the pipeline's own models."""
+    """The pipeline's own models."""
 
     base: Examples = Field(description="Examples the base is trained on.")
     teacher: Examples = Field(description="Examples the teacher's LoRA is trained on.")
+    family: Literal[tuple(families.names())] = Field(description="The problems that it is taught and asked.")
+    mixture: Mixture = Field(default=Mixture(), description="Numbers of that family.")
+    sizes: dict[Name, Size] = Field(min_length=1, max_length=100, description="Recipes by name.")
+
+    def of(self, size: str) -> Size:
+        """Return the recipe of a size with its numbers of examples."""
+        own = self.sizes[size]
+        return own.model_copy(update={"base": own.base or self.base, "teacher": own.teacher or self.teacher})
 
 
 class Pool(Model):
@@ -166,9 +187,15 @@ class Config(Model):
         """Whether each seed trains its own base, teacher and pool."""
         return self.model.base == "small"
 
-    def model_name(self, seed: int) -> str:
-        """Return `{model}` of a seed: a replication of its own on the small model, one shared model otherwise."""
-        return f"{self.model.name}-s{seed}" if self.is_replicated else self.model.name
+    def model_name(self, seed: int, size: str | None = None) -> str:
+        """Return `{model}` of a seed: a replication of its own on the small model, one shared model otherwise.
+
+        size: the row's own, null for `model.size`.
+        """
+        if not self.is_replicated:
+            return self.model.name
+        name = self.model.name if size in (None, self.model.size) else f"{self.model.name}-{size}"
+        return f"{name}-s{seed}"
 
     @property
     def models(self) -> list[str]:

@@ -20,6 +20,9 @@ class Setting(Model):
 
     arm: str = Field(default=DEFAULT_ARM, description="What is done against hacking; has knobs of its own.")
     knobs: SerializeAsAny[ArmKnobs] = ArmKnobs()  # of that arm
+    size: Annotated[Text | None, Tag()] = Field(
+        default=None, description="Of the small model, a name under small.sizes; null: model.size."
+    )
     adapter: Annotated[Adapter, Tag()] = Field(
         default="antipasto", description="What is trained, as that of the basis."
     )
