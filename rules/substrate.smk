@@ -19,6 +19,7 @@ rule problems:
         problems=2 * CONFIG.pool.problems,  # the second half is held out
         family=CONFIG.small.family,
         mixture=CONFIG.small.mixture.model_dump_json(),
+        sources=[FAMILY],
         code=code("problems.py", FAMILY),
     script:
         "../workflow/scripts/problems.py"
@@ -46,6 +47,7 @@ rule base:
         recipe=lambda w: recipe_of(w.model).recipe.model_dump_json(),
         family=CONFIG.small.family,
         mixture=CONFIG.small.mixture.model_dump_json(),
+        sources=[FAMILY],
         code=code("base.py", FAMILY),
     script:
         "../workflow/scripts/base.py"

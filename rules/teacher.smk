@@ -22,6 +22,7 @@ rule teacher:
         recipe=lambda w: recipe_of(w.model).lora.model_dump_json(),
         family=CONFIG.small.family,
         mixture=CONFIG.small.mixture.model_dump_json(),
+        sources=[FAMILY],
         code=code("teacher.py", FAMILY),
     script:
         "../workflow/scripts/teacher.py"

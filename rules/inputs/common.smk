@@ -10,7 +10,7 @@ from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.cells.setting import Setting
 from projected_grpo.digests import announce, of_value
-from projected_grpo.fingerprint import ROOT, fingerprint
+from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
 from projected_grpo.strict_yaml import read_yaml
@@ -66,11 +66,12 @@ def wanted(paths):
 @cache
 def code(script, *sources):
     """Fingerprint of a script and of the library code behind it and behind `sources`, which it loads by name."""
-    return fingerprint(Path(workflow.basedir) / "workflow" / "scripts" / script, *sources)
+    root = Path(workflow.basedir)
+    return fingerprint(root / "workflow" / "scripts" / script, *(root / source for source in sources))
 
 
 # The code of the problem family, which is loaded by name.
-FAMILY = ROOT / "environment" / "families" / CONFIG.small.family / "__init__.py"
+FAMILY = f"src/projected_grpo/environment/families/{CONFIG.small.family}/__init__.py"
 
 
 def seed_of_model(model):

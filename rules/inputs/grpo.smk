@@ -17,5 +17,4 @@ def own_pairs_digest(wildcards):
 
 def arm_file(wildcards):
     """The file of a cell's arm, which is loaded by name: another arm's edit reruns nothing here."""
-    file = ROOT / "arms" / f"{CELLS[wildcards.cell].setting.arm}.py"
-    return os.path.relpath(file, workflow.basedir)
+    return f"src/projected_grpo/arms/{CELLS[wildcards.cell].setting.arm}.py"

@@ -26,10 +26,11 @@ class Contract:
 
     def __init__(self, snakemake: Any):
         self.rule, self.wildcards = snakemake.rule, dict(snakemake.wildcards.items())
-        self.results, self.existing = snakemake.config["results"], snakemake.config["runs"] == "existing"
+        self.results, self.existing = str(snakemake.config["results"]), snakemake.config["runs"] == "existing"
         self.settings = dict(snakemake.params.items())
         self.code = self.settings.pop("code", None)
-        self.sources = [Path(sys.modules["__main__"].__file__), *map(Path, self.settings.get("sources", []))]
+        script = Path(sys.modules["__main__"].__file__)
+        self.sources = [script, *(script.parents[2] / source for source in self.settings.get("sources", []))]
         self.inputs = [path for path in map(str, snakemake.input) if Path(path).parent != MARKS]
         self.outputs = [str(path) for path in snakemake.output]
         self.begun, self.loaded, self.given, self.versions = time.time(), set(), {}, {}

@@ -102,6 +102,13 @@ def test_every_rule_states_its_environment_threads_and_gpu():
             assert re.search(stated, block, re.M), f"{file}, rule {rule}: no {stated}"
 
 
+def test_what_is_hashed_beside_a_script_is_named_to_its_job():
+    """A job hashes its code anew, so it must know of every file that the plan has hashed."""
+    for file, rule, block in blocks():
+        more = re.search(r'code\("[\w.]+", (.+)\),\n', block)
+        assert (f"[{more[1]}]" in block) if more else "sources=" not in block, f"{file}, rule {rule}: sources"
+
+
 def test_slurm_gives_every_rule_in_the_models_environment_a_measure_of_its_own():
     measures = yaml.safe_load((HERE / "profiles" / "slurm" / "config.yaml").read_text())["set-resources"]
     modelling = {rule for _, rule, env, _ in rules() if env == "model.yaml"}

@@ -172,6 +172,25 @@ def test_twenty_kills(finished, undisturbed, seed, tmp_path):
     assert_equal(kill_and_resume(finished, tmp_path / "out", seed), undisturbed)
 
 
+@pytest.mark.parametrize("name", ["base/model.safetensors", "base/tokenizer.json", "svd.safetensors"])
+def test_a_checkpoint_on_another_base_or_svd_is_not_resumed(finished, tmp_path, name):
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    shutil.copytree(finished / "results/smoke", tree / "results/smoke")
+    process = start(tree, out)
+    wait_for_step(process, out, 2)
+    process.terminate()
+    process.wait(60)
+    assert (out / "checkpoint/state.pt").exists()
+    exchanged = tree / "results/smoke/models/small-s41" / name
+    data = exchanged.read_bytes()
+    exchanged.write_bytes(data + b" " if name.endswith("json") else data[:-1] + bytes([data[-1] ^ 1]))
+    process = start(tree, out)
+    wait_until(process, lambda: "starting from step 1" in (out / "log").read_text())
+    process.kill()
+    process.wait()
+    assert "belongs to other settings, code or inputs" in (out / "log").read_text()
+
+
 @pytest.mark.parametrize("limit", AFTER_A_SIGNAL)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_in_time_keeps_the_checkpoint_and_leaves_nothing(
