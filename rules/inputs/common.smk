@@ -10,6 +10,7 @@ from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import checked_questions
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
+from projected_grpo.verdicts.given import Given
 
 config["seeds"] = cells.typed_seeds(config["seeds"])
 try:
@@ -21,7 +22,7 @@ except UserError as error:
 
 config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
 PAIR_FILES = pair_files(config)
-TRAININGS = {cell.training: cell for cell in CELLS.values()}
+GIVEN = Given("", config, QUESTIONS)
 RESULTS = config["results"]
 SEEDS = cells.seeds(config)
 MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
@@ -130,10 +131,9 @@ def basis_seed(wildcards):
     return seed_of_model(wildcards.model) if seed is None else seed
 
 
-def vanilla_cell(seed, mix=cells.Setting().mix):
+def vanilla_cell(seed, mix=None):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    plain = cells.make_cell(cells.Setting(mix=mix), seed, config)
-    cell = TRAININGS.get(plain.training, plain)
+    cell = GIVEN.vanilla(seed, mix)
     return CELLS.setdefault(cell.id, cell).id
 
 

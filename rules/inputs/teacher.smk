@@ -11,6 +11,3 @@ def teacher_path(model):
     """Folder or hub id of a replication's teacher."""
     trained = config["model"]["teacher"] == "small"
     return f"{RESULTS}/models/{model}/teacher" if trained else config["model"]["teacher"]
-
-
-VANILLA_MIXES = ["0.125", "0"]

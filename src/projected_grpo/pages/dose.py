@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from projected_grpo.cells.cell import knobs
+from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import style
-from projected_grpo.pages.table import Line, Table
 
 
 def _knobs(line: Line, config: dict) -> dict:
@@ -17,11 +17,13 @@ def _knobs(line: Line, config: dict) -> dict:
     values = {"mix": setting.mix, "k": cell.use.get("k"), "tau": own.get("tau")}
     values["pairs"] = own["n_pairs"] - own["n_heldout"] if own else None
     varied = ("n_pairs", "n_heldout", "top_k", "tau", "k", "mix", "basis")
-    told = [*asdict(setting).items(), *own.items()]
-    same = str(sorted((key, str(value)) for key, value in told if key not in varied))
+    every = [*asdict(setting).items(), *own.items()]
+    same = str(sorted((key, str(value)) for key, value in every if key not in varied))
     return values | {"curve": same, "name": own.get("pairs", setting.arm)}
 
 
+# Measure, dashes, filled markers.
+LOOKS = (("hack", "-", True), ("solve", style.DASHES[1], False), ("honest", style.DASHES[2], False))
 # What must agree along a curve.
 FIXED = {
     "mix": ("k", "tau", "pairs"),
@@ -57,7 +59,7 @@ def curves(table: Table, config: dict) -> dict[str, list[tuple[str, list[tuple[f
 
 
 def dose(table: Table, config: dict) -> Figure | None:
-    """Hack and solve rate against one knob at a time, with 95% intervals over seeds where there are two."""
+    """Hack, solve and honest rate against one knob at a time, with 95% intervals over seeds where there are two."""
     found = curves(table, config)
     if not found:
         return None
@@ -67,9 +69,9 @@ def dose(table: Table, config: dict) -> Figure | None:
         panels = drawing.subplots(1, len(found), squeeze=False)[0]
         for axes, (knob, groups) in zip(panels, found.items(), strict=True):
             for i, (name, group) in enumerate(groups):
-                for measure, dash, filled in (("hack", "-", True), ("solve", style.DASHES[1], False)):
+                for measure, dash, filled in LOOKS:
                     _curve(axes, group, measure, f"{measure}, {name}", i, dash, filled)
-            axes.set_title("hack and solve rate")
+            axes.set_title("rates")
             axes.set_xlabel(AXIS[knob])
             style.rate_axis(axes)
             values = sorted({value for _, group in groups for value, _ in group})

@@ -1,8 +1,15 @@
-"""Rows of a question that differ in one knob of their basis: LoRA or SVD space (R6), NLL or GRPO loss (R7)."""
+"""Rows of a question that differ in one knob of their basis (LoRA or SVD space, NLL or GRPO loss), and T4 of both."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from projected_grpo.cells.cell import Question, Row, Setting, knobs
+from projected_grpo.cells.cell import Row, Setting
+from projected_grpo.measures import stats
+from projected_grpo.measures.table import Line
+from projected_grpo.pages.blocks import Grid, Source, plain_grid
+from projected_grpo.pages.text import NONE, p_value
+from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.replays import Sides, files, n_steps, read_replay, t4, t4_problem_means
 
 # What a twin may differ in beside the basis: the adapter is the knob itself in R6 and brings its own rate.
 FREE = ("basis", "adapter", "lr")
@@ -15,34 +22,37 @@ class Twins:
     reference: Row
     other: Row
 
+    @property
+    def bases(self) -> tuple[str, str]:
+        return self.reference.setting.basis, self.other.setting.basis
 
-def _rest(setting: Setting, config: dict, knob: str) -> tuple[dict, dict | None]:
+
+def _rest(setting: Setting, given: Given, knob: str) -> tuple[dict, dict]:
     own = {key: value for key, value in asdict(setting).items() if key not in FREE}
-    if setting.basis is None:
-        return own, None
-    return own, {key: value for key, value in knobs(config, setting.basis).items() if key != knob}
+    return own, {key: value for key, value in given.knobs(setting.basis).items() if key != knob}
 
 
-def twins(question: Question, config: dict, knob: str) -> list[Twins]:
-    """Return the twin rows of a question that use a basis; the knob's default is that of the config's `basis`."""
-    found = []
-    rows = [row for row in question.rows if row.setting.basis]
-    default = config["basis"][knob]
-    for other in rows:
-        if knobs(config, other.setting.basis)[knob] == default:
-            continue
-        for row in rows:
-            same_knob = knobs(config, row.setting.basis)[knob] == default
-            if same_knob and _rest(row.setting, config, knob) == _rest(other.setting, config, knob):
-                found.append(Twins(row, other))
-                break
-    return found
+def twins(given: Given, knob: str) -> list[Twins]:
+    """Return the twin rows of the question that use a basis; the knob's default is that of the config's `basis`."""
+    rows = [row for row in given.question.rows if row.setting.basis]
+    plain = [row for row in rows if given.knobs(row.setting.basis)[knob] == given.default(knob)]
+    pairs = (
+        (
+            next(
+                (r for r in plain if _rest(r.setting, given, knob) == _rest(row.setting, given, knob)), None
+            ),
+            row,
+        )
+        for row in rows
+        if row not in plain
+    )
+    return [Twins(reference, other) for reference, other in pairs if reference]
 
 
-def replay_folders(question: Question, config: dict, knob: str) -> dict[str, dict[int, str]]:
+def replay_folders(given: Given, knob: str) -> dict[str, dict[int, str]]:
     """Return basis -> seed -> folder (below results/probe/) of the vanilla replays that T4 needs."""
     folders: dict[str, dict[int, str]] = {}
-    for pair in twins(question, config, knob):
+    for pair in twins(given, knob):
         for row in (pair.reference, pair.other):
             for cell in row.cells:
                 seeds = folders.setdefault(row.setting.basis, {})
@@ -50,3 +60,94 @@ def replay_folders(question: Question, config: dict, knob: str) -> dict[str, dic
                 if folder not in seeds.values():  # seeds that share model and basis share the replay
                     seeds[cell.seed] = folder
     return folders
+
+
+def replay_files(given: Given, knob: str) -> list[str]:
+    """Return the step files of all of them, below the results folder."""
+    folders = replay_folders(given, knob).values()
+    return [
+        path for by_seed in folders for folder in by_seed.values() for path in files(folder, given.config)
+    ]
+
+
+def sources(given: Given, knob: str) -> tuple[Source, ...]:
+    """Return what stands behind the bases in tables of T4."""
+    folders = replay_folders(given, knob)
+    return tuple(
+        Source(basis, files=tuple(f"probe/{f}" for f in own.values())) for basis, own in folders.items()
+    )
+
+
+@dataclass(frozen=True)
+class Sight:
+    """T4 of one basis on every replication's pool."""
+
+    basis: str
+    samples: dict[int, Sides]
+    problems: dict[int, Sides]  # over per-problem means
+
+    @property
+    def t(self) -> dict[int, float]:
+        return {seed: sides.t for seed, sides in self.samples.items() if sides.t is not None}
+
+
+def read_sights(given: Given, knob: str) -> dict[str, Sight]:
+    """Read the replays of all twins' bases and compute T4 of each."""
+    sights, steps = {}, n_steps(given.config)
+    for basis, by_seed in replay_folders(given, knob).items():
+        replays = {seed: read_replay(given.results / "probe" / f, steps) for seed, f in by_seed.items()}
+        sights[basis] = Sight(
+            basis,
+            {seed: t4(replay.samples) for seed, replay in replays.items()},
+            {seed: t4_problem_means(replay.samples) for seed, replay in replays.items()},
+        )
+    return sights
+
+
+def t4_grid(sights: Mapping[str, Sight]) -> Grid:
+    """Return T4 per basis and seed."""
+    seeds = sorted({seed for sight in sights.values() for seed in sight.samples})
+
+    def shown(sides: Sides | None) -> str:
+        if sides is None or sides.t is None:
+            return f"{sides.short} short" if sides and sides.short else NONE
+        return f"{sides.t:.2f}"
+
+    def mean(values: list[float]) -> str:
+        return f"{sum(values) / len(values):.2f}" if values else NONE
+
+    rows = [
+        [
+            name,
+            *(shown(sight.samples.get(seed)) for seed in seeds),
+            mean(list(sight.t.values())),
+            f"{sum(sides.passed for sides in sight.samples.values())} of {len(sight.samples)}",
+            mean([sides.t for sides in sight.problems.values() if sides.t is not None]),
+        ]
+        for name, sight in sights.items()
+    ]
+    head = [
+        "basis",
+        *(f"t (seed {seed})" for seed in seeds),
+        "mean t",
+        "t > 2, p < 0.05",
+        "mean t by problem",
+    ]
+    return plain_grid(head, rows, title="T4 on the same pools")
+
+
+def compare_t(other: Sight, reference: Sight) -> str:
+    """Say on how many replications the other basis's t is at least the reference's, and the paired difference."""
+    pair = stats.paired(other.t, reference.t)
+    if pair is None:
+        return f"`{other.basis}` and `{reference.basis}` have no pool on which both have a t."
+    higher = sum(other.t[seed] >= reference.t[seed] for seed in pair.seeds)
+    text = f"`{other.basis}` has at least the t of `{reference.basis}` on {higher} of {pair.n} pools "
+    text += f"(mean difference {pair.delta:+.2f}"
+    text += f", 95% [{pair.lo:+.2f}, {pair.hi:+.2f}], p {p_value(pair.p)}" if pair.lo is not None else ""
+    return text + ")."
+
+
+def difference(arm: Line, baseline: Line, measure: str) -> stats.Paired | None:
+    """Return arm - baseline of one measure, paired by seed, whatever rows they are."""
+    return stats.paired(arm.values.get(measure, {}), baseline.values.get(measure, {}))

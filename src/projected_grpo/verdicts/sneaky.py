@@ -1,11 +1,11 @@
-"""The ways in which T1-T4 could pass or fail for the wrong reason, each with what was measured (SPEC 7)."""
+"""The ways in which T1-T4 could pass or fail for the wrong reason, each with what was measured."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from projected_grpo.pages.text import delta, p_is, rate
-from projected_grpo.verdicts.probe import Replay, hacked_rows, length_correlation, t4_matched
+from projected_grpo.verdicts.replays import Replay, hacked_rows, length_correlation, t4_matched
 
 
 @dataclass(frozen=True)

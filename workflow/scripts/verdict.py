@@ -1,0 +1,13 @@
+"""Run folders and whatever else a page needs in; the page as Markdown and JSON, its numbers and figures out."""
+
+from projected_grpo.job import job
+from projected_grpo.verdicts import registry
+from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.verdict import write
+
+with job(snakemake) as log:
+    given = Given.read(snakemake.wildcards.page, snakemake.config)
+    verdict = registry.load(snakemake.params.module).make(given)
+    write(verdict, given.results)
+    for line in verdict.log:
+        log.info("%s", line)
