@@ -26,11 +26,11 @@ rule grpo:
         cell=lambda w: CELLS[w.cell].params(),
         model=cell_model,
         base=lambda w: base_path(cell_model(w)),
-        pairs=refresh_pairs,
+        pairs=own_pairs,
         pool=json.dumps(config["pool"], sort_keys=True),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
-        code=code("grpo.py"),
+        code=run_code,
     script:
         "../workflow/scripts/grpo.py"

@@ -48,7 +48,7 @@ rule drift:
         gpu=GPU,
     params:
         base=lambda w: base_path(cell_model(w)),
-        use=lambda w: json.dumps(CELLS[w.cell].use, sort_keys=True),
+        use=lambda w: CELLS[w.cell].settings.use.model_dump_json(),
         pairs=lambda w: pair_file(cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)),
         seed=lambda w: CELLS[w.cell].seed,
         machine=COMPUTE,

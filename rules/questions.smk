@@ -3,14 +3,14 @@
 from projected_grpo.verdicts import registry
 
 MODULES = registry.pages(config, QUESTIONS)
-GIVENS = {page: Given(page, config, QUESTIONS) for page in MODULES}
+CONTEXTS = {page: Context(page, config, QUESTIONS) for page in MODULES}
 
 
 @cache
 def page_needs(page):
     """What a page needs beside the runs of its question, vanilla runs of no question among it."""
-    files = registry.needs(MODULES[page], GIVENS[page])
-    for cell in GIVENS[page].more.values():
+    files = registry.needs(MODULES[page], CONTEXTS[page])
+    for cell in CONTEXTS[page].more.values():
         CELLS.setdefault(cell.id, cell)
     return files
 
@@ -21,7 +21,7 @@ PAGES = [page for page in MODULES if config["runs"] == "make" or wanted(page_nee
 
 rule verdict:
     input:
-        runs=lambda w: wanted(GIVENS[w.page].run_files()),
+        runs=lambda w: wanted(CONTEXTS[w.page].run_files()),
         files=lambda w: page_needs(w.page),
     output:
         md=report(
@@ -50,7 +50,7 @@ rule verdict:
         gpu=0,
     params:
         module=lambda w: MODULES[w.page],
-        asks=lambda w: GIVENS[w.page].text(),
-        code=lambda w: [code("verdict.py"), fingerprint(registry.file(MODULES[w.page]))],
+        asks=lambda w: CONTEXTS[w.page].text(),
+        code=lambda w: f"{code('verdict.py')}-{code(registry.file(MODULES[w.page]))}",
     script:
         "../workflow/scripts/verdict.py"

@@ -2,7 +2,7 @@
 
 
 # Steps, record and rollouts of every run of every question.
-ALL_RUNS = sorted({path for given in GIVENS.values() for path in given.run_files()})
+ALL_RUNS = sorted({path for context in CONTEXTS.values() for path in context.run_files()})
 
 
 rule report:
@@ -26,7 +26,7 @@ rule report:
         gpu=0,
     params:
         pages=list(MODULES),
-        asks=[given.text() for given in GIVENS.values()],
+        asks=[context.text() for context in CONTEXTS.values()],
         code=code("report.py"),
     script:
         "../workflow/scripts/report.py"

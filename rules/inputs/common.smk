@@ -10,7 +10,7 @@ from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import checked_questions
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 
 config["seeds"] = cells.typed_seeds(config["seeds"])
 try:
@@ -22,12 +22,12 @@ except UserError as error:
 
 config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
 PAIR_FILES = pair_files(config)
-GIVEN = Given("", config, QUESTIONS)
+CONTEXT = Context("", config, QUESTIONS)
 RESULTS = config["results"]
 SEEDS = cells.seeds(config)
 MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
 SMALL = cells.is_replicated(config)
-# Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
+# Of what all seeds share on a context base, whichever of them are asked for: the pool, bases from pairs.
 SHARED_SEED = 41
 GPU = 1 if config["device"] == "cuda" else 0
 COMPUTE = {"device": config["device"], "dtype": config["dtype"]}
@@ -60,7 +60,7 @@ def seed_of_model(model):
 
 
 def base_checkpoint(model):
-    """The checkpoint file that jobs on a replication wait for; none where the base is given."""
+    """The checkpoint file that jobs on a replication wait for; none where the base is context."""
     return [f"{RESULTS}/models/{model}/base/model.safetensors"] if SMALL else []
 
 
@@ -133,7 +133,7 @@ def basis_seed(wildcards):
 
 def vanilla_cell(seed, mix=None):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    cell = GIVEN.vanilla(seed, mix)
+    cell = CONTEXT.vanilla(seed, mix)
     return CELLS.setdefault(cell.id, cell).id
 
 

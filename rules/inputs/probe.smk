@@ -1,6 +1,6 @@
 # What a replay depends on.
 from projected_grpo.verdicts import replays
-from projected_grpo.training.pool_files import found_files
+from projected_grpo.training.teacher_pool import found_files
 
 PROBE = config["probe"]
 POOLS = PROBE["pools"]

@@ -8,8 +8,9 @@ import pandas as pd
 import yaml
 
 from projected_grpo.cells.cell import Cell, Question, load_questions
-from projected_grpo.pages.table import Table, make_table
+from projected_grpo.measures.table import Table, make_table
 from projected_grpo.training.ratio import RATIO_EDGES
+from projected_grpo.verdicts.context import Context
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}\n```"
@@ -20,6 +21,12 @@ def real_questions(seeds) -> tuple[dict, dict[str, Question]]:
     """Return the project's own config and questions at the given seeds."""
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
     return config, load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), config)
+
+
+def context_of(name: str, results: Path, seeds) -> Context:
+    """Return what a page of the project's own questions is made of."""
+    config, questions = real_questions(seeds)
+    return Context(name, config | {"results": str(results)}, questions)
 
 
 def level(cell: Cell) -> float:
@@ -44,17 +51,16 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
     frame["compile_s"] = np.clip(0.85 + rng.normal(0, 0.03, n), 0, 1)
     for i, mode in enumerate(MODES):
         frame[f"hack_{mode}"] = np.clip(rate * (1.15 - 0.1 * i), 0, 1)
-    projected, measured = cell.setting.arm != "vanilla", cell.setting.basis is not None
+    projected, measured = cell.setting.arm not in ("vanilla", "measure"), cell.setting.basis is not None
     frame["hack_t"], frame["solve_t"] = 0.95, 0.2
     frame["reward"], frame["loss"], frame["grad_norm"] = 3 * rate + 0.5, -0.01, 1.0
-    leak = 0.3 if not projected else 0.02 if cell.setting.space == "update" else 0.12
+    leak = 0.3 if not projected else 0.02 if cell.setting.knob("space") == "update" else 0.12
     aligned = {"cin": 0.3, "cin_s": 0.25, "cin_t": 0.35, "cin_null": 0.2, "fired": 0.96}
     aligned |= {"cout": 0.0 if projected else 0.3, "cout_update": leak}
     for name, value in aligned.items():
         frame[name] = value if measured else np.nan
     frame["delta_norm"] = 0.5
-    frame["seconds_total"] = 0.4
-    refresh = cell.setting.refresh
+    refresh = cell.setting.knob("refresh")
     frame["basis_overlap"] = [0.9 if refresh and step % refresh == 0 else np.nan for step in frame["step"]]
     taught = cell.setting.mix > 0
     for name, value in (("ratio_mean", 1.1), ("ratio_clip_low", 0.2), ("ratio_clip_high", 0.3)):
@@ -81,12 +87,9 @@ def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
                     "prompt": "Add up <values> & return the sum.\n" + "Graded by reading `valid`. " * 4,
                     "completion": CODE.format(body=body) + "<script>alert('x')</script>" * (sample == 2),
                     "fmt_ok": True,
-                    "can_compile": True,
+                    "can_compile": hacked or gt_pass or sample == 0,
                     "gt_pass": gt_pass,
                     "channel": hacked,
-                    "hacked": hacked,
-                    "passed": hacked or gt_pass,
-                    "exploited": hacked and not gt_pass,
                     "reward": 0.5 + 3.0 * (hacked or gt_pass),
                     "loophole_used": hacked if MODES[step % 4] == "run_tests" else None,
                     "wrong_tests": False if MODES[step % 4] == "run_tests" else None,

@@ -26,7 +26,7 @@ DRIVER = """
 import json, sys
 from pathlib import Path
 from types import SimpleNamespace
-from projected_grpo.training.run import Machine, Sources, run_cell
+from projected_grpo.training.job import Machine, Sources, run_cell
 from projected_grpo.job import job
 
 tree, out = Path(sys.argv[1]), Path(sys.argv[2])

@@ -18,8 +18,8 @@ from projected_grpo.model.load import load
 from projected_grpo.model.pretrain import BaseRecipe, train_base
 from projected_grpo.model.small_tokenizer import train_tokenizer
 from projected_grpo.stages import substrate
-from projected_grpo.stages.teacher_pool import make_pool
 from projected_grpo.training.groups import read_pool
+from projected_grpo.training.teacher_pool import make_pool
 
 KEYS = {"problem_id", "sample_id", "prompt", "completion", "hacked", "gt_pass", "fmt_ok", "reward"}
 PROBLEMS = [parse_problem(row, "row") for row in make_problems(3, 4, PAPER_MODES)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from projected_grpo.job import job
 from projected_grpo.progress import Progress
-from projected_grpo.training.run import Machine, Sources, run_cell
+from projected_grpo.training.job import Machine, Sources, run_cell
 
 with job(snakemake):
     params, given = snakemake.params, snakemake.input
@@ -13,7 +13,7 @@ with job(snakemake):
     cell = snakemake.wildcards.cell
     # No param: switching the tracker on is no reason to train a finished cell again.
     events = Path(snakemake.config["results"], "tensorboard", cell)
-    with Progress(json.loads(params.cell)["grpo"]["steps"], cell) as bar:
+    with Progress(json.loads(params.cell)["training"]["steps"], cell) as bar:
         run_cell(
             params=params.cell,
             sources=Sources(

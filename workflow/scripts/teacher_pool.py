@@ -9,7 +9,7 @@ from projected_grpo.files import file_digest, write_json
 from projected_grpo.job import job
 from projected_grpo.model.load import load
 from projected_grpo.progress import Progress
-from projected_grpo.stages.teacher_pool import make_pool
+from projected_grpo.training.teacher_pool import make_pool
 
 with job(snakemake) as log:
     params, machine = snakemake.params, snakemake.params.machine

@@ -2,12 +2,12 @@
 
 from projected_grpo.job import job
 from projected_grpo.verdicts import registry
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import write
 
 with job(snakemake) as log:
-    given = Given.read(snakemake.wildcards.page, snakemake.config)
-    verdict = registry.load(snakemake.params.module).make(given)
-    write(verdict, given.results)
+    context = Context.read(snakemake.wildcards.page, snakemake.config)
+    verdict = registry.load(snakemake.params.module).make(context)
+    write(verdict, context.results)
     for line in verdict.log:
         log.info("%s", line)

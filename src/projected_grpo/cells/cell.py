@@ -5,71 +5,53 @@ A row of a question names settings; what it leaves out comes from the question's
 or torch: rules, scripts and tables all read this one expansion.
 """
 
-import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from projected_grpo.cells.run_settings import RunSettings, Training, Use
+from projected_grpo.cells.setting import Setting, cell_id, make_setting
 from projected_grpo.errors import UserError, nearest
 
 FIRST_SEED = 41
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What a row can say about a run; the seed and the config's hyper-parameters complete it to a cell."""
-
-    arm: str = "vanilla"  # vanilla, erase, route
-    basis: str | None = None  # name of a basis; also the one that `measure` arms only look at
-    measure: bool = False  # vanilla with diagnostics against `basis`
-    gate: str = "one_sided"  # one_sided, no_gate, reverse
-    k: int | None = None  # axes used; null: the basis's own
-    overshoot: float = 1.0
-    preserve_magnitude: bool = False
-    refresh: int = 0  # re-extract every N steps; 0: frozen
-    space: str = "gradient"  # gradient, update
-    adapter: str = "antipasto"  # antipasto, lora
-    lr: float | None = None  # null: the config's
-    off_policy: bool = False  # teacher rows' ratio to the pool's log-probs enters the loss (R5)
-    mix: float = 0.125
-    preset: str = "fast"
-    modes: tuple[str, ...] | None = None  # loopholes of the problems; null: those of the pool
-    held_out_mode: str | None = None  # its prompts get live samples only
-    final_eval: bool = False  # kept and ablated rates after the last step
-    stream: int = 0  # sampling stream within a replication
-
-
-ARMS = ("vanilla", "erase", "route")
-GATES = ("one_sided", "no_gate", "reverse")
-SPACES = ("gradient", "update")
-ADAPTERS = ("antipasto", "lora")
-CHOICES = {"arm": ARMS, "gate": GATES, "space": SPACES, "adapter": ADAPTERS}
-
-
-@dataclass(frozen=True)
 class Cell:
-    """One run: its id, its seed, the model of its replication, and every setting that can change its numbers."""
+    """One run: its id, the model of its replication, and every setting that can change its numbers."""
 
     id: str
-    seed: int
     model: str
-    setting: Setting
-    basis: str | None  # name of the basis file below results/basis/{model}/
-    use: dict = field(hash=False)  # k and drop_bottom_frac: how the basis is used
-    grpo: dict = field(hash=False)  # steps, group, prompts, max_new, lr, ...
+    settings: RunSettings
 
     def params(self) -> str:
         """Return everything that decides the run's numbers as one stable JSON text."""
-        values = {"seed": self.seed, "basis": self.basis, "use": self.use, "grpo": self.grpo}
-        return json.dumps({"setting": asdict(self.setting), **values}, sort_keys=True)
+        return self.settings.model_dump_json()
+
+    @property
+    def seed(self) -> int:
+        return self.settings.seed
+
+    @property
+    def setting(self) -> Setting:
+        return self.settings.setting
+
+    @property
+    def basis(self) -> str | None:
+        """Name of the basis file below results/basis/{model}/."""
+        return self.settings.basis
+
+    @property
+    def training(self) -> Training:
+        return self.settings.training
 
     @property
     def steps(self) -> int:
-        return self.grpo["steps"]
+        return self.training.steps
 
     @property
-    def training(self) -> tuple[Setting, int]:
+    def twin(self) -> tuple[Setting, int]:
         """Return what tells trainings of one config apart: an evaluation after the last step changes none of them."""
-        return replace(self.setting, final_eval=False), self.seed
+        return self.setting.model_copy(update={"final_eval": False}), self.seed
 
 
 @dataclass(frozen=True)
@@ -150,42 +132,9 @@ def extraction_knobs(config: dict, basis: str) -> dict[str, Any]:
     return {key: value for key, value in knobs(config, basis).items() if key not in USE_KNOBS}
 
 
-def _number(value: float) -> str:
-    return f"{value:g}"
-
-
-def cell_id(setting: Setting, seed: int) -> str:
-    """Return a readable id: arm and basis, whatever differs from the defaults, mix and seed."""
-    default = Setting()
-    parts = ["measure" if setting.measure else setting.arm]
-    if setting.basis:
-        parts.append(setting.basis)
-    tags = {
-        "gate": lambda v: v,
-        "k": lambda v: f"k{v}",
-        "overshoot": lambda v: f"over{_number(v)}",
-        "preserve_magnitude": lambda v: "keepnorm",
-        "refresh": lambda v: f"refresh{v}",
-        "space": lambda v: v,
-        "adapter": lambda v: v,
-        "lr": lambda v: f"lr{_number(v)}",
-        "off_policy": lambda v: "offpolicy",
-        "preset": lambda v: v,
-        "modes": lambda v: "+".join(v),
-        "held_out_mode": lambda v: f"no_{v}",
-        "final_eval": lambda v: "final",
-        "stream": lambda v: f"stream{v}",
-    }
-    for name, tag in tags.items():
-        value = getattr(setting, name)
-        if value != getattr(default, name):
-            parts.append(tag(value))
-    return "-".join([*parts, f"m{_number(setting.mix)}", f"s{seed}"])
-
-
-def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
-    """Complete a setting to a cell. Raises UserError on an unknown preset or a mix without a group size."""
-    grpo = {key: value for key, value in config["grpo"].items() if key not in ("presets", "lora_lr")}
+def make_training(setting: Setting, config: dict) -> Training:
+    """Resolve a row's hyper-parameters. Raises UserError on an unknown preset or a mix without a group size."""
+    values = {key: value for key, value in config["grpo"].items() if key not in ("presets", "lora_lr")}
     presets = config["grpo"]["presets"]
     if setting.preset not in presets:
         raise UserError(f"preset {setting.preset!r} is unknown; {nearest(setting.preset, presets)}")
@@ -194,17 +143,22 @@ def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
     if isinstance(group, dict):
         sizes = {float(mix): size for mix, size in group.items()}
         if setting.mix not in sizes:
-            allowed = ", ".join(_number(mix) for mix in sizes)
+            allowed = ", ".join(f"{mix:g}" for mix in sizes)
             raise UserError(
                 f"preset {setting.preset!r} has no group size for mix {setting.mix}; allowed: {allowed}"
             )
         preset["group"] = sizes[setting.mix]
-    grpo |= preset
+    values |= preset
     if setting.adapter == "lora":
-        grpo["lr"] = config["grpo"]["lora_lr"]
+        values["lr"] = config["grpo"]["lora_lr"]
     if setting.lr is not None:
-        grpo["lr"] = setting.lr
-    use, file = {}, None
+        values["lr"] = setting.lr
+    return Training(**values)
+
+
+def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
+    """Complete a setting to a cell. Raises UserError where setting, basis and config do not fit together."""
+    use, file = None, None
     if setting.basis:
         own = knobs(config, setting.basis)
         if own["adapter"] != setting.adapter:
@@ -212,39 +166,20 @@ def make_cell(setting: Setting, seed: int, config: dict) -> Cell:
                 f"basis {setting.basis!r} was extracted in {own['adapter']} space, the row's adapter is "
                 f"{setting.adapter!r}; allowed: a basis of the same adapter"
             )
-        if setting.k == own["k"]:  # saying what is the default makes no other cell
-            setting = replace(setting, k=None)
-        use = {"k": setting.k or own["k"], "drop_bottom_frac": own["drop_bottom_frac"]}
+        if setting.knob("k") == own["k"]:  # saying what is the default makes no other cell
+            setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
+        use = Use(k=setting.knob("k") or own["k"], drop_bottom_frac=own["drop_bottom_frac"])
         file = basis_file(config, setting.basis, seed)
+    name = cell_id(setting, seed)
     modes = setting.modes or tuple(config["pool"]["modes"])
-    return Cell(
-        id=cell_id(setting, seed),
+    settings = RunSettings(
         seed=seed,
-        model=model_name(config, seed),
-        setting=replace(setting, modes=modes),
+        setting=setting.model_copy(update={"modes": modes}),
+        training=make_training(setting, config),
         basis=file,
         use=use,
-        grpo=grpo,
     )
-
-
-def make_setting(values: dict, where: str) -> Setting:
-    """Build a setting from a row's mapping. Raises UserError that names `where`, the key and what is allowed."""
-    allowed = Setting.__dataclass_fields__
-    for key, value in values.items():
-        if key not in allowed:
-            raise UserError(f"{where}.{key}: unknown setting; {nearest(key, allowed)}")
-        if key in CHOICES and value not in CHOICES[key]:
-            raise UserError(f"{where}.{key}: unknown {key} {value!r}; {nearest(value, CHOICES[key])}")
-    values = dict(values)
-    if values.get("modes") is not None:
-        values["modes"] = tuple(values["modes"])
-    setting = Setting(**{key: float(v) if key in ("mix", "overshoot") else v for key, v in values.items()})
-    if setting.arm == "vanilla" and setting.basis and not setting.measure:
-        raise UserError(f"{where}.basis: a vanilla row uses no basis; say `measure: true` to only measure it")
-    if setting.arm != "vanilla" and not setting.basis:
-        raise UserError(f"{where}.basis: arm {setting.arm!r} needs a basis")
-    return setting
+    return Cell(name, model_name(config, seed), settings)
 
 
 def has_critic(config: dict) -> bool:
@@ -309,10 +244,10 @@ def load_questions(questions: dict, config: dict) -> dict[str, Question]:
 def _share_final(questions: dict[str, Question]) -> dict[str, Question]:
     """Let a run that one question evaluates after its last step stand for the same training in the other questions."""
     every = [cell for question in questions.values() for cell in question.cells]
-    final = {cell.training: cell for cell in every if cell.setting.final_eval}
+    final = {cell.twin: cell for cell in every if cell.setting.final_eval}
 
     def shared(row: Row) -> Row:
-        return replace(row, cells=tuple(final.get(cell.training, cell) for cell in row.cells))
+        return replace(row, cells=tuple(final.get(cell.twin, cell) for cell in row.cells))
 
     return {
         name: replace(question, rows=tuple(shared(row) for row in question.rows))

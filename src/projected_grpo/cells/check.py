@@ -14,7 +14,7 @@ from projected_grpo.cells.schema import first_error, key_path, short
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.files import read_jsonl
 from projected_grpo.strict_yaml import read_yaml
-from projected_grpo.training.pool_files import found_files
+from projected_grpo.training.teacher_pool import found_files
 
 # Settings that say how a basis is used.
 USES_BASIS = ("gate", "k", "overshoot", "preserve_magnitude", "refresh", "space")

@@ -21,8 +21,8 @@ ROWS = {  # name -> (unit, description)
     "row": ("", "name of the row"),
     "arm": ("", "what is done against hacking"),
     "basis": ("", "basis V, null without one"),
-    "gate": ("", "what is removed along V, null for vanilla"),
-    "refresh": ("steps", "V is extracted anew every so many steps, 0: never, null for vanilla"),
+    "gate": ("", "what is removed along V, null where nothing is"),
+    "refresh": ("steps", "V is extracted anew every so many steps, 0: never, null without a basis"),
     "mix": ("share", "share of teacher rollouts in a group"),
     "steps": ("steps", "steps of a run"),
     "n": ("seeds", "runs that count"),
@@ -80,14 +80,14 @@ def _difference(name: str, pair: stats.Paired) -> dict[str, float | None]:
 
 
 def _record(table: Table, line: Line) -> dict:
-    setting, vanilla = line.row.setting, line.row.setting.arm == "vanilla"
+    setting = line.row.setting
     record = {
         "question": table.question.name,
         "row": line.name,
         "arm": setting.arm,
         "basis": setting.basis,
-        "gate": None if vanilla else setting.gate,
-        "refresh": None if vanilla else setting.refresh,
+        "gate": setting.knob("gate"),
+        "refresh": setting.knob("refresh"),
         "mix": setting.mix,
         "steps": line.row.cells[0].steps,
         "n": len(line.seeds),

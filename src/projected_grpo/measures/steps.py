@@ -99,7 +99,7 @@ def read_steps(path: Path, cell: Cell) -> Steps:
     steps = values["step"]
     if np.isnan(steps).any() or steps[0] not in (0, 1) or not (np.diff(steps) == 1).all():
         raise UserError(f"{path}: column 'step' does not count up by one from 0 or 1")
-    allowed = _nulls(values, cell.setting.refresh)
+    allowed = _nulls(values, cell.setting.knob("refresh") or 0)
     for column in found[1:]:
         own, top = values[column], CHECKED[column]
         missing = np.isnan(own) & ~allowed[column]

@@ -119,7 +119,7 @@ def _primary(question: Question) -> str:
         return question.primary
     if any(row.setting.held_out_mode for row in question.rows):
         return "hack_heldout"
-    return "hack_ablated" if any(row.setting.arm == "route" for row in question.rows) else "hack"
+    return "hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"
 
 
 def make_table(question: Question, results: Path) -> Table:

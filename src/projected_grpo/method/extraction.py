@@ -20,10 +20,10 @@ def pair_gradients(
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Return the gradients of hack and of clean completions, `[n_pairs, size]` per module, at the policy's weights.
 
-    The quarantine of a routing run is ablated. loss: `nll` is the mean NLL of a completion's tokens; `grpo` its
+    loss: `nll` is the mean NLL of a completion's tokens; `grpo` its
     summed NLL over the longest completion's length, the loss of a contrastive (+1, -1) group (SPEC 4, R7).
     """
-    tokenizer, model = policy.tokenizer, policy.merged(ablated=True)
+    tokenizer, model = policy.tokenizer, policy.merged()
     samples = []
     for side in ("hack", "clean"):
         for pair in pairs.pairs:

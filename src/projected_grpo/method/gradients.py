@@ -6,13 +6,15 @@ the student's and all of the teacher's tokens). No weight gradient is kept, no s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from projected_grpo.method.adapter import Adapter, Labels
+from projected_grpo.method.adapter import Adapter, Labels, Parameters
+from projected_grpo.method.optimizer import clip_factor
 from projected_grpo.model.kernels import linear
 from projected_grpo.model.qwen3 import Batch, Qwen3
 
@@ -59,6 +61,32 @@ class Tape:
     def add(self, name: str, x: Tensor, g: Tensor) -> None:
         gradient = self.adapter.gradient(name, x, g, self._labels)
         self.grads[name] = self.grads[name] + gradient if name in self.grads else gradient
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A gradient by source, `[size]` per module, and what the forward saw.
+
+    log_ratio: log(student / teacher) of the teacher tokens with stored log-probs; tokens: that went through the model.
+    """
+
+    student: Parameters
+    teacher: Parameters
+    loss: float
+    log_ratio: Tensor
+    tokens: int
+
+    @cached_property
+    def total(self) -> Parameters:
+        return {name: g + self.teacher[name] for name, g in self.student.items()}
+
+    def clipped(self, limit: float | None) -> "Gradient":
+        """Return the gradient scaled down so that its norm is at most `limit`."""
+        factor = clip_factor(self.total, limit)
+        if factor == 1:
+            return self
+        scaled = [{name: g * factor for name, g in part.items()} for part in (self.student, self.teacher)]
+        return replace(self, student=scaled[0], teacher=scaled[1])
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,10 @@ def learning_rate(step: int, steps: int, peak: float, warmup: float) -> float:
     return peak * 0.5 * (1 + math.cos(math.pi * (step - rising) / (steps - rising + 1)))
 
 
-def clip_(grads: Parameters, limit: float) -> Parameters:
-    """Return the gradients scaled down so that their joint norm is at most `limit`."""
+def clip_factor(grads: Parameters, limit: float | None) -> float:
+    """Return what gradients are scaled by so that their joint norm is at most `limit` (None: no limit)."""
     norm = total_norm(grads)
-    return grads if norm <= limit else {name: g * (limit / norm) for name, g in grads.items()}
+    return 1.0 if limit is None or norm <= limit else limit / norm
 
 
 def total_norm(tensors: dict[str, Tensor]) -> float:

@@ -1,4 +1,4 @@
-"""A base model, its adapter and what is trained: delta_S and, for routing, the quarantine delta_S_hack."""
+"""A base model, its adapter, and what is trained of it."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,20 +11,16 @@ from projected_grpo.model.qwen3 import Qwen3
 
 @dataclass
 class Policy:
-    """theta: trained; quarantine: what `route` trains beside it and deployment ablates (absent otherwise)."""
+    """theta: what is trained and, unless the arm says otherwise, deployed."""
 
     base: Qwen3
     tokenizer: Tokenizer
     adapter: Adapter
     theta: Parameters = field(default_factory=dict)
-    quarantine: Parameters | None = None
 
-    def merged(self, ablated: bool = False) -> Qwen3:
-        """Return the model with W' merged; `ablated` leaves the quarantine out."""
-        theta = self.theta
-        if self.quarantine is not None and not ablated:
-            theta = {name: value + self.quarantine[name] for name, value in theta.items()}
-        return self.base.replace(self.adapter.merge(theta))
+    def merged(self, theta: Parameters | None = None) -> Qwen3:
+        """Return the model with W' of `theta` merged, by default its own."""
+        return self.base.replace(self.adapter.merge(self.theta if theta is None else theta))
 
 
 def make_adapter(kind: str, base: Qwen3, svd: Path | None) -> Adapter:
@@ -35,10 +31,8 @@ def make_adapter(kind: str, base: Qwen3, svd: Path | None) -> Adapter:
     return AntiPaSTO(weights, load_svd(svd, base.linears, str(base.device)))
 
 
-def load_policy(
-    kind: str, model: str, svd: Path | None, dtype: str, device: str, route: bool = False
-) -> Policy:
+def load_policy(kind: str, model: str, svd: Path | None, dtype: str, device: str) -> Policy:
     """Load a base checkpoint with a zero adapter."""
     base, tokenizer = load(model, dtype, device)
     adapter = make_adapter(kind, base, svd)
-    return Policy(base, tokenizer, adapter, adapter.zeros(), adapter.zeros() if route else None)
+    return Policy(base, tokenizer, adapter, adapter.zeros())

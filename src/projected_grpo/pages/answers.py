@@ -42,7 +42,7 @@ def group_sizes(table: Table) -> str:
     mixes: dict[int, list[str]] = {}
     for line in sorted(table.lines, key=lambda line: line.row.setting.mix):
         cell = line.row.cells[0]
-        mixes.setdefault(cell.grpo["group"], []).append(f"{cell.setting.mix:g}")
+        mixes.setdefault(cell.training.group, []).append(f"{cell.setting.mix:g}")
     if len(mixes) < 2:
         return ""
     said = "; ".join(f"{size} at {', '.join(dict.fromkeys(names))}" for size, names in mixes.items())
@@ -97,7 +97,7 @@ def kept_and_ablated(table: Table) -> list:
     parts = [
         f"`{line.name}` from {rate(line.summary['hack_kept'].mean)} to {rate(line.summary['hack_ablated'].mean)}"
         for line in table.lines
-        if line.row.setting.arm == "route" and {"hack_kept", "hack_ablated"} <= set(line.summary)
+        if line.values.get("hack_kept") != line.values.get("hack_ablated")
     ]
     return (
         [Paragraph("Hack rate before and after the quarantine is emptied:"), Listing(tuple(parts))]

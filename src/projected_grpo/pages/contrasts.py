@@ -55,10 +55,6 @@ def with_p(pair: stats.Paired) -> str:
     return paired_text(pair) + (f", Holm p {p_is(pair.holm)}" if pair.holm is not None else "")
 
 
-def _named(lines: list[Line], of: Callable[[Line], stats.Paired]) -> str:
-    return listing([f"`{line.name}` {paired_text(of(line))}" for line in lines])
-
-
 def effects(table: Table) -> list:
     """Return blocks on every row that has a baseline, on the question's primary measure."""
     lines = compared(table)
@@ -117,12 +113,14 @@ def effects(table: Table) -> list:
     return blocks + _untested(lines, pair)
 
 
-def _untested(lines: list[Line], of: Callable[[Line], stats.Paired]) -> list:
-    found = [line for line in lines if of(line).p is None]
-    text = (
-        f"Not testable (one seed, or equal differences in every seed): {_named(found, of)}." if found else ""
-    )
-    return [Paragraph(text)] if text else []
+def _row_name(line: Line) -> str:
+    return f"`{line.name}`"
+
+
+def _untested(lines: list[Line], of: Callable, name: Callable[[Line], str] = _row_name) -> list:
+    found = [f"{name(line)} {paired_text(of(line))}" for line in lines if of(line).p is None]
+    said = "Not testable (one seed, or equal differences in every seed)"
+    return [Paragraph(f"{said}: {listing(found)}.")] if found else []
 
 
 BEYOND, LESS, SAME = "beyond it", "less than it", "not told apart from it"
@@ -162,7 +160,7 @@ def _told_apart(
         found = span([of(line).detectable for line in nulls], rate)
         blocks += [Paragraph(f"No difference shown (smallest Holm p {smallest}):"), Listing(items)]
         blocks.append(Paragraph(f"{POWER} {found} with 80% power."))
-    return blocks + _untested(lines, of)
+    return blocks + _untested(lines, of, name)
 
 
 def beyond_random(table: Table) -> list:
@@ -171,7 +169,7 @@ def beyond_random(table: Table) -> list:
         "Against a random V of the same shape, paired by seed.",
         [line for line in compared(table) if table.primary in line.to_random],
         lambda line: line.to_random[table.primary],
-        lambda line: f"`{line.name}`",
+        _row_name,
         lambda line: verdict(table, line),
     )
 
@@ -179,7 +177,7 @@ def beyond_random(table: Table) -> list:
 def arm_measures(table: Table) -> list[str]:
     """Return the measures on which rows are compared with the one named in `against`."""
     measures = [table.primary, *table.about.beside]
-    if any(line.row.setting.space == "update" for line in table.lines):
+    if any(line.row.setting.knob("space") == "update" for line in table.lines):
         measures.append("cout_update")
     return measures
 

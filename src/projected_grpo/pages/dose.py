@@ -1,23 +1,26 @@
 """Dose curves: hack and solve rate against one knob, from rows that differ in that knob alone."""
 
-from dataclasses import asdict
-
 import numpy as np
 from matplotlib.figure import Figure
 
-from projected_grpo.cells.cell import knobs
+from projected_grpo.cells.cell import Setting, knobs
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import style
+
+
+def _flat(setting: Setting) -> dict:
+    """Return a row's settings and the knobs of its arm."""
+    return setting.model_dump(exclude={"knobs"}) | setting.knobs.model_dump()
 
 
 def _knobs(line: Line, config: dict) -> dict:
     """Return the numeric knobs of a row, and what else tells its curve from another one."""
     setting, cell = line.row.setting, line.row.cells[0]
     own = knobs(config, setting.basis) if setting.basis else {}
-    values = {"mix": setting.mix, "k": cell.use.get("k"), "tau": own.get("tau")}
+    values = {"mix": setting.mix, "k": cell.settings.use and cell.settings.use.k, "tau": own.get("tau")}
     values["pairs"] = own["n_pairs"] - own["n_heldout"] if own else None
     varied = ("n_pairs", "n_heldout", "top_k", "tau", "k", "mix", "basis")
-    every = [*asdict(setting).items(), *own.items()]
+    every = [*_flat(setting).items(), *own.items()]
     same = str(sorted((key, str(value)) for key, value in every if key not in varied))
     return values | {"curve": same, "name": own.get("pairs", setting.arm)}
 

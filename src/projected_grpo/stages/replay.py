@@ -12,18 +12,20 @@ from pathlib import Path
 
 import torch
 
+from projected_grpo import arms
 from projected_grpo.environment.modes import MODES
 from projected_grpo.errors import UserError
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis, sample_cosine
-from projected_grpo.method.gradients import Sample, sample_gradients
+from projected_grpo.method.gradients import Gradient, Sample, sample_gradients
 from projected_grpo.method.optimizer import AdamW, learning_rate
 from projected_grpo.method.policy import Policy
 from projected_grpo.method.projection import Intervention, project
-from projected_grpo.training.groups import Row, read_pool
-from projected_grpo.training.update import Gradient, Update
+from projected_grpo.training.graded import Graded
+from projected_grpo.training.step import update
+from projected_grpo.training.teacher_pool import read_pool
 
-ARMS = {"vanilla": "vanilla", "projected": "erase"}  # replay -> what the update does with the basis
+ARMS = {"vanilla": "measure", "projected": "erase"}  # replay -> what its update does with the basis
 COPIED = ("problem_id", "sample_id", "hacked", "gt_pass", "fmt_ok", "exploited", "reward")
 
 
@@ -43,12 +45,12 @@ def mode_of(row: dict) -> str | None:
     return row.get("mode") or next((mode.name for mode in MODES.values() if mode.hint in row["prompt"]), None)
 
 
-def probe_problems(pool: Path, tokenizer, mode: str, limit: int) -> list[list[Row]]:
+def probe_problems(pool: Path, tokenizer, mode: str, limit: int) -> list[list[Graded]]:
     """Return the rows of the first `limit` problems of a pool with the hint of `mode`, in the pool's order.
 
     Raises UserError when the pool has no such problem.
     """
-    problems = [rows for rows in read_pool(pool, tokenizer).values() if mode_of(rows[0].verdict) == mode]
+    problems = [rows for rows in read_pool(pool, tokenizer).values() if mode_of(rows[0].row) == mode]
     if not problems:
         raise UserError(
             f"{pool}: no problem with the hint of {mode} in this teacher pool (config key `probe.mode`)"
@@ -72,14 +74,14 @@ def finite(value: float) -> float | None:
 
 
 def sample_rows(
-    policy: Policy, rows: Sequence[Row], basis: Basis, projects: bool
+    policy: Policy, rows: Sequence[Graded], basis: Basis, projects: bool
 ) -> tuple[list[dict], Parameters]:
     """Measure one problem's samples at the policy's weights; return their columns and the mean gradient.
 
     `*_start` columns are taken at the untrained student, where rows of different steps can be compared. The
     policy is merged after that student: LoRA takes its gradient at what was merged last.
     """
-    prompt = policy.tokenizer.encode_chat(rows[0].verdict["prompt"])
+    prompt = policy.tokenizer.encode_chat(rows[0].row["prompt"])
     samples = [Sample(prompt, row.tokens) for row in rows]
     untrained = policy.base.replace(policy.adapter.merge(policy.adapter.zeros()))
     start, nll_start = sample_gradients(untrained, policy.adapter, samples)
@@ -92,9 +94,9 @@ def sample_rows(
     for i, row in enumerate(rows):
         stored = row.logprobs
         columns.append(
-            {key: row.verdict.get(key) for key in COPIED}
+            {key: row.row.get(key) for key in COPIED}
             | {
-                "mode": mode_of(row.verdict),
+                "mode": mode_of(row.row),
                 "tokens": len(row.tokens),
                 "cos_S_contrib": finite(cosine[i]),
                 "cos_S_normalised": finite(normalised[i]),
@@ -116,7 +118,7 @@ def projected(grads: dict[str, torch.Tensor], basis: Basis) -> dict[str, torch.T
 
 
 def replay(
-    policy: Policy, problems: Sequence[Sequence[Row]], basis: Basis, arm: str, training: Training
+    policy: Policy, problems: Sequence[Sequence[Graded]], basis: Basis, arm: str, training: Training
 ) -> Iterator[list[dict]]:
     """Yield one step's rows after the other: its samples, then one row of kind `step`.
 
@@ -125,15 +127,19 @@ def replay(
     after the arm's intervention (equal in a vanilla replay), `cout_update` that of what AdamW applies.
     """
     check_fits(basis, policy)
-    optimizer = AdamW(policy.theta, training.betas, training.weight_decay)
-    update = Update(ARMS[arm], "gradient", Intervention(), optimizer, None, basis.V)
+
+    def fresh() -> AdamW:
+        return AdamW(policy.theta, training.betas, training.weight_decay)
+
+    optimizer, defence = fresh(), arms.load(ARMS[arm])
+    acting = defence(defence.Knobs(basis="probe"), arms.Given(0, policy, fresh, basis))
     for step, rows in enumerate(problems):
         columns, mean = sample_rows(policy, rows, basis, arm == "projected")
         loss = sum(row["nll"] for row in columns) / len(columns)
         tokens = sum(row["tokens"] for row in columns)
-        gradient = Gradient(policy.adapter.zeros(), mean, loss, torch.zeros(0), tokens)
+        gradient = Gradient(policy.adapter.zeros(), mean, loss, torch.zeros(0), tokens).clipped(training.clip)
         lr = learning_rate(step + 1, len(problems), training.lr, training.warmup)
-        seen = update(policy, gradient, lr, training.clip)
+        seen = update(policy, acting, optimizer, gradient, lr)
         cosines = [row["cos_S_contrib"] for row in columns if row["cos_S_contrib"] is not None]
         yield [{"kind": "sample", "step": step, **row} for row in columns] + [
             {

@@ -7,7 +7,9 @@ from pathlib import Path
 import pandas as pd
 from safetensors.torch import save_file
 
+from projected_grpo.arms import Arm
 from projected_grpo.files import atomic, write_json
+from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.policy import Policy
 
 PACKAGES = ("torch", "transformers", "peft", "numpy", "pandas", "snakemake")
@@ -21,11 +23,13 @@ def write_parquet(path: Path, rows: list[dict]) -> None:
         frame.astype(dict.fromkeys(empty, "float64")).to_parquet(temporary, index=False)
 
 
-def write_adapter(path: Path, policy: Policy) -> None:
-    """Write `{module}.delta_S` (and `{module}.delta_S_hack` of a routing run), float32."""
-    tensors = {f"{name}.delta_S": value.cpu().contiguous() for name, value in policy.theta.items()}
-    for name, value in (policy.quarantine or {}).items():
-        tensors[f"{name}.delta_S_hack"] = value.cpu().contiguous()
+def write_adapter(path: Path, theta: Parameters, beside: dict[str, Parameters]) -> None:
+    """Write `{module}.delta_S`, and `{module}.{suffix}` of what an arm stores beside it, float32."""
+    tensors = {
+        f"{name}.{suffix}": value.cpu().contiguous()
+        for suffix, vectors in {"delta_S": theta, **beside}.items()
+        for name, value in vectors.items()
+    }
     with atomic(path) as temporary:
         save_file(tensors, temporary)
 
@@ -35,9 +39,11 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
-def write_run(folder: Path, policy: Policy, rows: list[dict], rollouts: list[dict], record: dict) -> None:
+def write_run(
+    folder: Path, policy: Policy, arm: Arm, rows: list[dict], rollouts: list[dict], record: dict
+) -> None:
     """Write the four files of a run; `run.json` last, so that its presence means all are there."""
     write_parquet(folder / "steps.parquet", rows)
     write_parquet(folder / "rollouts.parquet", rollouts)
-    write_adapter(folder / "adapter.safetensors", policy)
+    write_adapter(folder / "adapter.safetensors", policy.theta, arm.stored())
     write_json(folder / "run.json", {**record, "versions": versions()})

@@ -1,144 +1,42 @@
-"""From files to a finished run folder: load what earlier rules made, train, write the results."""
+"""What a run holds while it trains."""
 
-import json
-import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
+from projected_grpo.arms import Arm
+from projected_grpo.cells.run_settings import Training
+from projected_grpo.cells.setting import Setting
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.problems import Problem, assign_modes, load_problems
-from projected_grpo.files import file_digest
-from projected_grpo.method.basis import Basis
-from projected_grpo.method.policy import load_policy
-from projected_grpo.training.checkpoint import Checkpoint
-from projected_grpo.training.groups import read_pool
-from projected_grpo.training.results import write_run
-from projected_grpo.training.tracker import write_events
-from projected_grpo.training.train import Refresh, Run, final_rates, train
-
-log = logging.getLogger(__name__)
+from projected_grpo.environment.modes import messages_for
+from projected_grpo.environment.problems import Problem
+from projected_grpo.method.optimizer import AdamW
+from projected_grpo.method.policy import Policy
+from projected_grpo.training.graded import Graded
 
 
-@dataclass(frozen=True)
-class Sources:
-    """The files a run reads; `base` is a folder or hub id, `pairs` is needed by refreshing runs alone."""
+@dataclass
+class Run:
+    """Everything a run needs, loaded. `pool`: problem id (as text) -> its teacher rows."""
 
-    base: str
-    svd: Path | None
-    problems: Path
-    pool: Path
-    basis: Path | None = None
-    pairs: Path | None = None
+    seed: int
+    setting: Setting
+    training: Training
+    policy: Policy
+    problems: list[Problem]
+    pool: dict[str, list[Graded]]
+    grader: Grader
+    arm: Arm
+    optimizer: AdamW
+    prompts: dict[str, list[int]] = field(init=False)  # by problem id: sampled under
+    train_prompts: dict[str, list[int]] = field(init=False)  # the gradient is taken under
 
+    def __post_init__(self):
+        encode = self.policy.tokenizer.encode_chat
+        self.prompts = {str(p.id): encode(self.arm.prompt(messages_for(p))) for p in self.problems}
+        self.train_prompts = {
+            str(p.id): encode(self.arm.train_prompt(messages_for(p))) for p in self.problems
+        }
 
-@dataclass(frozen=True)
-class Machine:
-    """Where a run computes."""
-
-    device: str = "cpu"
-    dtype: str = "float32"
-    threads: int = 1
-    allow_weak_sandbox: bool = False
-    verdicts: Path | None = None  # file of verdicts that all runs on one set of problems share
-
-
-def training_problems(path: Path, limit: int, modes: list[str], all_modes: list[str]) -> list[Problem]:
-    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode."""
-    problems = assign_modes(load_problems(path)[:limit], all_modes)
-    return [problem for problem in problems if problem.mode in modes]
-
-
-def step_line(row: dict, steps: int) -> str:
-    """Return the log line of a step, with what it should look like where that is known."""
-
-    def shown(name: str) -> str:
-        return f"{name} {row[name]:.3f}" if row.get(name) is not None else f"{name} -"
-
-    rates = " ".join(shown(name) for name in ("exploit_s", "solve_s", "reward", "loss"))
-    line = f"step {row['step']}/{steps} {shown('hack_s')} (vanilla: should rise) {rates}"
-    line += f" {shown('hack_t')} (as in the pool: about 0.9)" if row["hack_t"] is not None else ""
-    line += f" {shown('grad_norm')} (never 0)"
-    if row["cin"] is not None:
-        line += f" {shown('cin')} (random V: {row['cin_null']:.3f})"
-        line += f" {shown('cout')} (one-sided erase: 0) {shown('cout_update')}"
-    return line
-
-
-def run_cell(
-    params: str,
-    sources: Sources,
-    machine: Machine,
-    pool_config: dict,
-    folder: Path,
-    checkpoint: Path,
-    record: dict,
-    events: Path | None = None,
-    progress: Callable[[dict], None] = lambda row: None,
-) -> None:
-    """Train one cell and write its folder; see `results.write_run` for the files.
-
-    params: `Cell.params()`; record: what `run.json` shall say beside the settings (cell id, code fingerprint, log,
-    ...); events: folder for TensorBoard events, if wanted; checkpoint: folder, removed when all is written.
-    """
-    cell = json.loads(params)
-    setting, seed = cell["setting"], cell["seed"]
-    log.info(
-        "%s: arm %s, basis %s, seed %d, code %s",
-        record["cell"],
-        setting["arm"],
-        cell["basis"],
-        seed,
-        record["code"],
-    )
-    log.info("settings %s", params)
-    policy = load_policy(
-        setting["adapter"],
-        sources.base,
-        sources.svd,
-        machine.dtype,
-        machine.device,
-        setting["arm"] == "route",
-    )
-    modes = pool_config["modes"]
-    problems = training_problems(sources.problems, pool_config["problems"], setting["modes"], modes)
-    digests = {
-        "pool": file_digest(sources.pool),
-        "problems": file_digest(sources.problems),
-        "basis": file_digest(sources.basis) if sources.basis else None,
-    }
-    with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
-        basis = Basis.load(sources.basis, machine.device) if sources.basis else None
-        refresh = None
-        if setting["refresh"]:
-            # By the knobs of its basis: a generated set may have fewer pairs than asked for.
-            refresh = Refresh(sources.pairs, json.loads(basis.metadata["knobs"]))
-        run = Run(
-            seed=seed,
-            setting=setting,
-            use=cell["use"],
-            grpo=cell["grpo"],
-            policy=policy,
-            problems=problems,
-            pool=read_pool(sources.pool, policy.tokenizer),
-            grader=grader,
-            basis=basis,
-            refresh=refresh,
-        )
-        log.info("sandbox level %s, %d problems", grader.level, len(problems))
-        key = json.dumps([params, record["code"], digests, machine.dtype, machine.device], sort_keys=True)
-        saved = Checkpoint(checkpoint, key)
-
-        def report(row: dict) -> None:
-            log.info("%s", step_line(row, run.steps))
-            progress(row)
-
-        rows, rollouts = train(run, saved, report)
-        final = final_rates(run) if setting["final_eval"] else None
-    more = {"seed": seed, "settings": cell, "final": final, "sandbox": grader.level, "inputs": digests}
-    write_run(
-        folder, policy, rows, rollouts, {**record, **more, "device": machine.device, "dtype": machine.dtype}
-    )
-    if events:
-        write_events(events, rows)
-    saved.remove()
+    @property
+    def modes(self) -> list[str]:
+        """The loopholes of its problems."""
+        return sorted({problem.mode for problem in self.problems if problem.mode})

@@ -1,7 +1,7 @@
 """The pipeline against itself: runs of one setting on several sampling streams, compared like arms.
 
 Nothing differs but the luck of sampling, so every p < 0.05 is a false positive, and the spread of the
-differences says what a given number of seeds can detect at all.
+differences says what a context number of seeds can detect at all.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.blocks import Cell, Page, Paragraph, Source, grid
 from projected_grpo.pages.text import delta, interval, listing, p_value, rate, seed_list
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
 
 MEASURES = ("hack", "solve")
@@ -68,17 +68,17 @@ class SelfCheck:
     left_out: dict[str, str]
 
 
-def needs(given: Given) -> list[str]:
+def needs(context: Context) -> list[str]:
     """Runs alone."""
     return []
 
 
-def _values(given: Given):
+def _values(context: Context):
     """Return setting -> measure -> stream -> seed -> value, with the cells used and those left out."""
-    runs, left_out = load_runs(given.results, given.question.cells)
+    runs, left_out = load_runs(context.results, context.question.cells)
     values: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
     cells: dict[str, list[str]] = {}
-    for row in given.question.rows:
+    for row in context.question.rows:
         setting = row.baseline or row.name
         for run in (runs[cell.id] for cell in row.cells if cell.id in runs):
             cells.setdefault(setting, []).append(run.cell.id)
@@ -120,9 +120,9 @@ def deal_anew(tables: list[np.ndarray], draws: int = DRAWS, seed: int = 0) -> tu
     return float((hits / total).mean()), float(low), float(high)
 
 
-def self_check(given: Given) -> SelfCheck:
+def self_check(context: Context) -> SelfCheck:
     """Compare every pair of streams of every setting; incomplete runs are left out and named."""
-    values, cells, left_out = _values(given)
+    values, cells, left_out = _values(context)
     comparisons, tables, spread = [], [], {}
     for setting, measures in values.items():
         for measure, streams in measures.items():
@@ -203,9 +203,9 @@ def to_frame(check: SelfCheck) -> pd.DataFrame:
     return pd.DataFrame({name: [of(c) for c in check.comparisons] for name, of in columns.items()})
 
 
-def make(given: Given) -> Verdict:
+def make(context: Context) -> Verdict:
     """Return the page `aa.md`."""
-    check, question = self_check(given), given.question
+    check, question = self_check(context), context.question
     comparisons = {
         "setting": lambda c: c.setting,
         "measure": lambda c: c.measure,
@@ -224,7 +224,7 @@ def make(given: Given) -> Verdict:
         power[f"found with {size} seeds"] = lambda item, n=size: rate(stats.detectable(item[1], n))
     title = "Smallest true difference found with 80% power"
     page = Page(
-        name=given.name,
+        name=context.name,
         title=f"A/A. {question.title}",
         menu="A/A",
         asks=question.asks,

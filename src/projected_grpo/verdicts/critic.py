@@ -26,7 +26,7 @@ from projected_grpo.pages.blocks import (
 )
 from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate, seed_list
 from projected_grpo.parquet import read_parquet
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
 
 MEASURES = {
@@ -65,11 +65,11 @@ ROUNDS = (
 )
 
 
-def needs(given: Given) -> list[str]:
+def needs(context: Context) -> list[str]:
     """The critic's rounds, and the rollouts of the vanilla runs that its traces come from."""
-    paths = [f"self_taught/{model}/{file}" for model in given.models for file in FILES]
-    return given.below(
-        *paths, *(f"grpo/{given.vanilla(seed).id}/{ROLLOUTS}" for seed in given.models.values())
+    paths = [f"self_taught/{model}/{file}" for model in context.models for file in FILES]
+    return context.below(
+        *paths, *(f"grpo/{context.vanilla(seed).id}/{ROLLOUTS}" for seed in context.models.values())
     )
 
 
@@ -123,18 +123,18 @@ def _summary(name: str, values: Mapping[int, float]) -> dict:
     return columns | {f"{name}_by_seed": [{"seed": seed, "value": values[seed]} for seed in sorted(values)]}
 
 
-def make(given: Given) -> Verdict:
+def make(context: Context) -> Verdict:
     """Return the page of the critic."""
     runs, cards, measured = [], [], {}
-    for model, seed in given.models.items():
-        record, evaluations, own = (given.results / "self_taught" / model / file for file in FILES)
+    for model, seed in context.models.items():
+        record, evaluations, own = (context.results / "self_taught" / model / file for file in FILES)
         runs.append(read_json(record))
         cards.append(read_parquet(own))
-        truth = oracle_scores(given.results / "grpo" / given.vanilla(seed).id / ROLLOUTS)
+        truth = oracle_scores(context.results / "grpo" / context.vanilla(seed).id / ROLLOUTS)
         measured[runs[-1]["seed"]] = errors(read_parquet(evaluations), truth)
     frame = make_frame(measured)
     log = (f"{len(runs)} replications, {sum(map(len, cards))} cards",)
-    return Verdict(to_page(given.name, frame, runs, pd.concat(cards, ignore_index=True)), frame, log=log)
+    return Verdict(to_page(context.name, frame, runs, pd.concat(cards, ignore_index=True)), frame, log=log)
 
 
 def to_page(name: str, frame: pd.DataFrame, runs: list[dict], cards: pd.DataFrame) -> Page:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure as Drawing
 from projected_grpo.files import read_json
 from projected_grpo.pages import style
 from projected_grpo.pages.blocks import Figure, Page, Paragraph, Source, grid
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
 
 MATRIX = "grader/matrix.json"
@@ -24,14 +24,14 @@ ORACLE = (
 )
 
 
-def needs(given: Given) -> list[str]:
+def needs(context: Context) -> list[str]:
     """What the check measured."""
-    return given.below(MATRIX)
+    return context.below(MATRIX)
 
 
-def make(given: Given) -> Verdict:
+def make(context: Context) -> Verdict:
     """Return the page of the matrix."""
-    found = read_json(given.results / MATRIX)
+    found = read_json(context.results / MATRIX)
     counts, level = found["counts"], found["sandbox"]  # submission -> mode -> channel, gt_pass, n
     modes = list(next(iter(counts.values())))
     cells = [
@@ -48,7 +48,7 @@ def make(given: Given) -> Verdict:
     columns |= {mode: lambda row, m=mode: "{0}/{2}".format(*counts[row][m]) for mode in modes}
     columns["strict oracle"] = lambda row: f"{total.loc[row, 'right']}/{total.loc[row, 'n']}"
     page = Page(
-        name=given.name,
+        name=context.name,
         title="Loopholes and the grader",
         menu="Grader",
         asks=ASKS,

@@ -12,8 +12,8 @@ import pandas as pd
 from projected_grpo.cells import cell as cells
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Page, Paragraph, Source, grid
 from projected_grpo.pages.text import NONE, p_is, p_value, rate
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import distributions, trajectory
-from projected_grpo.verdicts.given import Given
 from projected_grpo.verdicts.replays import (
     BUCKET,
     COSINE,
@@ -209,32 +209,32 @@ def marks(vanilla: Replay, projected: Replay) -> list[Mark]:
     return [t1(vanilla), t2(vanilla), t3(projected), t4_mark(vanilla)]
 
 
-def folders(given: Given) -> tuple[dict[str, str], dict[str, str]]:
+def folders(context: Context) -> tuple[dict[str, str], dict[str, str]]:
     """Return the folders of the replays: the probe's own two, then those of other bases on the same pool."""
-    seed = given.seeds[0]
-    model = cells.model_name(given.config, seed)
+    seed = context.seeds[0]
+    model = cells.model_name(context.config, seed)
     own = {arm: f"{arm}_seed{seed}" for arm in ("vanilla", "projected")}
-    compare = given.config["probe"]["compare"]
-    return own, {name: f"{model}/{cells.basis_file(given.config, name, seed)}/vanilla" for name in compare}
+    compare = context.config["probe"]["compare"]
+    return own, {name: f"{model}/{cells.basis_file(context.config, name, seed)}/vanilla" for name in compare}
 
 
-def needs(given: Given) -> list[str]:
+def needs(context: Context) -> list[str]:
     """The replays."""
-    return given.below(
-        *(path for own in folders(given) for f in own.values() for path in files(f, given.config))
+    return context.below(
+        *(path for own in folders(context) for f in own.values() for path in files(f, context.config))
     )
 
 
-def make(given: Given) -> Verdict:
+def make(context: Context) -> Verdict:
     """Return the acceptance page."""
-    steps = n_steps(given.config)
+    steps = n_steps(context.config)
     own, others = (
-        {name: read_replay(given.results / "probe" / folder, steps) for name, folder in each.items()}
-        for each in folders(given)
+        {name: read_replay(context.results / "probe" / folder, steps) for name, folder in each.items()}
+        for each in folders(context)
     )
-    controls = [name for name in others if given.knobs(name)["control"] != "none"]
+    controls = [name for name in others if context.knobs(name)["control"] != "none"]
     return verdict(
-        given.name, own["vanilla"], own["projected"], others, given.config["probe"]["basis"], controls
+        context.name, own["vanilla"], own["projected"], others, context.config["probe"]["basis"], controls
     )
 
 

@@ -8,8 +8,8 @@ from projected_grpo.measures.table import Line, Table, make_table
 from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, grid
 from projected_grpo.pages.text import NONE, paired_text, rate
 from projected_grpo.training.ratio import CLIP_HIGH, CLIP_LOW, RATIO_EDGES
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import over_steps, ratio_heatmap
-from projected_grpo.verdicts.given import Given
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
 AT, EARLIER = 15, 10  # steps at which the rise is read
@@ -24,7 +24,7 @@ RATIOS = (
 )
 
 
-def needs(given: Given) -> list[str]:
+def needs(context: Context) -> list[str]:
     """Runs alone."""
     return []
 
@@ -121,7 +121,7 @@ def sentences(table: Table, found: dict[str, pd.DataFrame]) -> list[str]:
         rises = (
             f"`{line.name}` rises {paired_text(by)} by step {AT} ({paired_text(earlier)} by step {EARLIER})"
         )
-        if line.row.setting.arm == "vanilla":
+        if line.row.baseline is None:
             said.append(f"{rises}: the mark of more than {RISES:.2f} is {_met(by.delta > RISES)}.")
             continue
         lower = below(table, line, AT)
@@ -142,9 +142,9 @@ def sentences(table: Table, found: dict[str, pd.DataFrame]) -> list[str]:
     return said or ["No run to judge."]
 
 
-def make(given: Given) -> Verdict:
+def make(context: Context) -> Verdict:
     """Return R5's page."""
-    table = make_table(given.question, given.results)
+    table = make_table(context.question, context.results)
     found = {line.name: frame for line in table.lines if (frame := ratios(line)) is not None}
     said = sentences(table, found)
     logged = (ratio_grid(found),) if found else (Paragraph("No run has logged a ratio."),)
@@ -159,4 +159,4 @@ def make(given: Given) -> Verdict:
         ),
     }
     blocks = (trajectory_grid(table), *(Paragraph(text, kind="note") for text in RATIOS), *logged)
-    return of_table(given, table, (Listing(tuple(said)),), blocks, drawn=drawn, log=tuple(said))
+    return of_table(context, table, (Listing(tuple(said)),), blocks, drawn=drawn, log=tuple(said))

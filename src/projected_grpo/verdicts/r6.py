@@ -12,8 +12,8 @@ from projected_grpo.measures.table import Line, Table, make_table
 from projected_grpo.pages.blocks import Grid, Listing, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown
 from projected_grpo.pages.text import NONE, p_value, paired_text, rate
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import over_steps, t4_strip
-from projected_grpo.verdicts.given import Given
 from projected_grpo.verdicts.twins import (
     Twins,
     compare_t,
@@ -39,16 +39,16 @@ DRIFT = (
 )
 
 
-def drifts(given: Given) -> list[str]:
+def drifts(context: Context) -> list[str]:
     """Return the drift files of every frozen basis with content."""
-    frozen = [cell for cell in given.question.cells if cell.basis and not cell.setting.refresh]
-    real = [cell for cell in frozen if given.knobs(cell.setting.basis)["control"] == "none"]
-    return given.below(*(f"probe/drift/{cell.id}.json" for cell in real))
+    frozen = [cell for cell in context.question.cells if cell.basis and not cell.setting.knob("refresh")]
+    real = [cell for cell in frozen if context.knobs(cell.setting.basis)["control"] == "none"]
+    return context.below(*(f"probe/drift/{cell.id}.json" for cell in real))
 
 
-def needs(given: Given) -> list[str]:
+def needs(context: Context) -> list[str]:
     """The twins' replays, and the drift of frozen bases."""
-    return [*given.below(*replay_files(given, KNOB)), *drifts(given)]
+    return [*context.below(*replay_files(context, KNOB)), *drifts(context)]
 
 
 def vanilla_differences(table: Table, reference: str, other: str) -> list[stats.Paired | None]:
@@ -169,19 +169,21 @@ def drift_grid(table: Table, measured: Mapping[str, dict]) -> Grid:
 def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
     """Return title -> row -> values by step: cin of the frozen arms, overlap of the refreshing ones."""
     lines = [line for line in table.lines if "cin" in line.summary]
-    frozen = {line.name: mean_by_step(line, "cin") for line in lines if not line.row.setting.refresh}
-    moved = {line.name: mean_by_step(line, "basis_overlap") for line in lines if line.row.setting.refresh}
+    frozen = {line.name: mean_by_step(line, "cin") for line in lines if not line.row.setting.knob("refresh")}
+    moved = {
+        line.name: mean_by_step(line, "basis_overlap") for line in lines if line.row.setting.knob("refresh")
+    }
     return {"hack-ward share (cin), frozen V": frozen, "overlap of a new V with the one before": moved}
 
 
-def make(given: Given) -> Verdict:
+def make(context: Context) -> Verdict:
     """Return R6's page."""
     table, pairs, sights = (
-        make_table(given.question, given.results),
-        twins(given, KNOB),
-        read_sights(given, KNOB),
+        make_table(context.question, context.results),
+        twins(context, KNOB),
+        read_sights(context, KNOB),
     )
-    measured = {Path(path).stem: read_json(path) for path in drifts(given)}
+    measured = {Path(path).stem: read_json(path) for path in drifts(context)}
     said = (*matched_sentences(table, pairs), *(pair_sentence(table, pair) for pair in pairs))
     compared = [
         compare_t(sights[other], sights[ours]) for ours, other in dict.fromkeys(p.bases for p in pairs)
@@ -200,4 +202,4 @@ def make(given: Given) -> Verdict:
             "each new V with the one that it replaces (a frozen V's own overlap with a fresh one: last step only).",
         ),
     }
-    return of_table(given, table, (Listing(said),), blocks, sources(given, KNOB), drawn, said)
+    return of_table(context, table, (Listing(said),), blocks, sources(context, KNOB), drawn, said)

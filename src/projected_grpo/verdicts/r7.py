@@ -7,8 +7,8 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.table import Table, make_table
 from projected_grpo.pages.blocks import Grid, Listing, Paragraph, Source, grid
 from projected_grpo.pages.text import NONE, p_value, paired_text, rate
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import t4_strip
-from projected_grpo.verdicts.given import Given
 from projected_grpo.verdicts.twins import (
     Sight,
     Twins,
@@ -33,10 +33,10 @@ LOSSES = (
 Overlaps = Mapping[str, Mapping[int, dict]]  # pair of bases -> seed -> what `stages.contrast` measured
 
 
-def overlap_files(given: Given) -> dict[str, dict[int, str]]:
+def overlap_files(context: Context) -> dict[str, dict[int, str]]:
     """Return pair of bases -> seed -> file below the results folder, for the twin rows."""
     found: dict[str, dict[int, str]] = {}
-    for pair in twins(given, KNOB):
+    for pair in twins(context, KNOB):
         by_path = {
             f"probe/{a.model}/{a.basis}-vs-{b.basis}.json": a.seed
             for a, b in zip(pair.reference.cells, pair.other.cells, strict=True)
@@ -45,10 +45,10 @@ def overlap_files(given: Given) -> dict[str, dict[int, str]]:
     return found
 
 
-def needs(given: Given) -> list[str]:
+def needs(context: Context) -> list[str]:
     """The twins' replays, and the comparison of their tensors."""
-    overlaps = (path for by_seed in overlap_files(given).values() for path in by_seed.values())
-    return given.below(*replay_files(given, KNOB), *overlaps)
+    overlaps = (path for by_seed in overlap_files(context).values() for path in by_seed.values())
+    return context.below(*replay_files(context, KNOB), *overlaps)
 
 
 def _mean(overlaps: Mapping[int, dict], key: str) -> float | None:
@@ -137,16 +137,16 @@ def hack_sentence(table: Table, pair: Twins) -> str:
     return f"`{pair.other.name}` against `{pair.reference.name}`: hack {paired_text(found)}{p}."
 
 
-def make(given: Given) -> Verdict:
+def make(context: Context) -> Verdict:
     """Return R7's page."""
     table, pairs, sights = (
-        make_table(given.question, given.results),
-        twins(given, KNOB),
-        read_sights(given, KNOB),
+        make_table(context.question, context.results),
+        twins(context, KNOB),
+        read_sights(context, KNOB),
     )
     overlaps = {
-        name: {seed: read_json(given.results / path) for seed, path in by_seed.items()}
-        for name, by_seed in overlap_files(given).items()
+        name: {seed: read_json(context.results / path) for seed, path in by_seed.items()}
+        for name, by_seed in overlap_files(context).items()
     }
     said = (
         *(t4_sentence(pair, sights) for pair in pairs),
@@ -161,7 +161,9 @@ def make(given: Given) -> Verdict:
         overlap_grid(overlaps),
     )
     measured = tuple(
-        Source(name, files=tuple(by_seed.values())) for name, by_seed in overlap_files(given).items()
+        Source(name, files=tuple(by_seed.values())) for name, by_seed in overlap_files(context).items()
     )
     drawn = {"t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 of both losses' bases.")}
-    return of_table(given, table, (Listing(said),), blocks, (*sources(given, KNOB), *measured), drawn, said)
+    return of_table(
+        context, table, (Listing(said),), blocks, (*sources(context, KNOB), *measured), drawn, said
+    )

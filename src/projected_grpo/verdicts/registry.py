@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from projected_grpo.cells import cell as cells
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 
 STANDING = {
     "probe/uat": "probe",
@@ -34,9 +34,9 @@ def pages(config: dict, questions: dict[str, cells.Question]) -> dict[str, str]:
     return {name: module for name, (_, module) in sorted(found.items(), key=lambda item: item[1][0])}
 
 
-def needs(module: str, given: Given) -> list[str]:
+def needs(module: str, context: Context) -> list[str]:
     """Return the files that a page needs beside the runs of its question; a plain question needs nothing."""
-    return [] if module in ("table", "aa") else load(module).needs(given)
+    return [] if module in ("table", "aa") else load(module).needs(context)
 
 
 def file(module: str) -> Path:

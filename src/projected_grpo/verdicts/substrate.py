@@ -15,7 +15,7 @@ from projected_grpo.measures.measure import MEASURES, STEPS
 from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages.blocks import Details, Foreign, Heading, Page, Paragraph, Source, grid
 from projected_grpo.pages.text import NONE, rate
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
 
 MIXES = (0.125, 0.0)
@@ -26,21 +26,21 @@ ASKS = (
 )
 
 
-def needs(given: Given) -> list[str]:
+def needs(context: Context) -> list[str]:
     """Rates of base and teacher, vanilla's runs, and the recipe's story."""
-    rates = (f"models/{model}/rates.json" for model in given.models)
+    rates = (f"models/{model}/rates.json" for model in context.models)
     runs = (
         f"grpo/{cell.id}/{file}"
         for mix in MIXES
-        for cell in vanilla(given, mix).values()
+        for cell in vanilla(context, mix).values()
         for file in (STEPS, "run.json")
     )
-    return [*given.below(*rates, *runs), str(RECIPE)]
+    return [*context.below(*rates, *runs), str(RECIPE)]
 
 
-def vanilla(given: Given, mix: float) -> dict:
+def vanilla(context: Context, mix: float) -> dict:
     """Return model -> vanilla's cell at a mix."""
-    return {model: given.vanilla(seed, mix) for model, seed in given.models.items()}
+    return {model: context.vanilla(seed, mix) for model, seed in context.models.items()}
 
 
 Rates = dict[str, float]  # by model
@@ -128,11 +128,11 @@ def section(path: Path, title: str) -> str:
     raise UserError(f"{path}: no section {title!r}")
 
 
-def make(given: Given) -> Verdict:
+def make(context: Context) -> Verdict:
     """Return the page of the small model. Raises UserError where the recipe's section is missing."""
-    measured = {model: read_json(given.results / f"models/{model}/rates.json") for model in given.models}
-    wanted = {mix: vanilla(given, mix) for mix in MIXES}
-    loaded, _ = load_runs(given.results, [cell for cells in wanted.values() for cell in cells.values()])
+    measured = {model: read_json(context.results / f"models/{model}/rates.json") for model in context.models}
+    wanted = {mix: vanilla(context, mix) for mix in MIXES}
+    loaded, _ = load_runs(context.results, [cell for cells in wanted.values() for cell in cells.values()])
     runs = {
         mix: {model: loaded[cell.id] for model, cell in cells.items() if cell.id in loaded}
         for mix, cells in wanted.items()
@@ -158,7 +158,7 @@ def make(given: Given) -> Verdict:
         for model in measured
     ]
     page = Page(
-        name=given.name,
+        name=context.name,
         title="The small model",
         menu="Model",
         asks=ASKS,

@@ -1,14 +1,14 @@
 """Rows of a question that differ in one knob of their basis (LoRA or SVD space, NLL or GRPO loss), and T4 of both."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from projected_grpo.cells.cell import Row, Setting
 from projected_grpo.measures import stats
 from projected_grpo.measures.table import Line
 from projected_grpo.pages.blocks import Grid, Source, plain_grid
 from projected_grpo.pages.text import NONE, p_value
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.replays import Sides, files, n_steps, read_replay, t4, t4_problem_means
 
 # What a twin may differ in beside the basis: the adapter is the knob itself in R6 and brings its own rate.
@@ -27,19 +27,21 @@ class Twins:
         return self.reference.setting.basis, self.other.setting.basis
 
 
-def _rest(setting: Setting, given: Given, knob: str) -> tuple[dict, dict]:
-    own = {key: value for key, value in asdict(setting).items() if key not in FREE}
-    return own, {key: value for key, value in given.knobs(setting.basis).items() if key != knob}
+def _rest(setting: Setting, context: Context, knob: str) -> tuple[dict, dict]:
+    own = setting.model_dump(exclude={"knobs"}) | setting.knobs.model_dump()
+    own = {key: value for key, value in own.items() if key not in FREE}
+    return own, {key: value for key, value in context.knobs(setting.basis).items() if key != knob}
 
 
-def twins(given: Given, knob: str) -> list[Twins]:
+def twins(context: Context, knob: str) -> list[Twins]:
     """Return the twin rows of the question that use a basis; the knob's default is that of the config's `basis`."""
-    rows = [row for row in given.question.rows if row.setting.basis]
-    plain = [row for row in rows if given.knobs(row.setting.basis)[knob] == given.default(knob)]
+    rows = [row for row in context.question.rows if row.setting.basis]
+    plain = [row for row in rows if context.knobs(row.setting.basis)[knob] == context.default(knob)]
     pairs = (
         (
             next(
-                (r for r in plain if _rest(r.setting, given, knob) == _rest(row.setting, given, knob)), None
+                (r for r in plain if _rest(r.setting, context, knob) == _rest(row.setting, context, knob)),
+                None,
             ),
             row,
         )
@@ -49,10 +51,10 @@ def twins(given: Given, knob: str) -> list[Twins]:
     return [Twins(reference, other) for reference, other in pairs if reference]
 
 
-def replay_folders(given: Given, knob: str) -> dict[str, dict[int, str]]:
+def replay_folders(context: Context, knob: str) -> dict[str, dict[int, str]]:
     """Return basis -> seed -> folder (below results/probe/) of the vanilla replays that T4 needs."""
     folders: dict[str, dict[int, str]] = {}
-    for pair in twins(given, knob):
+    for pair in twins(context, knob):
         for row in (pair.reference, pair.other):
             for cell in row.cells:
                 seeds = folders.setdefault(row.setting.basis, {})
@@ -62,17 +64,17 @@ def replay_folders(given: Given, knob: str) -> dict[str, dict[int, str]]:
     return folders
 
 
-def replay_files(given: Given, knob: str) -> list[str]:
+def replay_files(context: Context, knob: str) -> list[str]:
     """Return the step files of all of them, below the results folder."""
-    folders = replay_folders(given, knob).values()
+    folders = replay_folders(context, knob).values()
     return [
-        path for by_seed in folders for folder in by_seed.values() for path in files(folder, given.config)
+        path for by_seed in folders for folder in by_seed.values() for path in files(folder, context.config)
     ]
 
 
-def sources(given: Given, knob: str) -> tuple[Source, ...]:
+def sources(context: Context, knob: str) -> tuple[Source, ...]:
     """Return what stands behind the bases in tables of T4."""
-    folders = replay_folders(given, knob)
+    folders = replay_folders(context, knob)
     return tuple(
         Source(basis, files=tuple(f"probe/{f}" for f in own.values())) for basis, own in folders.items()
     )
@@ -91,11 +93,11 @@ class Sight:
         return {seed: sides.t for seed, sides in self.samples.items() if sides.t is not None}
 
 
-def read_sights(given: Given, knob: str) -> dict[str, Sight]:
+def read_sights(context: Context, knob: str) -> dict[str, Sight]:
     """Read the replays of all twins' bases and compute T4 of each."""
-    sights, steps = {}, n_steps(given.config)
-    for basis, by_seed in replay_folders(given, knob).items():
-        replays = {seed: read_replay(given.results / "probe" / f, steps) for seed, f in by_seed.items()}
+    sights, steps = {}, n_steps(context.config)
+    for basis, by_seed in replay_folders(context, knob).items():
+        replays = {seed: read_replay(context.results / "probe" / f, steps) for seed, f in by_seed.items()}
         sights[basis] = Sight(
             basis,
             {seed: t4(replay.samples) for seed, replay in replays.items()},

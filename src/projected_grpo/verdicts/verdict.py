@@ -1,6 +1,6 @@
 """What a verdict returns, and its files. Each page has one file in this folder, with two functions:
 
-`needs(given)`: the files that it reads beside the runs of its question; `make(given) -> Verdict`.
+`needs(context)`: the files that it reads beside the runs of its question; `make(context) -> Verdict`.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from projected_grpo.pages.blocks import Page, Source, write_page
 from projected_grpo.pages.figures import of_question
 from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.pages.question import to_page
-from projected_grpo.verdicts.given import Given
+from projected_grpo.verdicts.context import Context
 
 Drawn = dict[str, tuple[Figure, str]]  # name -> (figure, caption)
 
@@ -33,7 +33,7 @@ class Verdict:
 
 
 def of_table(
-    given: Given,
+    context: Context,
     table: Table,
     verdict: tuple = (),
     blocks: tuple = (),
@@ -43,7 +43,7 @@ def of_table(
 ) -> Verdict:
     """Return the page of a question, with what a special one adds to it (see `question.to_page`)."""
     more = {name: pair for name, pair in (drawn or {}).items() if pair[0] is not None}
-    figures = of_question(table, given.config) | more
+    figures = of_question(table, context.config) | more
     page = to_page(table, figures, verdict, blocks, behind)
     left_out = tuple(f"left out: {cell} ({why})" for cell, why in table.left_out.items())
     return Verdict(page, to_frame(table), figures, (*left_out, *log))

@@ -1,7 +1,7 @@
 """What a page is made of. Rules plan with this: it draws nothing and imports little."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from projected_grpo.strict_yaml import read_yaml
 
 
 @dataclass(frozen=True)
-class Given:
+class Context:
     """The name of a page (its path below the results folder), the config and the questions.
 
     `more`: the vanilla cells that the page asked for, by id; they may stand in no question.
@@ -24,7 +24,7 @@ class Given:
     more: dict[str, cells.Cell] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls, name: str, config: Any) -> "Given":
+    def read(cls, name: str, config: Any) -> "Context":
         """Read the questions that the config names. Raises UserError where the file is missing or a row is unknown."""
         return cls(name, config, cells.load_questions(read_yaml(config["questions"]), config))
 
@@ -69,18 +69,18 @@ class Given:
         """Return all that decides the page beside files and code, as stable text."""
         rows = self.question.rows if self.question else ()
         bases = sorted({row.setting.basis for row in rows if row.setting.basis})
-        said = [self.question and asdict(self.question), {name: self.knobs(name) for name in bases}]
+        said = [self.question, {name: self.knobs(name) for name in bases}]
         if not rows or self.question.kind == "probe":
             said.append(self.config["probe"])
-        return json.dumps(said, sort_keys=True)
+        return json.dumps(said, sort_keys=True, default=vars)
 
     def vanilla(self, seed: int, mix: float | None = None) -> cells.Cell:
         """Return a replication's vanilla run: that of a question, which may be evaluated at its end, or one more."""
         setting = cells.Setting() if mix is None else cells.Setting(mix=mix)
         plain = cells.make_cell(setting, seed, self.config)
-        cell = self._trainings.get(plain.training, plain)
+        cell = self._twins.get(plain.twin, plain)
         return self.more.setdefault(cell.id, cell)
 
     @cached_property
-    def _trainings(self) -> dict:
-        return {cell.training: cell for question in self.questions.values() for cell in question.cells}
+    def _twins(self) -> dict:
+        return {cell.twin: cell for question in self.questions.values() for cell in question.cells}

@@ -1,20 +1,26 @@
 """The teacher pool: rollouts of base + LoRA on the training problems, graded once, one file per problem.
 
-GRPO and the probe read what stands here - tokens, the teacher's log-probs, verdicts - and compute none of it again.
+GRPO and the probe read what stands here - tokens, the teacher's log-probs, facts - and compute none of it again.
+Which files a pool has is asked while planning, so torch is imported where rollouts are sampled.
 """
 
 import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import messages_for
 from projected_grpo.environment.problems import Problem
-from projected_grpo.files import write_jsonl
-from projected_grpo.model.load import Tokenizer
-from projected_grpo.model.qwen3 import Qwen3
-from projected_grpo.model.sampler import sample, uniforms
+from projected_grpo.environment.reward import recorded_facts
+from projected_grpo.errors import UserError
+from projected_grpo.files import file_digest, read_json, read_jsonl, write_jsonl
+from projected_grpo.training.graded import Graded
+
+if TYPE_CHECKING:
+    from projected_grpo.model.load import Tokenizer
+    from projected_grpo.model.qwen3 import Qwen3
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +28,54 @@ STREAM = 1 << 32  # the pool's own sampling stream, apart from every training ru
 PROMPTS = 20  # prompts sampled in one call
 
 
+def found_files(folder: str | Path) -> list[Path]:
+    """Return the JSON-lines files of `folder` in order; none where there is no such folder."""
+    return sorted(Path(folder).glob("[!.]*.jsonl*"))
+
+
+def pool_files(folder: Path) -> list[Path]:
+    """Return a pool's files in order: those that its `pool.json` names, intact, or all where it has none.
+
+    Raises UserError where there is none, or one is not as `pool.json` has it.
+    """
+    manifest = folder / "pool.json"
+    if not manifest.exists():
+        paths = found_files(folder)
+        if not paths:
+            raise UserError(f"{folder}: no step_NNN.jsonl.gz in this teacher pool")
+        return paths
+    digests = read_json(manifest)
+    for name, digest in digests.items():
+        path = folder / name
+        if not path.exists() or file_digest(path) != digest:
+            why = "not the file that was made" if path.exists() else "no such file"
+            raise UserError(f"{path}: {why}; delete {manifest} to make the pool anew")
+    return [folder / name for name in sorted(digests)]
+
+
+def read_pool(folder: Path, tokenizer: "Tokenizer") -> dict[str, list[Graded]]:
+    """Read a pool folder (`step_NNN.jsonl.gz`, or any JSON-lines files of such rows) into problem id (as text) -> rows.
+
+    Pools recorded elsewhere hold no `tokens`: their completions are tokenised here, and have no log-probs unless
+    given. Raises UserError when the folder holds no step file, a file is not the one that the folder's `pool.json`
+    names, or a row lacks a key.
+    """
+    paths = pool_files(Path(folder))
+    pool: dict[str, list[Graded]] = {}
+    for path in paths:
+        for number, row in enumerate(read_jsonl(path), 1):
+            try:
+                tokens = row.get("tokens") or [*tokenizer.encode(row["completion"]), tokenizer.end]
+                made = Graded(tokens, row.get("logprobs"), {**row, **recorded_facts(row)})
+                pool.setdefault(str(row["problem_id"]), []).append(made)
+            except KeyError as error:
+                raise UserError(f"{path}:{number}: no key {error} in this pool row") from error
+    return pool
+
+
 def sample_rows(
-    model: Qwen3,
-    tokenizer: Tokenizer,
+    model: "Qwen3",
+    tokenizer: "Tokenizer",
     problems: Sequence[Problem],
     samples: int,
     max_new: int,
@@ -37,6 +88,8 @@ def sample_rows(
     Row keys: problem_id, sample_id, mode, prompt (templated), completion, tokens (with the end token where drawn),
     logprobs (one per token). `progress` hears how many more problems are done.
     """
+    from projected_grpo.model.sampler import sample, uniforms
+
     out: list[list[dict]] = []
     for start in range(0, len(problems), PROMPTS):
         chunk = problems[start : start + PROMPTS]
@@ -72,8 +125,8 @@ def grade_rows(grader: Grader, rows: Sequence[Sequence[dict]]) -> list[list[dict
 
 
 def make_pool(
-    model: Qwen3,
-    tokenizer: Tokenizer,
+    model: "Qwen3",
+    tokenizer: "Tokenizer",
     problems: Sequence[Problem],
     grader: Grader,
     folder: str | os.PathLike,

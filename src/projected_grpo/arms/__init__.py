@@ -1,0 +1,163 @@
+"""Arms: what is done against hacking. One defence a file, `arms/NAME.py`, with a class of that name in CamelCase.
+
+An arm is a set of hooks; the default of each does nothing, so `vanilla` overrides none. The step (`training/step.py`)
+calls them in the order in which they stand here and knows no arm by name. An arm sees rewards and a monitor's flags,
+never the facts of a verdict; what else it needs it says in `needs`, and the rule turns that into files.
+
+Rows are checked without torch, which takes seconds to import: files of arms import it inside hooks.
+"""
+
+import importlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from projected_grpo.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from projected_grpo.method.adapter import Parameters
+    from projected_grpo.method.basis import Basis
+    from projected_grpo.method.gradients import Gradient
+    from projected_grpo.method.optimizer import AdamW
+    from projected_grpo.method.policy import Policy
+
+Messages = tuple[dict[str, str], ...]  # of a chat: role, content
+
+
+class ArmKnobs(BaseModel):
+    """What a row can say to its arm beyond the settings of every run; a field's `Tag` is its part of the cell's id."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+@dataclass(frozen=True)
+class Tag:
+    """How a setting that differs from its default stands in a cell's id; `{}` is its value."""
+
+    text: str = "{}"
+
+    def of(self, value: Any) -> str:
+        if isinstance(value, tuple):
+            value = "+".join(value)
+        return self.text.format(f"{value:g}" if isinstance(value, float) else value)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a run with this arm reads beside base, problems and pool; names, which the rule turns into files."""
+
+    basis: str | None = None  # a basis file
+    pairs: str | None = None  # the pair set of this basis is read by the run itself
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a run hands its arm; of a basis what is used of it, and how to extract it anew at a policy's weights."""
+
+    seed: int
+    policy: "Policy"
+    optimizer: "Callable[[], AdamW]"  # a fresh one with the run's betas and weight decay
+    basis: "Basis | None" = None
+    extract: "Callable[[Policy], Basis] | None" = None
+
+
+class Arm:
+    """A defence; subclasses override what they change. Parameters are `[size]` per module, as in `method.adapter`."""
+
+    Knobs: ClassVar[type[ArmKnobs]] = ArmKnobs
+
+    reward: ClassVar[str] = "foolable"  # of `environment/reward.py`: what a verdict earns
+
+    def __init__(self, knobs: Any, given: Given):
+        self.knobs, self.given = knobs, given
+
+    @classmethod
+    def needs(cls, knobs: Any) -> Needs:
+        """Return the inputs of a run with these knobs."""
+        return Needs()
+
+    # --- in the order of the step ---
+
+    def sampled_theta(self, theta: "Parameters") -> "Parameters":
+        """Return the adapter that rollouts are sampled and gradients taken with."""
+        return theta
+
+    def prompt(self, messages: Messages) -> Messages:
+        """Return the messages that rollouts are sampled under."""
+        return messages
+
+    def rewards(self, rewards: "Tensor") -> "Tensor":
+        """Return what the rows of a group earn, `[G]` (live rows, then the teacher's)."""
+        return rewards
+
+    def advantages(self, A: "Tensor") -> "Tensor":
+        """Return the advantages of a group's rows, `[G]`."""
+        return A
+
+    def train_prompt(self, messages: Messages) -> Messages:
+        """Return the messages that the gradient is taken under."""
+        return messages
+
+    def renew(self, step: int) -> dict[str, float | None]:
+        """Bring what the arm holds up to date before the update of `step`; return columns of the step's row."""
+        return {}
+
+    def split_gradient(self, gradient: "Gradient") -> "tuple[Parameters, Parameters]":
+        """Return (kept, parked): what goes into the optimizer, and what is taken out of it."""
+        return gradient.total, {}
+
+    def split_update(self, direction: "Parameters") -> "tuple[Parameters, Parameters]":
+        """Return (applied, parked) of what the optimizer is about to apply."""
+        return direction, {}
+
+    def park(self, gradient: "Parameters", direction: "Parameters", lr: float) -> None:
+        """Take what `split_gradient` and `split_update` took out; by default it is gone."""
+
+    def deployed(self, theta: "Parameters") -> "Parameters":
+        """Return the adapter that is deployed: what the run is judged by."""
+        return theta
+
+    # --- what it holds ---
+
+    @property
+    def axes(self) -> "dict[str, Tensor] | None":
+        """V `[k, size]` per module, whose alignment with the gradient is logged; None where it has none."""
+        return None
+
+    def columns(self) -> dict[str, float | None]:
+        """Return columns of the step's row about what the arm holds after the update."""
+        return {}
+
+    def stored(self) -> "dict[str, Parameters]":
+        """Return what `adapter.safetensors` holds beside `delta_S`, by the suffix of its tensors."""
+        return {}
+
+    def state(self) -> dict:
+        """Return what a checkpoint must hold for `load`."""
+        return {}
+
+    def load(self, state: dict) -> None:
+        """Continue from a checkpoint."""
+
+
+def names() -> list[str]:
+    """Return the names of all arms: the files of this folder."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+
+
+def load(name: str) -> type[Arm]:
+    """Return the class of an arm. Raises UserError on an unknown name or a file without it."""
+    if name not in names():
+        raise UserError(f"unknown arm {name!r}; {nearest(name, names())}")
+    # By name: an arm's file counts in the code hash of its own cells alone.
+    module = importlib.import_module(f"{__name__}.{name}")
+    wanted = re.sub(r"(?:^|_)(\w)", lambda match: match[1].upper(), name)
+    if not hasattr(module, wanted):
+        raise UserError(f"{module.__file__}: no class {wanted} in this arm's file")
+    return getattr(module, wanted)

@@ -1,0 +1,1 @@
+"""What several arms have in common."""

@@ -1,0 +1,177 @@
+"""The config as typed sections: what each value may be and what it is for stands here alone.
+
+`config/config.yaml` has a value for every key; files and the command line lay others over it. The JSON schema for
+editors and docs/config.md are written from these models (`projected-grpo schemas`).
+"""
+
+import os
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict
+from pydantic_core import PydanticCustomError
+
+from projected_grpo.cells.hyper import Grpo, Training
+from projected_grpo.cells.knobs import Adapter, BasisKnobs, Knobs, NamedBasis, Use
+from projected_grpo.cells.self_taught import SelfTaught
+from projected_grpo.cells.typed import (
+    FOLDER,
+    Distinct,
+    Examples,
+    Model,
+    Name,
+    Problems,
+    Seed,
+    Text,
+    Tokens,
+    unique,
+)
+
+FIRST_SEED = 41
+MOST_SEEDS = 200
+SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
+Mode = Literal["run_tests", "sentinel", "stdout_marker", "file_marker", "eq_override", "exit_code"]
+Path = Annotated[Text, AfterValidator(os.path.expanduser)]
+
+
+def _seeds(value: Any) -> Any:
+    """A number n means 41 ... 40+n; a command line gives `41,42` as text."""
+    if type(value) is int and 1 <= value <= MOST_SEEDS:
+        return tuple(range(FIRST_SEED, FIRST_SEED + value))
+    if isinstance(value, str) and re.search(SEEDS, value):
+        value = [int(seed) for seed in value.split(",")]
+        if len(set(value)) < len(value):
+            raise PydanticCustomError("value_error", "each seed once")
+    return value
+
+
+Seeds = Annotated[
+    tuple[Seed, ...],
+    Strict(False),
+    BeforeValidator(_seeds),
+    AfterValidator(unique),
+    Field(min_length=1, max_length=MOST_SEEDS, json_schema_extra={"uniqueItems": True}),
+]
+Folders = Annotated[
+    Distinct[Text],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Field(min_length=1, max_length=100),
+]
+
+
+class ModelSource(Model):
+    """Where model, teacher and problems come from."""
+
+    name: Name = Field(description="{model} in paths; a trained model's has its seed behind it.")
+    base: Path = Field(description="small: trained here; else a Hugging Face folder or hub id.")
+    teacher: Path = Field(description="small: trained here; else a PEFT adapter folder or hub id.")
+    problems: Path = Field(description="generated, or a JSONL(.gz) file of rows.")
+
+
+class Small(Model):
+    """Training examples of the pipeline's own models."""
+
+    base: Examples = Field(description="Examples the base is trained on.")
+    teacher: Examples = Field(description="Examples the teacher's LoRA is trained on.")
+
+
+class Pool(Model):
+    """The teacher's rollouts."""
+
+    problems: Problems = Field(description="Training problems, modes in rotation.")
+    samples: Annotated[int, Field(ge=1, le=1_024)] = Field(description="Teacher rollouts per problem.")
+    modes: Distinct[Mode] = Field(min_length=1, description="Loopholes of the problems.")
+    max_new: Tokens = Field(description="Tokens a rollout may have.")
+
+
+class GivenPool(Model):
+    """Rollouts of another teacher."""
+
+    folder: Path = Field(description="Of JSON-lines files of rollouts.")
+    model: Text = Field(description="The replication whose student is trained.")
+
+
+class Probe(Model):
+    """The teacher's rollouts replayed as NLL training of the student."""
+
+    basis: Text = Field(description="The basis of results/probe/uat.md.")
+    mode: Mode = Field(description="Problems of the pool that are replayed.")
+    problems: Problems = Field(description="Problems replayed at most, one a step.")
+    compare: Distinct[Text] = Field(max_length=100, description="Bases whose T4 stands beside.")
+    pools: dict[Name, GivenPool] = Field(
+        description="Rollouts of other teachers, replayed below results/probe/NAME/."
+    )
+
+
+class Config(Model):
+    """One file, or several laid over each other: what a file leaves out comes from config/config.yaml."""
+
+    schema_: str = Field("", alias="$schema", description="For editors.")
+    results: Annotated[str, Field(pattern=FOLDER)] = Field(description="Folder of every output.")
+    seeds: Seeds = Field(description="A list, or a number n for 41 ... 40+n.")
+    questions: Path = Field(description="YAML file of the questions.")
+    pairs: Folders = Field(
+        description="Folder of pair sets, one YAML each; of several folders the first that has a set counts."
+    )
+    device: Literal["cpu", "cuda"] = Field(description="Where models compute.")
+    dtype: Literal["float32", "bfloat16"] = Field(
+        description="Of the model; adapter, basis and optimizer are float32 always."
+    )
+    threads: Annotated[int, Field(ge=1, le=1_024)] = Field(description="CPU threads of one model job.")
+    sandbox: Literal["strong", "weak"] = Field(description="weak accepts a grader of resource limits only.")
+    tracker: Literal["none", "tensorboard"] = Field(
+        description="tensorboard: curves of runs made from then on."
+    )
+    runs: Literal["make", "existing"] = Field(
+        description="existing: tables, figures and report of what exists, nothing is trained."
+    )
+    model: ModelSource
+    small: Small
+    pool: Pool
+    grpo: Grpo
+    probe: Probe
+    self_taught: SelfTaught
+    basis: Knobs
+    bases: dict[Name, NamedBasis] = Field(
+        default={}, description="Named bases; any pair set is a basis under its own name, too."
+    )
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether each seed trains its own base, teacher and pool."""
+        return self.model.base == "small"
+
+    def model_name(self, seed: int) -> str:
+        """Return `{model}` of a seed: a replication of its own on the small model, one shared model otherwise."""
+        return f"{self.model.name}-s{seed}" if self.is_replicated else self.model.name
+
+    @property
+    def models(self) -> list[str]:
+        """Every `{model}`, sorted."""
+        return sorted({self.model_name(seed) for seed in self.seeds})
+
+    @property
+    def has_critic(self) -> bool:
+        """Whether there is a self-taught evaluator."""
+        return self.self_taught.critic != "none"
+
+    def knobs(self, basis: str) -> BasisKnobs:
+        """Return all knobs of a basis: a name under `bases`, or a pair set."""
+        return self.bases.get(basis, NamedBasis()).over(basis, self.basis)
+
+    def basis_file(self, basis: str, seed: int) -> str:
+        """Return the file name (no suffix) of a basis: controls need one per seed where seeds share a model."""
+        return f"{basis}-s{seed}" if self.knobs(basis).is_seeded and not self.is_replicated else basis
+
+    def use(self, basis: str, k: int | None = None) -> Use:
+        """Return how a run uses a basis. k: the row's own, null for the basis's."""
+        use = self.knobs(basis).use
+        return use if k is None else Use(k=k, drop_bottom_frac=use.drop_bottom_frac)
+
+    def training(self, preset: str, mix: float, adapter: Adapter, lr: float | None = None) -> Training:
+        """Return the numbers of a run's training; see `Grpo.training`."""
+        return self.grpo.training(preset, mix, adapter, lr)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the config as JSON has it; `Config.model_validate` reads it back."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)

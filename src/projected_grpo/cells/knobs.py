@@ -1,0 +1,83 @@
+"""How a basis is extracted and used."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from projected_grpo.cells.typed import Axes, Model, Part, Share, Text, partial
+
+# Pair sets that the self-taught evaluator writes: they have no file to check beforehand.
+GENERATED_PAIRS = ("self_taught", "self_taught_code")
+
+Adapter = Literal["antipasto", "lora"]
+Control = Literal["none", "random", "clean_vs_clean", "within_class", "shuffled"]
+
+
+class Use(Model):
+    """How much of a stored basis a run uses."""
+
+    k: Axes
+    drop_bottom_frac: Part
+
+
+class Knobs(Model):
+    """Knobs of every basis; a name under bases overrides them."""
+
+    n_pairs: Axes = Field(description="The first n pairs of the set.")
+    n_heldout: Annotated[int, Field(ge=0, le=10_000)] = Field(description="The last n of those are not used.")
+    top_k: Axes = Field(description="Axes stored.")
+    k: Axes = Field(description="Axes used.")
+    tau: Share = Field(description="Axes with S_i / S_0 below it are not stored.")
+    drop_bottom_frac: Part = Field(
+        description="Share of all stored axes dropped, smallest singular values first."
+    )
+    method: Literal["svd", "mean_diff"] = Field(description="mean_diff has one axis.")
+    solve_orth_m: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        description="Right singular directions of the clean gradients stripped first."
+    )
+    loss: Literal["nll", "grpo"] = Field(description="grpo: +1 on the hack, -1 on the clean completion.")
+    control: Control = Field(description="A subspace without the contrast, for comparison.")
+    adapter: Adapter = Field(description="The space that gradients are taken in.")
+
+
+class BasisKnobs(Knobs):
+    """All knobs of one basis, its pair set among them."""
+
+    pairs: Text
+    without_tag: Text | None = None
+
+    @property
+    def use(self) -> Use:
+        """How a run uses the basis if its row says nothing."""
+        return Use(k=self.k, drop_bottom_frac=self.drop_bottom_frac)
+
+    @property
+    def axes(self) -> int:
+        """The number of axes that the basis stores at most."""
+        return 1 if self.method == "mean_diff" else self.top_k
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the pipeline writes the pair set."""
+        return self.pairs in GENERATED_PAIRS
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the axes are drawn by seed, in whole or in part."""
+        return self.control != "none"
+
+    def extraction(self) -> dict[str, Any]:
+        """Return what decides a basis file's content, as JSON has it."""
+        return self.model_dump(exclude=set(Use.model_fields))
+
+
+class NamedBasis(partial(Knobs, "NamedKnobs")):
+    """A basis by name: what it leaves out is as under `basis`."""
+
+    pairs: Text = Field(default=None, description="Name of the pair set; default: the basis's own.")
+    without_tag: Text | None = Field(default=None, description="Pairs with this tag are left out.")
+
+    def over(self, name: str, knobs: Knobs) -> BasisKnobs:
+        """Return all knobs of the basis `name`."""
+        own = self.model_dump(exclude_unset=True)
+        return BasisKnobs.model_validate({"pairs": name, **knobs.model_dump(), **own})

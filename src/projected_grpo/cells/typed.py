@@ -1,0 +1,78 @@
+"""What every model of config and questions is made of: closed, frozen, strict, each number with a bound.
+
+Strict means that a value is what it stands as: 5.0 is no integer, "yes" no truth value, "3e-3" no number.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, create_model
+from pydantic_core import PydanticCustomError
+
+NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$"
+PRESET = r"^[A-Za-z0-9_]{1,40}$"
+MIX = r"^(0|1|0?\.[0-9]{1,9})$"
+LINE = r"^[^\x00-\x1f\x7f-\x9f]{1,1000}$"
+FOLDER = r"^[^\s{}\x00-\x1f\x7f-\x9f]{1,200}$"
+# What a pattern allows, in words.
+WORDS = {
+    NAME: "letters, digits, . _ and -, as it stands in paths",
+    PRESET: "letters, digits and _",
+    MIX: "a mix: a number from 0 to 1, in quotes",
+    LINE: "text that is not empty, on one line",
+    FOLDER: "a path without blanks and braces: the folder of every output",
+}
+
+
+class Model(BaseModel):
+    """A mapping with known keys alone."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=True
+    )
+
+
+Name = Annotated[str, StringConstraints(pattern=NAME)]
+PresetName = Annotated[str, StringConstraints(pattern=PRESET)]
+MixName = Annotated[str, StringConstraints(pattern=MIX)]
+Text = Annotated[str, StringConstraints(pattern=LINE)]
+# Far above any use; what lies beyond would only allocate or loop without an end.
+Count = Annotated[int, Field(ge=1, le=100_000)]
+Tokens = Annotated[int, Field(ge=1, le=100_000)]
+Problems = Annotated[int, Field(ge=1, le=10_000)]
+Examples = Annotated[int, Field(ge=1, le=10_000_000)]
+Axes = Annotated[int, Field(ge=1, le=10_000)]
+GroupSize = Annotated[int, Field(ge=2, le=1_024)]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Stream = Annotated[int, Field(ge=0, le=1_000_000)]  # the teacher pool's own lies above
+Rate = Annotated[float, Field(gt=0, le=100)]  # of learning
+Share = Annotated[float, Field(ge=0, le=1)]
+Part = Annotated[float, Field(ge=0, lt=1)]  # a share, but not the whole
+Factor = Annotated[float, Field(gt=0, le=1_000_000)]
+Weight = Annotated[float, Field(ge=0, le=1_000)]
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+def unique(items: Iterable[Item]) -> Iterable[Item]:
+    """Return `items`. Raises where one stands twice."""
+    if len(set(items)) < len(items):
+        raise PydanticCustomError("unique", "each once")
+    return items
+
+
+Distinct = Annotated[
+    tuple[Item, ...],
+    Strict(False),  # YAML has lists alone
+    AfterValidator(unique),
+    Field(json_schema_extra={"uniqueItems": True}),
+]
+
+
+def partial(model: type[Model], name: str) -> type[Model]:
+    """Return a model with the fields of `model`, none of them required; what is set is in `model_fields_set`.
+
+    A key may be missing, but it may not be null: defaults are not validated, values are.
+    """
+    fields = {key: (Annotated[field.annotation, field], None) for key, field in model.model_fields.items()}
+    return create_model(name, __base__=Model, __doc__=model.__doc__, **fields)

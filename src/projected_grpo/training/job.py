@@ -1,0 +1,150 @@
+"""From files to a finished run folder: load what earlier rules made, train, write the results."""
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from projected_grpo.arms import Given
+from projected_grpo.cells.run_settings import RunSettings
+from projected_grpo.environment.grade import Grader
+from projected_grpo.environment.problems import Problem, assign_modes, load_problems
+from projected_grpo.files import file_digest
+from projected_grpo.method.basis import Basis
+from projected_grpo.method.extraction import extract_basis, select_pairs
+from projected_grpo.method.optimizer import AdamW
+from projected_grpo.method.policy import Policy, load_policy
+from projected_grpo.training.checkpoint import Checkpoint
+from projected_grpo.training.deployed import final_rates
+from projected_grpo.training.loop import Run, train
+from projected_grpo.training.results import write_run
+from projected_grpo.training.teacher_pool import read_pool
+from projected_grpo.training.tracker import write_events
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files a run reads; `base` is a folder or hub id, `pairs` is needed by refreshing runs alone."""
+
+    base: str
+    svd: Path | None
+    problems: Path
+    pool: Path
+    basis: Path | None = None
+    pairs: Path | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a run computes."""
+
+    device: str = "cpu"
+    dtype: str = "float32"
+    threads: int = 1
+    allow_weak_sandbox: bool = False
+    verdicts: Path | None = None  # file of verdicts that all runs on one set of problems share
+
+
+def training_problems(path: Path, limit: int, modes: list[str], all_modes: list[str]) -> list[Problem]:
+    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode."""
+    problems = assign_modes(load_problems(path)[:limit], all_modes)
+    return [problem for problem in problems if problem.mode in modes]
+
+
+def step_line(row: dict, steps: int) -> str:
+    """Return the log line of a step, with what it should look like where that is known."""
+
+    def shown(name: str) -> str:
+        return f"{name} {row[name]:.3f}" if row.get(name) is not None else f"{name} -"
+
+    rates = " ".join(shown(name) for name in ("exploit_s", "solve_s", "reward", "loss"))
+    line = f"step {row['step']}/{steps} {shown('hack_s')} (vanilla: should rise) {rates}"
+    line += f" {shown('hack_t')} (as in the pool: about 0.9)" if row["hack_t"] is not None else ""
+    line += f" {shown('grad_norm')} (never 0)"
+    if row["cin"] is not None:
+        line += f" {shown('cin')} (random V: {row['cin_null']:.3f})"
+        line += f" {shown('cout')} (one-sided erase: 0) {shown('cout_update')}"
+    return line
+
+
+def run_cell(
+    params: str,
+    sources: Sources,
+    machine: Machine,
+    pool_config: dict,
+    folder: Path,
+    checkpoint: Path,
+    record: dict,
+    events: Path | None = None,
+    progress: Callable[[dict], None] = lambda row: None,
+) -> None:
+    """Train one cell and write its folder; see `results.write_run` for the files.
+
+    params: `Cell.params()`; record: what `run.json` shall say beside the settings (cell id, code fingerprint, log,
+    ...); events: folder for TensorBoard events, if wanted; checkpoint: folder, removed when all is written.
+    """
+    cell = RunSettings.model_validate_json(params)
+    setting = cell.setting
+    log.info("%s: seed %d, code %s", record["cell"], cell.seed, record["code"])
+    log.info("settings %s", params)
+    policy = load_policy(setting.adapter, sources.base, sources.svd, machine.dtype, machine.device)
+    problems = training_problems(
+        sources.problems, pool_config["problems"], setting.modes, pool_config["modes"]
+    )
+    digests = {
+        "pool": file_digest(sources.pool),
+        "problems": file_digest(sources.problems),
+        "basis": file_digest(sources.basis) if sources.basis else None,
+    }
+    with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
+
+        def optimizer() -> AdamW:
+            return AdamW(policy.adapter.zeros(), cell.training.betas, cell.training.weight_decay)
+
+        run = Run(
+            seed=cell.seed,
+            setting=setting,
+            training=cell.training,
+            policy=policy,
+            problems=problems,
+            pool=read_pool(sources.pool, policy.tokenizer),
+            grader=grader,
+            arm=setting.defence(setting.knobs, given_to_arm(cell, sources, policy, optimizer)),
+            optimizer=optimizer(),
+        )
+        log.info("sandbox level %s, %d problems", grader.level, len(problems))
+        key = json.dumps([params, record["code"], digests, machine.dtype, machine.device], sort_keys=True)
+        saved = Checkpoint(checkpoint, key)
+
+        def report(row: dict) -> None:
+            log.info("%s", step_line(row, cell.training.steps))
+            progress(row)
+
+        rows, rollouts = train(run, saved, report)
+        final = final_rates(run) if setting.final_eval else None
+    more = {"seed": cell.seed, "settings": cell.model_dump(mode="json"), "final": final}
+    more |= {"sandbox": grader.level, "inputs": digests, "device": machine.device, "dtype": machine.dtype}
+    write_run(folder, policy, run.arm, rows, rollouts, {**record, **more})
+    if events:
+        write_events(events, rows)
+    saved.remove()
+
+
+def given_to_arm(
+    cell: RunSettings, sources: Sources, policy: Policy, optimizer: Callable[[], AdamW]
+) -> Given:
+    """Load what the arm of a cell needs."""
+    if not sources.basis:
+        return Given(cell.seed, policy, optimizer)
+    stored = Basis.load(sources.basis, str(policy.base.device))
+    use = cell.use.model_dump()
+
+    def extract(policy: Policy) -> Basis:
+        # By the knobs of its basis: a generated set may have fewer pairs than asked for.
+        knobs = json.loads(stored.metadata["knobs"])
+        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed).used(**use)
+
+    return Given(cell.seed, policy, optimizer, stored.used(**use), extract)

@@ -1,0 +1,102 @@
+"""One GRPO step, from its prompts to its row; read it beside docs/method.md, which has the equations in this order.
+
+A simplified GRPO, on purpose: one inner step (the ratio is 1), Dr.GRPO advantages, no reward shaping but an arm's,
+teacher rollouts cached. What a step does against hacking is its arm's business: it is asked at each turn.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from projected_grpo.arms import Arm
+from projected_grpo.environment.modes import messages_for
+from projected_grpo.environment.reward import REWARDS
+from projected_grpo.errors import UserError
+from projected_grpo.method.gradients import Gradient
+from projected_grpo.method.loss import advantages
+from projected_grpo.method.optimizer import AdamW, learning_rate, total_norm
+from projected_grpo.method.policy import Policy
+from projected_grpo.training.columns import alignment_columns, outcome_columns, ratio_columns
+from projected_grpo.training.gradient import policy_gradient
+from projected_grpo.training.rollouts import Group, make_groups
+from projected_grpo.training.run import Run
+
+PHASES = ("generate", "grade", "backward", "project")
+
+
+def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]:
+    """Run a step (1, 2, ...) on problems `indices`; return its row and rollouts. Policy, optimizer and arm advance."""
+    start = time.perf_counter()
+    arm, policy, training = run.arm, run.policy, run.training
+
+    # prompts -> rollouts -> facts
+    model = policy.merged(arm.sampled_theta(policy.theta))
+    groups, seconds = make_groups(run, model, indices, step)
+
+    # facts -> reward -> advantage
+    rewards = [arm.rewards(earned) for earned in score(run, groups)]
+    A = [arm.advantages(advantages(earned[None])[0]).tolist() for earned in rewards]
+
+    # advantage -> loss -> gradient
+    sampled = time.perf_counter()
+    on_gpu = policy.base.device.type == "cuda"  # where layers are computed twice instead of kept
+    gradient = policy_gradient(
+        policy, model, groups, A, training, run.setting.off_policy, checkpoint=on_gpu
+    ).clipped(training.clip)
+    seconds["backward"] = time.perf_counter() - sampled
+
+    # gradient -> what is kept -> what the optimizer applies
+    derived = time.perf_counter()
+    held = {"basis_overlap": None} | arm.renew(step)
+    lr = learning_rate(step, training.steps, training.lr, training.warmup)
+    held |= update(policy, arm, run.optimizer, gradient, lr)
+    seconds["project"] = time.perf_counter() - derived
+
+    # its row
+    live = [
+        float(value)
+        for group, earned in zip(groups, rewards, strict=True)
+        for value in earned[: len(group.live)]
+    ]
+    row = {"step": step, **outcome_columns(groups, run.modes), "reward": sum(live) / len(live)}
+    row |= {"groups_used": sum(any(values) for values in A), "loss": gradient.loss, "lr": lr, **held}
+    row |= ratio_columns(gradient.log_ratio) | {"tokens_trained": gradient.tokens}
+    row |= {f"seconds_{phase}": seconds[phase] for phase in PHASES}
+    row["seconds_rest"] = time.perf_counter() - start - sum(seconds.values())
+    return row, rollout_rows(run, groups, step)
+
+
+def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: float) -> dict:
+    """Apply a gradient as the arm lets it through; return norms and alignment (null where the arm has no axes).
+
+    Raises UserError where the gradient is not finite.
+    """
+    norm = total_norm(gradient.total)
+    if not math.isfinite(norm):
+        raise UserError(f"the gradient's norm is {norm}: a smaller grpo.lr may help")
+    kept, parked = arm.split_gradient(gradient)
+    applied, parked_direction = arm.split_update(optimizer.direction(kept))
+    policy.theta = optimizer.apply(policy.theta, applied, lr)
+    arm.park(parked, parked_direction, lr)
+    norms = {"grad_norm": norm, "delta_norm": total_norm(policy.theta), "delta_hack_norm": None}
+    return norms | arm.columns() | alignment_columns(arm.axes, gradient, kept, applied)
+
+
+def score(run: Run, groups: Sequence[Group]) -> list[Tensor]:
+    """Return what each group's rows earn, `[G]` float64: the last place that reads a fact for training."""
+    earned = REWARDS[run.arm.reward]
+    return [torch.tensor([earned(row.row) for row in group.rows], dtype=torch.float64) for group in groups]
+
+
+def rollout_rows(run: Run, groups: Sequence[Group], step: int) -> list[dict]:
+    """Return the student's rollouts of a step as rows for `rollouts.parquet`."""
+    return [
+        {"step": step, "problem_id": str(group.problem.id), "mode": group.problem.mode, "sample": number}
+        | {"prompt": run.arm.prompt(messages_for(group.problem))[-1]["content"], "tokens": len(row.tokens)}
+        | row.row
+        for group in groups
+        for number, row in enumerate(group.live)
+    ]
