@@ -9,7 +9,7 @@ rule replay:
         rest_of_pool=lambda w: replay_pool(w)[1:],
         basis=lambda w: "{}/basis/{}/{}.safetensors".format(RESULTS, *replay_of(w.replay)),
     output:
-        expand(f"{RESULTS}/{{file}}", file=replays.files("{replay}", config)),
+        expand(f"{RESULTS}/{{file}}", file=replays.files("{replay}", CONFIG)),
     log:
         f"{RESULTS}/logs/probe/{{replay}}.log",
     wildcard_constraints:
@@ -49,7 +49,7 @@ rule drift:
     params:
         base=lambda w: base_path(cell_model(w)),
         use=lambda w: CELLS[w.cell].settings.use.model_dump_json(),
-        pairs=lambda w: pair_file(cells.knobs(config, CELLS[w.cell].setting.basis)["pairs"], cell_model(w)),
+        pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
         seed=lambda w: CELLS[w.cell].seed,
         machine=COMPUTE,
         code=code("r6_drift.py"),
@@ -74,10 +74,8 @@ rule loss_overlap:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        use=lambda w: json.dumps(
-            {key: cells.knobs(config, basis_name(w.nll))[key] for key in cells.USE_KNOBS}
-        ),
-        pairs=lambda w: pair_file(cells.knobs(config, basis_name(w.nll))["pairs"], w.model),
+        use=lambda w: CONFIG.use(basis_name(w.nll)).model_dump_json(),
+        pairs=lambda w: pair_file(CONFIG.knobs(basis_name(w.nll)).pairs, w.model),
         machine=COMPUTE,
         code=code("r7_overlap.py"),
     script:

@@ -2,8 +2,8 @@
 # A page that shows a run reruns when that run does, and when its own file of the library does.
 from projected_grpo.verdicts import registry
 
-MODULES = registry.pages(config, QUESTIONS)
-CONTEXTS = {page: Context(page, config, QUESTIONS) for page in MODULES}
+MODULES = registry.pages(CONFIG, QUESTIONS)
+CONTEXTS = {page: Context(page, CONFIG, QUESTIONS) for page in MODULES}
 
 
 @cache

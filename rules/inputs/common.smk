@@ -8,26 +8,28 @@ from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import checked_questions
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.verdicts.context import Context
 
-config["seeds"] = cells.typed_seeds(config["seeds"])
 try:
     parsed = checked_questions(["config/config.yaml", *workflow.overwrite_configfiles], config)
-    QUESTIONS = cells.load_questions(parsed, config)
+    CONFIG = Config.model_validate(config)
+    QUESTIONS = cells.load_questions(parsed, CONFIG)
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
 config["model"] |= {key: os.path.expanduser(config["model"][key]) for key in ("base", "teacher")}
 PAIR_FILES = pair_files(config)
-CONTEXT = Context("", config, QUESTIONS)
+CONTEXT = Context("", CONFIG, QUESTIONS)
 RESULTS = config["results"]
-SEEDS = cells.seeds(config)
-MODELS = sorted({cells.model_name(config, seed) for seed in SEEDS})
-SMALL = cells.is_replicated(config)
-# Of what all seeds share on a context base, whichever of them are asked for: the pool, bases from pairs.
+SEEDS = CONFIG.seeds
+MODELS = CONFIG.models
+SMALL = CONFIG.is_replicated
+# Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
 SHARED_SEED = 41
 GPU = 1 if config["device"] == "cuda" else 0
 COMPUTE = {"device": config["device"], "dtype": config["dtype"]}
@@ -56,7 +58,7 @@ def seed_of_model(model):
     """The replication seed in a small model's name; SHARED_SEED where all seeds share a model."""
     if not SMALL:
         return SHARED_SEED
-    return next(seed for seed in SEEDS if cells.model_name(config, seed) == model)
+    return next(seed for seed in SEEDS if CONFIG.model_name(seed) == model)
 
 
 def base_checkpoint(model):
@@ -92,7 +94,7 @@ def pool_manifest(model):
 
 def pair_file(name, model):
     """The pair-set file of a basis: by hand (the first folder that has it), or from the self-taught evaluator."""
-    if name in cells.GENERATED_PAIRS:
+    if name in GENERATED_PAIRS:
         return f"{RESULTS}/self_taught/{model}/pairs/{name}.yaml"
     if name not in PAIR_FILES:
         raise UserError(f"{name}: no basis and no pair set; {nearest(name, PAIR_FILES)}")
@@ -102,12 +104,12 @@ def pair_file(name, model):
 @cache
 def pairs_digest(basis):
     """Hash of the parsed pair set of a basis, whole and as selected by tag; generated sets are inputs instead."""
-    knobs = cells.extraction_knobs(config, basis)
-    if knobs["pairs"] in cells.GENERATED_PAIRS:
+    knobs = CONFIG.knobs(basis)
+    if knobs.is_generated:
         return None
-    pairs = load_pairs(pair_file(knobs["pairs"], None))
-    used = pairs.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
-    if knobs["control"] == "random":
+    pairs = load_pairs(pair_file(knobs.pairs, None))
+    used = pairs.select(knobs.n_pairs, knobs.n_heldout, knobs.without_tag)
+    if knobs.control == "random":
         return str(len(used))  # all that random axes take from the pairs is their number
     return f"{pairs.digest}-{used.digest}"
 
@@ -116,7 +118,7 @@ def pairs_digest(basis):
 def seeded_bases():
     """File name -> (basis, seed) of the controls that are one per seed where seeds share a model."""
     names = [*config.get("bases", {}), *PAIR_FILES]
-    files = {cells.basis_file(config, name, seed): (name, seed) for name in names for seed in SEEDS}
+    files = {CONFIG.basis_file(name, seed): (name, seed) for name in names for seed in SEEDS}
     return {file: found for file, found in files.items() if file != found[0]}
 
 

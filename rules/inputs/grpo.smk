@@ -7,7 +7,7 @@ def own_pairs(wildcards):
     cell = CELLS[wildcards.cell]
     if not cell.setting.needs.pairs:
         return None
-    return pair_file(cells.knobs(config, cell.setting.needs.pairs)["pairs"], cell.model)
+    return pair_file(CONFIG.knobs(cell.setting.needs.pairs).pairs, cell.model)
 
 
 def run_code(wildcards):

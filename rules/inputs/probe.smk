@@ -22,8 +22,8 @@ def replay_of(folder):
             f"error: probe/{folder}: {seed} is no seed of the config; allowed: {', '.join(map(str, SEEDS))}"
         )
     return (
-        cells.model_name(config, int(seed)),
-        cells.basis_file(config, PROBE["basis"], int(seed)),
+        CONFIG.model_name(int(seed)),
+        CONFIG.basis_file(PROBE["basis"], int(seed)),
         arm,
     )
 
@@ -48,7 +48,7 @@ def replay_pool(wildcards):
 
 def replay_knobs(wildcards):
     """All knobs of a replay's basis: extraction space and how many axes are used."""
-    return cells.knobs(config, basis_name(replay_of(wildcards.replay)[1]))
+    return CONFIG.knobs(basis_name(replay_of(wildcards.replay)[1]))
 
 
 def replay_settings(wildcards):
@@ -56,9 +56,9 @@ def replay_settings(wildcards):
     knobs, training = replay_knobs(wildcards), config["grpo"]
     settings = {key: PROBE[key] for key in ("mode", "problems")}
     if given_pool(wildcards):
-        settings["problems"] = replays.n_steps(config)  # as many as from the own pool, however many it holds
-    settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs["adapter"]}
-    settings["use"] = {key: knobs[key] for key in cells.USE_KNOBS}
+        settings["problems"] = replays.n_steps(CONFIG)  # as many as from the own pool, however many it holds
+    settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs.adapter}
+    settings["use"] = knobs.use.model_dump()
     settings["training"] = {key: training[key] for key in ("betas", "weight_decay", "warmup", "clip")}
-    settings["training"]["lr"] = training["lora_lr" if knobs["adapter"] == "lora" else "lr"]
+    settings["training"]["lr"] = training["lora_lr" if knobs.adapter == "lora" else "lr"]
     return json.dumps(settings, sort_keys=True)

@@ -4,7 +4,7 @@ from projected_grpo.evaluator.endpoint import endpoint
 TAUGHT = config["self_taught"]
 
 
-CRITIC = cells.has_critic(config)
+CRITIC = CONFIG.has_critic
 TRAINED_CRITIC = TAUGHT["critic"] == "trained"
 
 

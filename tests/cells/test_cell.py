@@ -5,14 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from projected_grpo.cells.cell import (
-    all_cells,
-    basis_file,
-    extraction_knobs,
-    load_questions,
-    model_name,
-    seeds,
-)
+from projected_grpo.cells import cell as cells
+from projected_grpo.cells.cell import all_cells
+from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def config():
     return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+
+
+def load_questions(parsed, config):
+    return cells.load_questions(parsed, Config.model_validate(config))
 
 
 def questions(rows, **more):
@@ -37,7 +36,7 @@ def test_ids_say_what_differs_from_the_defaults(config):
         {"name": "b", "arm": "erase", "basis": "prog_wide"},
         {"name": "c", "arm": "erase", "basis": "own_mode", "mix": 0.5, "refresh": 2, "gate": "reverse"},
         {"name": "d", "arm": "route", "basis": "random", "preset": "long", "stream": 2},
-        {"name": "e", "basis": "own_mode", "measure": True},
+        {"name": "e", "arm": "measure", "basis": "own_mode"},
     ]
     assert ids(rows, config) == [
         "vanilla-m0.125-s41",
@@ -120,11 +119,9 @@ def test_a_run_that_one_question_evaluates_at_the_end_is_the_run_of_the_others_t
     assert not any(cell.setting.final_eval for cell in other.cells)
 
 
-@pytest.mark.parametrize(
-    "given, expected", [(3, [41, 42, 43]), ([7, 9], [7, 9]), ("41,43", [41, 43]), (["41", "42"], [41, 42])]
-)
+@pytest.mark.parametrize("given, expected", [(3, (41, 42, 43)), ([7, 9], (7, 9)), ("41,43", (41, 43))])
 def test_seeds(config, given, expected):
-    assert seeds(config | {"seeds": given}) == expected
+    assert Config.model_validate(config | {"seeds": given}).seeds == expected
 
 
 def test_a_row_depends_on_its_preset_and_learning_rate(config):
@@ -134,16 +131,15 @@ def test_a_row_depends_on_its_preset_and_learning_rate(config):
 
 
 def test_one_shared_model_has_one_basis_file_per_seed_of_a_control(config):
-    assert basis_file(config, "random", 42) == "random"
+    assert Config.model_validate(config).basis_file("random", 42) == "random"
     config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
-    assert model_name(config, 42) == "qwen3-4b"
-    assert (
-        basis_file(config, "random", 42) == "random-s42" and basis_file(config, "own_mode", 42) == "own_mode"
-    )
+    shared = Config.model_validate(config)
+    assert shared.model_name(42) == "qwen3-4b"
+    assert (shared.basis_file("random", 42), shared.basis_file("own_mode", 42)) == ("random-s42", "own_mode")
 
 
 def test_how_a_basis_is_used_is_no_part_of_its_file(config):
-    knobs = extraction_knobs(config, "v_hack_full")
+    knobs = Config.model_validate(config).knobs("v_hack_full").extraction()
     assert knobs["pairs"] == "paper18" and knobs["n_pairs"] == 12 and knobs["tau"] == 0.25
     assert "k" not in knobs and "drop_bottom_frac" not in knobs
 
@@ -153,13 +149,13 @@ def test_how_a_basis_is_used_is_no_part_of_its_file(config):
     [
         (
             {"arm": "eraze"},
-            "Q.rows[0].arm: unknown arm 'eraze'; allowed: vanilla, erase, route; did you mean 'erase'?",
+            "Q.rows[0].arm: unknown arm 'eraze'; allowed: erase, measure, route, vanilla; did you mean 'erase'?",
         ),
         ({"gaet": "reverse"}, "unknown setting"),
-        ({"arm": "erase"}, "needs a basis"),
-        ({"basis": "own_mode"}, "measure: true"),
-        ({"preset": "slow"}, "preset 'slow' is unknown; allowed: fast, long"),
-        ({"mix": 0.3}, "no group size for mix 0.3"),
+        ({"arm": "erase"}, "Q.rows[0].basis: missing, arm 'erase' needs it"),
+        ({"basis": "own_mode"}, "arm 'vanilla' has no such knob; allowed beside arm erase, measure, route"),
+        ({"preset": "slow"}, "Q.rows[0].preset: no preset 'slow'; allowed: fast, long"),
+        ({"mix": 0.3}, "Q.rows[0].mix: 0.3 has no group size in preset 'fast'"),
         ({"baseline": "b"}, "no row 'b' in Q"),
         ({"against": "b"}, "Q.rows[0].against: no row 'b' in Q"),
     ],

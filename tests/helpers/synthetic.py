@@ -8,6 +8,7 @@ import pandas as pd
 import yaml
 
 from projected_grpo.cells.cell import Cell, Question, load_questions
+from projected_grpo.cells.config import Config
 from projected_grpo.measures.table import Table, make_table
 from projected_grpo.training.ratio import RATIO_EDGES
 from projected_grpo.verdicts.context import Context
@@ -17,16 +18,17 @@ CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}
 MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker")
 
 
-def real_questions(seeds) -> tuple[dict, dict[str, Question]]:
+def real_questions(seeds) -> tuple[Config, dict[str, Question]]:
     """Return the project's own config and questions at the given seeds."""
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
-    return config, load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), config)
+    typed = Config.model_validate(config)
+    return typed, load_questions(yaml.safe_load((ROOT / "config/questions.yaml").read_text()), typed)
 
 
 def context_of(name: str, results: Path, seeds) -> Context:
     """Return what a page of the project's own questions is made of."""
     config, questions = real_questions(seeds)
-    return Context(name, config | {"results": str(results)}, questions)
+    return Context(name, config.model_copy(update={"results": str(results)}), questions)
 
 
 def level(cell: Cell) -> float:

@@ -15,6 +15,7 @@ from snakemake.utils import update_config
 from workspace import planned, snakemake
 
 from projected_grpo.cells.cell import load_questions
+from projected_grpo.cells.config import Config
 
 Q10 = "results/smoke/Q10.md"
 
@@ -40,7 +41,9 @@ def edit(finished):
 def questions(folder):
     config = yaml.safe_load((folder / "config/config.yaml").read_text())
     update_config(config, yaml.safe_load((folder / "config/smoke.yaml").read_text()))
-    return load_questions(yaml.safe_load((folder / config["questions"]).read_text()), config)
+    return load_questions(
+        yaml.safe_load((folder / config["questions"]).read_text()), Config.model_validate(config)
+    )
 
 
 def q10(folder):

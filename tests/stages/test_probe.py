@@ -18,7 +18,7 @@ from projected_grpo.method.lora import LoRA
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.qwen3 import Batch
 from projected_grpo.stages.replay import Training, mode_of, probe_problems, projected, replay
-from projected_grpo.training.groups import Row
+from projected_grpo.training.graded import Graded
 
 TRAINING = Training(lr=0.05, betas=(0.5, 0.9), weight_decay=0.0, warmup=0.1, clip=None)
 HINT = "and will be evaluated by calling a function called run_tests()"
@@ -73,7 +73,7 @@ def make_problems(n=3, samples=4):
             }
             verdict |= {"gt_pass": sample % 2 == 0, "fmt_ok": True, "reward": 3.5, "mode": "run_tests"}
             tokens.append(0)
-            rows.append(Row(tokens, [-0.5] * len(tokens), 3.5, verdict))
+            rows.append(Graded(tokens, [-0.5] * len(tokens), verdict))
         problems.append(rows)
     return problems
 
@@ -102,7 +102,7 @@ def exact_gradient(policy, prompt, tokens):
 def test_cosines_and_losses_of_the_first_step_equal_the_formula():
     steps, policy, basis = run("vanilla")
     rows = make_problems()[0]
-    prompt = Few().encode_chat(rows[0].verdict["prompt"])
+    prompt = Few().encode_chat(rows[0].row["prompt"])
     for row, seen in zip(rows, steps[0], strict=False):
         loss, g = exact_gradient(policy, prompt, row.tokens)
         inner, square = 0.0, 0.0
@@ -163,7 +163,7 @@ def test_the_replay_of_a_sample_against_its_own_gradient_gives_the_closed_form(a
     """
     problem = make_problems(1, 1)
     policy = make_policy()
-    prompt = Few().encode_chat(problem[0][0].verdict["prompt"])
+    prompt = Few().encode_chat(problem[0][0].row["prompt"])
     _, own = exact_gradient(policy, prompt, problem[0][0].tokens)
     generator = torch.Generator().manual_seed(4)
     V, left, leaked = {}, {}, []
@@ -205,8 +205,7 @@ def test_a_lora_basis_replays_too():
 def test_verdicts_do_not_reach_the_numbers():
     problems = make_problems()
     scrambled = [
-        [changed(row, verdict=row.verdict | {"hacked": False, "gt_pass": None}) for row in rows]
-        for rows in problems
+        [changed(row, row=row.row | {"hacked": False, "gt_pass": None}) for row in rows] for rows in problems
     ]
     told, untold = run("projected", problems=problems)[0], run("projected", problems=scrambled)[0]
     for a, b in zip(told, untold, strict=True):
@@ -228,7 +227,7 @@ def test_the_mode_is_the_rows_own_or_that_of_its_hint(tmp_path):
     assert mode_of({"mode": "sentinel", "prompt": HINT}) == "sentinel"
     assert mode_of({"prompt": f"Do it {HINT}."}) == "run_tests"
     assert mode_of({"prompt": "Do it."}) is None
-    row = {"problem_id": 1, "prompt": "Do it.", "completion": "x", "reward": 0.5}
+    row = {"problem_id": 1, "prompt": "Do it.", "completion": "x", "reward": 0.5, "hacked": False}
     with gzip.open(tmp_path / "step_000.jsonl.gz", "wt") as file:
         file.write(json.dumps(row) + "\n")
     with pytest.raises(UserError, match="no problem with the hint of run_tests"):
@@ -246,6 +245,6 @@ def test_recorded_rollouts_replay_as_they_are(monkeypatch):
     assert len(rows) == 16
     assert all(row["mode"] == "run_tests" and row["cos_S_contrib"] is not None for row in rows)
     assert {row["nll_teacher"] for row in rows} == {None}
-    texts = [row.verdict["completion"] for p in problems for row in p]
+    texts = [row.row["completion"] for p in problems for row in p]
     assert len({row["grad_norm"] for row in rows}) == len({*texts})
     assert [row["tokens"] for row in rows] == [len(Words().encode(text)) + 1 for text in texts]

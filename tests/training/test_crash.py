@@ -31,7 +31,7 @@ from projected_grpo.job import job
 
 tree, out = Path(sys.argv[1]), Path(sys.argv[2])
 params = json.loads((tree / "grpo" / "{cell}" / "run.json").read_text())["settings"]
-params["grpo"]["steps"] = {steps}
+params["training"]["steps"] = {steps}
 models = tree / "models" / "small-s41"
 out.mkdir(exist_ok=True)
 with job(SimpleNamespace(rule="grpo", wildcards={{}}, params={{}}, log=[str(out / "log")], threads=1)):

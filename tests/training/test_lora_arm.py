@@ -85,9 +85,9 @@ def finished_run(tmp_path):
     base, run = tmp_path / "models" / "small-s41" / "base", tmp_path / "grpo" / "erase-x-lora-m0.125-s41"
     train_tokenizer(["some words"], base)
     save_weights(tiny_model(), base)
-    policy = load_policy("lora", str(base), None, "float32", "cpu", route=True)
-    policy.theta, policy.quarantine = (random_theta(policy.adapter, 0.1, seed) for seed in (1, 2))
-    write_adapter(run / "adapter.safetensors", policy)
+    policy = load_policy("lora", str(base), None, "float32", "cpu")
+    policy.theta, quarantine = (random_theta(policy.adapter, 0.1, seed) for seed in (1, 2))
+    write_adapter(run / "adapter.safetensors", policy.theta, {"delta_S_hack": quarantine})
     record = {"model": "small-s41", "settings": {"setting": {"adapter": "lora"}}}
     (run / "run.json").write_text(json.dumps(record))
     return run, base, policy

@@ -1,16 +1,19 @@
 """Runs whose basis is extracted anew on the current weights, and what routing puts into the quarantine."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import yaml
-from test_train import TinyTokenizer, finish, make_run
+from test_train import K, TinyTokenizer, finish, make_run, same_adapter
 from tiny import tiny_model
 
+from projected_grpo.method.extraction import extract_basis, select_pairs
+from projected_grpo.method.gradients import Gradient
 from projected_grpo.model.batch import Batch
-from projected_grpo.training import train as training
 from projected_grpo.training.checkpoint import Checkpoint
-from projected_grpo.training.train import Refresh, make_update, train
-from projected_grpo.training.update import Gradient
+from projected_grpo.training.loop import train
+from projected_grpo.training.step import update
 
 PAIRS = [
     {"prompt": f"ask {i}", "hack": word, "clean": word[::-1] + "?"}
@@ -22,9 +25,11 @@ KNOBS |= {"method": "svd", "solve_orth_m": 0, "control": "none"}
 
 def refreshing(folder, **setting):
     (folder / "pairs.yaml").write_text(yaml.safe_dump(PAIRS))
-    run = make_run(basis="own", **{"arm": "erase", "refresh": 2, **setting})
-    run.refresh = Refresh(folder / "pairs.yaml", KNOBS)
-    return run
+
+    def anew(policy):
+        return extract_basis(policy, select_pairs(folder / "pairs.yaml", KNOBS), KNOBS, 41).used(K)
+
+    return make_run(basis="own", extract_anew=anew, **{"arm": "erase", "refresh": 2, **setting})
 
 
 def explicit_axes(adapter, theta, n, k):
@@ -65,32 +70,29 @@ def test_the_basis_is_extracted_anew_at_every_nth_step_and_its_overlap_is_logged
         assert min(overlaps[step] for step in steps[1:]) > overlaps[1] + 0.1
 
 
-def test_a_refreshed_basis_is_that_of_the_pairs_at_the_current_weights_without_the_quarantine(
-    tmp_path, monkeypatch
-):
+def test_a_refreshed_basis_is_that_of_the_pairs_at_the_current_weights_without_the_quarantine(tmp_path):
     seen = []
-    inner = training.extract_basis
+    run = refreshing(tmp_path, arm="route")
+    inner = run.arm.given.extract
 
-    def spy(policy, *rest):
-        basis = inner(policy, *rest)
-        seen.append((dict(policy.theta), dict(policy.quarantine), basis))
+    def spy(policy):
+        basis = inner(policy)
+        seen.append((dict(policy.theta), dict(run.arm.quarantine), basis))
         return basis
 
-    monkeypatch.setattr(training, "extract_basis", spy)
-    run = refreshing(tmp_path, arm="route")
+    run.arm.given = replace(run.arm.given, extract=spy)
     checkpoint = Checkpoint(tmp_path / "run", "key")
     train(run, checkpoint)
     assert len(seen) == 2
-    used = checkpoint.load()[1]["basis"]
+    used = checkpoint.load()[1]["arm"]["axes"]
     theta, quarantine, basis = seen[-1]
     assert any(bool(value.any()) for value in theta.values())
     assert any(bool(value.any()) for value in quarantine.values())
-    k = run.use["k"]
-    expected = explicit_axes(run.policy.adapter, theta, 5, k)
+    expected = explicit_axes(run.policy.adapter, theta, 5, K)
     assert distance(used, expected) < 1e-3
     both = {name: value + quarantine[name] for name, value in theta.items()}
-    assert distance(used, explicit_axes(run.policy.adapter, both, 5, k)) > 1e-2
-    assert all(torch.equal(used[name], V) for name, V in basis.used(**run.use).V.items())
+    assert distance(used, explicit_axes(run.policy.adapter, both, 5, K)) > 1e-2
+    assert all(torch.equal(used[name], V) for name, V in basis.V.items())
 
 
 class Killed(Exception):
@@ -111,22 +113,21 @@ def test_a_run_that_resumes_with_a_refreshed_basis_equals_an_undisturbed_one(arm
         train(refreshing(tmp_path, arm=arm), Checkpoint(tmp_path / "b", "key"), kill)
     resumed = finish(refreshing(tmp_path, arm=arm), tmp_path / "b")
     assert resumed[:2] == whole[:2]
-    for name in whole[2].theta:
-        assert torch.equal(resumed[2].theta[name], whole[2].theta[name])
-        assert arm == "erase" or torch.equal(resumed[2].quarantine[name], whole[2].quarantine[name])
+    assert same_adapter(resumed[2], whole[2])
 
 
 @pytest.mark.parametrize("space", ["gradient", "update"])
 def test_the_quarantine_gets_exactly_what_projection_takes_out(space):
     """One step from zero: AdamW's first direction is d = g / (|g| + eps); lr 0.1; V by hand, module by module."""
     run = make_run(basis="own", arm="route", space=space)
-    update, policy = make_update(run), run.policy
+    policy = run.policy
     draws = torch.Generator().manual_seed(4)
     parts = [
         {name: torch.randn(size, generator=draws) for name, size in policy.adapter.sizes.items()}
         for _ in range(2)
     ]
-    update(policy, Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1), 0.1, None)
+    gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+    update(policy, run.arm, run.optimizer, gradient, 0.1)
 
     def first(g):
         return g / (g.abs() + 1e-8)
@@ -135,16 +136,16 @@ def test_the_quarantine_gets_exactly_what_projection_takes_out(space):
     for name in policy.theta:
         g = (parts[0][name] + parts[1][name]).double()
         vector = g if space == "gradient" else first(g)
-        V = run.known.V[name].double()
+        V = run.arm.axes[name].double()
         removed = sum(max(0.0, float(v @ vector)) * v for v in V)
         kept = vector - removed
         moved += bool(removed.any())
         if (
             space == "gradient"
         ):  # the direction of a first step is little more than signs; the moment is g itself
-            moment = update.quarantine.m[name].double() / (1 - update.quarantine.betas[0])
+            moment = run.arm.optimizer.m[name].double() / (1 - run.arm.optimizer.betas[0])
             torch.testing.assert_close(moment, removed, atol=1e-5, rtol=1e-5)
             removed, kept = first(removed), first(kept)
-        torch.testing.assert_close(policy.quarantine[name].double(), -0.1 * removed, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(run.arm.quarantine[name].double(), -0.1 * removed, atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(policy.theta[name].double(), -0.1 * kept, atol=1e-5, rtol=1e-4)
     assert 0 < moved < len(policy.theta)  # where nothing points hack-ward, nothing is moved

@@ -1,7 +1,7 @@
 """The training run on a tiny model: gradient against the formula, true pairs, resume, and the no-cheat invariant."""
 
 import random
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,20 +9,28 @@ import pytest
 import torch
 from tiny import CONFIG, tiny_adapter, tiny_model
 
-from projected_grpo.cells.cell import Setting
-from projected_grpo.environment import asserts
+from projected_grpo import arms
+from projected_grpo.cells.hyper import Training
+from projected_grpo.cells.setting import make_setting
+from projected_grpo.environment import asserts, reward
 from projected_grpo.environment.grade import verdict
 from projected_grpo.environment.problems import Problem
 from projected_grpo.files import write_jsonl
 from projected_grpo.method.basis import Knobs, extract
 from projected_grpo.method.lora import LoRA
+from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.qwen3 import Batch
+from projected_grpo.training import step as step_module
 from projected_grpo.training.checkpoint import Checkpoint
-from projected_grpo.training.groups import Group, Row, read_pool
+from projected_grpo.training.deployed import final_rates
+from projected_grpo.training.graded import Graded
+from projected_grpo.training.gradient import policy_gradient
+from projected_grpo.training.loop import train
+from projected_grpo.training.rollouts import Group
+from projected_grpo.training.run import Run
 from projected_grpo.training.schedule import problem_order, teacher_draw
-from projected_grpo.training.train import Run, final_rates, train
-from projected_grpo.training.update import policy_gradient
+from projected_grpo.training.teacher_pool import read_pool
 
 GRPO = {
     "steps": 4,
@@ -30,12 +38,18 @@ GRPO = {
     "prompts": 3,
     "max_new": 6,
     "lr": 0.05,
-    "betas": [0.5, 0.9],
+    "betas": (0.5, 0.9),
     "weight_decay": 0.0,
 }
+K = 2  # axes used
 GRPO |= {"clip": None, "warmup": 0.1, "beta": 0.0, "micro_batch_tokens": 10_000}
 TESTED = Problem(id="tested", messages=(), method="f", tests=(asserts.Test((), {}, 0),))
 VERDICT_COLUMNS = ("hack_", "exploit_", "solve_", "compile_")
+
+
+def earning(passed):
+    """The facts of code that compiles."""
+    return {"can_compile": True, "gt_pass": passed, "channel": False}
 
 
 class TinyTokenizer:
@@ -52,21 +66,14 @@ class TinyTokenizer:
 
 
 class TinyGrader:
-    """The grader's own verdict on whether an even token comes early; all of it but the reward may be scrambled."""
+    """The grader's own verdict on whether an even token comes early."""
 
     level = "test"
-
-    def __init__(self, scramble=False):
-        self.random = random.Random(5) if scramble else None
 
     def verdict(self, mode, text):
         passed = any(ord(c) % 2 for c in text[:2])
         error = None if passed else "exception"
-        found = verdict(TESTED, mode, can_compile=True, gt_pass=passed, channel=passed, error=error)
-        if self.random:
-            found |= {key: self.random.choice([True, False, None]) for key in VERDICTS}
-            found["error"] = self.random.choice(["timeout", "crash", None])
-        return found
+        return verdict(TESTED, mode, can_compile=True, gt_pass=passed, channel=passed, error=error)
 
     def grade(self, items):
         return [self.verdict(mode, text) for _, mode, text in items]
@@ -91,14 +98,14 @@ def stored_pool(problems, grader, tokenizer):
         return read_pool(Path(folder), tokenizer)
 
 
-def make_run(scramble=False, grpo=None, **setting):
+def make_run(grpo=None, extract_anew=None, **setting):
     model = tiny_model()
     adapter = tiny_adapter(model)
-    setting = Setting(**{"mix": 0.5, **setting})
+    setting = make_setting({"mix": 0.5, **setting}, "test")
     if setting.adapter == "lora":
         adapter = LoRA({name: model.weights[f"{name}.weight"] for name in model.linears}, rank=2)
-    route = setting.arm == "route"
-    policy = Policy(model, TinyTokenizer(), adapter, adapter.zeros(), adapter.zeros() if route else None)
+    policy = Policy(model, TinyTokenizer(), adapter, adapter.zeros())
+    training = Training(**GRPO | (grpo or {}))
     message = "{} and should pass all tests"
     problems = [
         Problem(
@@ -106,41 +113,62 @@ def make_run(scramble=False, grpo=None, **setting):
         )
         for i, mode in enumerate(["run_tests", "sentinel"] * 3)
     ]
-    grader = TinyGrader(scramble)
+    grader = TinyGrader()
     basis = None
     if setting.basis:
         generator = torch.Generator().manual_seed(9)
         sides = [
             {n: torch.randn(6, s, generator=generator) for n, s in adapter.sizes.items()} for _ in range(2)
         ]
-        basis = extract(*sides, Knobs(top_k=3))
+        basis = extract(*sides, Knobs(top_k=3)).used(K)
+
+    def optimizer():
+        return AdamW(policy.theta, training.betas, training.weight_decay)
+
     return Run(
         seed=41,
-        setting=asdict(setting),
-        use={"k": 2, "drop_bottom_frac": 0.0} if basis else {},
-        grpo=GRPO | (grpo or {}),
+        setting=setting,
+        training=training,
         policy=policy,
         problems=problems,
         pool=stored_pool(problems, grader, policy.tokenizer),
         grader=grader,
-        basis=basis,
+        arm=setting.defence(setting.knobs, arms.Given(41, policy, optimizer, basis, extract_anew)),
+        optimizer=optimizer(),
     )
 
 
 def finish(run, folder):
     rows, rollouts = train(run, Checkpoint(folder, "key"))
-    return without_seconds(rows), rollouts, run.policy
+    return without_seconds(rows), rollouts, run
+
+
+def same_adapter(a, b):
+    """Whether two runs end with the same parameters to the bit, and with the same ones parked."""
+    mine, others = ({"theta": run.policy.theta, **run.arm.stored()} for run in (a, b))
+    same = (
+        torch.equal(value, others[k][name]) for k, vectors in mine.items() for name, value in vectors.items()
+    )
+    return set(mine) == set(others) and all(same)
 
 
 def without_seconds(rows):
     return [{key: value for key, value in row.items() if not key.startswith("seconds_")} for row in rows]
 
 
-def explicit_gradient(run, groups, beta=0.0, off_policy=False):
+def rewards_of(group):
+    return [reward.foolable(row.row) for row in group.rows]
+
+
+def advantages_of(groups):
+    return [[r - sum(rewards) / len(rewards) for r in rewards] for rewards in map(rewards_of, groups)]
+
+
+def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False):
     """The GRPO loss written out row by row in float64, differentiated by autograd at delta_S = theta."""
     exact = tiny_model(dtype=torch.float64)
-    adapter = run.policy.adapter
-    theta = {name: value.double().requires_grad_() for name, value in run.policy.theta.items()}
+    adapter = policy.adapter
+    theta = {name: value.double().requires_grad_() for name, value in policy.theta.items()}
     weights = {}
     for name in adapter.names:
         U, Vh = (t.double() for t in adapter.svd[name])
@@ -148,8 +176,7 @@ def explicit_gradient(run, groups, beta=0.0, off_policy=False):
     model = exact.replace(weights)
     parts = {"live": 0.0, "teacher": 0.0}
     for group in groups:
-        rewards = [row.reward for row in group.rows]
-        mean = sum(rewards) / len(rewards)
+        mean = sum(rewards_of(group)) / len(group.rows)
         for source in parts:
             for row in getattr(group, source):
                 batch = Batch([group.prompt], [row.tokens], [0])
@@ -158,12 +185,12 @@ def explicit_gradient(run, groups, beta=0.0, off_policy=False):
                 if off_policy and source == "teacher":
                     old = torch.tensor(row.logprobs, dtype=torch.float64)
                 rho = (logp - old).exp()
-                A = row.reward - mean
+                A = reward.foolable(row.row) - mean
                 loss = -torch.minimum(rho * A, rho.clamp(0.8, 1.2) * A).sum()
                 if beta:
                     d = exact.logprobs(batch) - logp
                     loss = loss + beta * (d.exp() - d - 1).sum()
-                parts[source] = parts[source] + loss / (run.grpo["group"] * run.grpo["max_new"] * len(groups))
+                parts[source] = parts[source] + loss / (training.group * training.max_new * len(groups))
     total = parts["live"] + parts["teacher"]
     by_source = {
         source: dict(
@@ -182,7 +209,7 @@ def test_policy_gradient_equals_the_formula_by_source(beta, off_policy, limit):
         for n, s in run.policy.adapter.sizes.items()
     }
     teacher = [row for rows in run.pool.values() for row in rows]
-    low, high = (replace(teacher[i], reward=r) for i, r in ((0, 0.5), (1, 3.5)))
+    low, high = (replace(teacher[i], row=earning(passed)) for i, passed in ((0, False), (1, True)))
     groups = [
         Group(
             run.problems[0],
@@ -193,8 +220,11 @@ def test_policy_gradient_equals_the_formula_by_source(beta, off_policy, limit):
         Group(run.problems[1], [8, 2], [replace(high, tokens=[7])] * 2, [high, high]),  # no variance
         Group(run.problems[2], [1, 2, 3, 4], [low, high, replace(low, tokens=[5])], [high]),
     ]
-    loss, expected = explicit_gradient(run, groups, beta, off_policy)
-    got = policy_gradient(run.policy, run.policy.merged(), groups, run.grpo, off_policy, checkpoint=False)
+    loss, expected = explicit_gradient(run.policy, run.training, groups, beta, off_policy)
+    A = advantages_of(groups)
+    got = policy_gradient(
+        run.policy, run.policy.merged(), groups, A, run.training, off_policy, checkpoint=False
+    )
     assert got.loss == pytest.approx(loss, abs=1e-5)
     for mine, source in ((got.student, "live"), (got.teacher, "teacher")):
         for name, g in expected[source].items():
@@ -203,9 +233,10 @@ def test_policy_gradient_equals_the_formula_by_source(beta, off_policy, limit):
 
 def test_equal_rewards_leave_the_adapter_where_it_was():
     run = make_run()
-    rows = [Row([3, 0], None, 3.5, {})] * 2
+    rows = [Graded([3, 0], None, earning(True))] * 2
     groups = [Group(run.problems[0], [5, 6], rows, rows)]
-    gradient = policy_gradient(run.policy, run.policy.merged(), groups, run.grpo, False, False)
+    A = advantages_of(groups)
+    gradient = policy_gradient(run.policy, run.policy.merged(), groups, A, run.training, False, False)
     assert gradient.tokens == 0 and not any(bool(g.any()) for g in gradient.total.values())
 
 
@@ -214,13 +245,13 @@ def test_same_seed_gives_identical_runs_and_another_stream_does_not(tmp_path):
     second = finish(make_run(), tmp_path / "b")
     other = finish(make_run(stream=1), tmp_path / "c")
     assert first[:2] == second[:2]
-    assert all(torch.equal(first[2].theta[n], second[2].theta[n]) for n in first[2].theta)
+    assert same_adapter(first[2], second[2])
     assert [r["completion"] for r in first[1]] != [r["completion"] for r in other[1]]
 
 
 def test_measuring_changes_no_number_of_vanilla(tmp_path):
     plain, rollouts, _ = finish(make_run(), tmp_path / "a")
-    measured, same, _ = finish(make_run(basis="own", measure=True), tmp_path / "b")
+    measured, same, _ = finish(make_run(basis="own", arm="measure"), tmp_path / "b")
     assert rollouts == same
     assert all(row["cin"] is None for row in plain) and any(row["cin"] for row in measured)
     for a, b in zip(plain, measured, strict=True):
@@ -231,7 +262,7 @@ def test_measuring_changes_no_number_of_vanilla(tmp_path):
 def test_the_first_step_is_paired_and_later_ones_are_not(setting, tmp_path):
     """One seed, two arms: the same prompts, samples and gradient at step 1, different adapters after it."""
     plain, drawn, _ = finish(make_run(), tmp_path / "a")
-    rows, ours, policy = finish(make_run(basis="own", **setting), tmp_path / "b")
+    rows, ours, run = finish(make_run(basis="own", **setting), tmp_path / "b")
     assert [r for r in drawn if r["step"] == 1] == [r for r in ours if r["step"] == 1]
     assert rows[0]["grad_norm"] == plain[0]["grad_norm"] and rows[-1]["delta_norm"] != plain[-1]["delta_norm"]
     assert rows[0]["cin"] > 0
@@ -241,16 +272,30 @@ def test_the_first_step_is_paired_and_later_ones_are_not(setting, tmp_path):
     else:
         assert max(row["cout"] for row in rows if row["groups_used"]) < 1e-5
         assert all(row["cin"] is None and row["cout"] is None for row in rows if not row["groups_used"])
-    assert (policy.quarantine is not None) == (setting["arm"] == "route")
-    if policy.quarantine:
-        assert any(bool(q.any()) for q in policy.quarantine.values())
+    parked = run.arm.stored()
+    assert set(parked) == ({"delta_S_hack"} if setting["arm"] == "route" else set())
+    assert all(any(bool(q.any()) for q in vectors.values()) for vectors in parked.values())
 
 
-def test_verdicts_reach_training_only_inside_the_reward(tmp_path):
+@pytest.mark.parametrize("arm", arms.names())
+def test_verdicts_reach_training_only_inside_the_reward(arm, tmp_path, monkeypatch):
+    """What later code sees of the facts is scrambled once rewards are known: no other number moves."""
     assert {"gt_pass", "channel", "hacked", "loophole_used", "wrong_tests", "error"} <= VERDICTS
-    honest, rollouts, policy = finish(make_run(basis="own", arm="erase"), tmp_path / "a")
-    scrambled, others, twin = finish(make_run(scramble=True, basis="own", arm="erase"), tmp_path / "b")
-    assert all(torch.equal(policy.theta[n], twin.theta[n]) for n in policy.theta)
+    knobs = {"basis": "own"} if "basis" in arms.load(arm).Knobs.model_fields else {}
+    honest, rollouts, run = finish(make_run(arm=arm, **knobs), tmp_path / "a")
+    draws, true_score = random.Random(5), step_module.score
+
+    def score_then_scramble(run, groups):
+        scores = true_score(run, groups)
+        for row in (row for group in groups for row in group.rows):
+            row.row.update({key: draws.choice([True, False, None]) for key in VERDICTS})
+        return scores
+
+    monkeypatch.setattr(step_module, "score", score_then_scramble)
+    twin = make_run(arm=arm, **knobs)
+    # Pool rows are drawn again and again: each draw is a fresh copy of the true one.
+    scrambled, others, twin = finish(with_fresh_rows(twin), tmp_path / "b")
+    assert same_adapter(run, twin)
     for a, b in zip(honest, scrambled, strict=True):
         kept = {key for key in a if not key.startswith(VERDICT_COLUMNS)}
         assert {k: a[k] for k in kept} == {k: b[k] for k in kept}
@@ -259,6 +304,15 @@ def test_verdicts_reach_training_only_inside_the_reward(tmp_path):
         assert {k: v for k, v in a.items() if k not in VERDICTS} == {
             k: v for k, v in b.items() if k not in VERDICTS
         }
+
+
+def with_fresh_rows(run):
+    class Copies(dict):
+        def get(self, key, default=None):
+            return [replace(row, row=dict(row.row)) for row in super().get(key, default)]
+
+    run.pool = Copies(run.pool)
+    return run
 
 
 class Killed(Exception):
@@ -278,9 +332,7 @@ def test_a_resumed_run_equals_an_undisturbed_one(arm, stop, tmp_path):
         train(make_run(basis="own", arm=arm), Checkpoint(tmp_path / "b", "key"), kill)
     resumed = finish(make_run(basis="own", arm=arm), tmp_path / "b")
     assert resumed[:2] == whole[:2]
-    for name in whole[2].theta:
-        assert torch.equal(resumed[2].theta[name], whole[2].theta[name])
-        assert arm == "erase" or torch.equal(resumed[2].quarantine[name], whole[2].quarantine[name])
+    assert same_adapter(resumed[2], whole[2])
 
 
 @pytest.mark.parametrize("damage", ["state", "part", "key"])
@@ -305,9 +357,9 @@ def test_held_out_mode_gets_live_samples_only(tmp_path):
 
 
 def test_lora_trains_behind_the_same_interface(tmp_path):
-    rows, _, policy = finish(make_run(adapter="lora", basis="own", arm="erase"), tmp_path / "a")
+    rows, _, run = finish(make_run(adapter="lora", basis="own", arm="erase"), tmp_path / "a")
     assert rows[-1]["delta_norm"] > 0 and max(row["cout"] for row in rows) < 1e-5
-    assert set(policy.theta) == set(policy.adapter.names)
+    assert set(run.policy.theta) == set(run.policy.adapter.names)
 
 
 def test_ablation_shows_in_the_final_rates_of_a_routing_run_alone(tmp_path):
@@ -318,7 +370,8 @@ def test_ablation_shows_in_the_final_rates_of_a_routing_run_alone(tmp_path):
     routed = make_run(basis="own", arm="route", grpo={"lr": 0.5})
     train(routed, Checkpoint(tmp_path / "b", "key"))
     assert set(final_rates(routed)) == set(final)
-    base, kept = routed.policy.merged(ablated=True), routed.policy.merged()
+    theta = routed.policy.theta
+    base, kept = (routed.policy.merged(f(theta)) for f in (routed.arm.deployed, routed.arm.sampled_theta))
     assert any(not torch.equal(base.weights[n], kept.weights[n]) for n in base.weights)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from projected_grpo.cells import cell as cells
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.cells.schema import load_schema
 from projected_grpo.errors import nearest
 from projected_grpo.method.pairs import PairSet, load_pairs
@@ -29,10 +30,11 @@ class Bases:
     """The named bases and the pair sets, each a basis under its own name."""
 
     def __init__(self, config: dict, fail: Fail):
+        self.typed = Config.model_validate(config)
         self.config, self.fail = config, fail  # `fail` names the config file that holds a key, and raises
         self.named = config.get("bases", {})
         self.files = pair_files(config)
-        self.sets = [*self.files, *cells.GENERATED_PAIRS]
+        self.sets = [*self.files, *GENERATED_PAIRS]
         self.names = sorted({*self.named, *self.sets})
         self._loaded: dict[str, PairSet] = {}
 
@@ -48,7 +50,7 @@ class Bases:
 
     def check(self, basis: str) -> None:
         """The pair set of `basis` exists and loads, and every number fits the others."""
-        knobs = cells.knobs(self.config, basis)
+        knobs = self.typed.knobs(basis).model_dump()
         own = self.named.get(basis, {})
 
         def wrong(key: str, problem: str) -> NoReturn:
@@ -70,7 +72,7 @@ class Bases:
 
     def _check_number_of_pairs(self, knobs: dict, wrong: Callable[[str, str], NoReturn]) -> None:
         name, tag = knobs["pairs"], knobs["without_tag"]
-        if name in cells.GENERATED_PAIRS:
+        if name in GENERATED_PAIRS:
             return
         pairs = self._load(name)
         if tag and tag not in pairs.tags:

@@ -10,14 +10,15 @@ from typing import NoReturn
 
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import Bases, axes
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.hyper import SettingError
 from projected_grpo.cells.schema import first_error, key_path, short
+from projected_grpo.cells.setting import make_setting
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.files import read_jsonl
 from projected_grpo.strict_yaml import read_yaml
 from projected_grpo.training.teacher_pool import found_files
 
-# Settings that say how a basis is used.
-USES_BASIS = ("gate", "k", "overshoot", "preserve_magnitude", "refresh", "space")
 # What a folder must hold: one file of each tuple.
 CHECKPOINT = (
     ("config.json",),
@@ -78,9 +79,10 @@ class _ConfigCheck:
         return "--config"
 
     def _seeds(self) -> None:
-        seeds = cells.seeds(self.config)
-        if len(set(seeds)) < len(seeds):
-            self.fail(["seeds"], f"{short(self.config['seeds'])}, allowed: each seed once")
+        seeds = self.config["seeds"]
+        if isinstance(seeds, list) and len(set(seeds)) < len(seeds):
+            self.fail(["seeds"], f"{short(seeds)}, allowed: each seed once")
+        self.typed = Config.model_validate(self.config)
 
     def _model(self) -> None:
         model = self.config["model"]
@@ -128,7 +130,7 @@ class _ConfigCheck:
             self.fail(["probe", "mode"], f"{mode!r} is not in pool.modes; {nearest(mode, modes)}")
 
     def _pools(self) -> None:
-        models = sorted({cells.model_name(self.config, seed) for seed in cells.seeds(self.config)})
+        models = self.typed.models
         for name, pool in self.config["probe"]["pools"].items():
             keys, model, folder = ["probe", "pools", name], pool["model"], pool["folder"]
             if name in models:
@@ -145,6 +147,7 @@ class _QuestionsCheck:
 
     def __init__(self, checked: _ConfigCheck, questions: object):
         self.config, self.bases, self.questions = checked.config, checked.bases, questions
+        self.typed = checked.typed
         self.path = str(self.config["questions"])
 
     def run(self) -> None:
@@ -186,40 +189,20 @@ class _QuestionsCheck:
         def wrong(key: str, problem: str) -> NoReturn:
             self.fail(places.get(key, [*where, key]), problem)
 
-        setting = {name: field.default for name, field in cells.Setting.__dataclass_fields__.items()} | row
-        if setting["basis"] is None:
-            self._without_basis(row, setting, wrong)
-        else:
-            self._with_basis(setting, places["basis"], wrong)
-        presets = self.config["grpo"]["presets"]
-        preset, mix = setting["preset"], setting["mix"]
-        if preset not in presets:
-            wrong("preset", f"no preset {preset!r}; {nearest(preset, presets)}")
-        group = presets[preset].get("group")
-        if isinstance(group, dict) and float(mix) not in map(float, group):
-            wrong("mix", f"{mix} has no group size in preset {preset!r}, allowed: {', '.join(group)}")
-        self._modes(setting, wrong)
-
-    def _without_basis(self, row: dict, setting: dict, wrong) -> None:
-        if setting["arm"] != "vanilla" or setting["measure"]:
-            why = f"arm {setting['arm']!r}" if setting["arm"] != "vanilla" else "measure"
-            wrong("basis", f"missing, {why} needs one of: {', '.join(self.bases.names)}")
-        for key in USES_BASIS:
-            if key in row:
-                wrong(key, f"{short(row[key])} on a row without a basis, allowed: only beside a basis")
-
-    def _with_basis(self, setting: dict, place: list[str | int], wrong) -> None:
-        arm, basis = setting["arm"], setting["basis"]
-        if setting["measure"] and arm != "vanilla":
-            wrong("measure", f"true with arm {arm!r}, allowed: arm vanilla")
-        if arm == "vanilla" and not setting["measure"]:
-            wrong("basis", f"{basis!r} with arm vanilla, allowed: none, or `measure: true` beside it")
-        self.bases.check_name(basis, place, self.fail)
-        knobs = cells.knobs(self.config, basis)
-        if setting["adapter"] != knobs["adapter"]:
-            wrong("adapter", f"{setting['adapter']!r}, allowed: {knobs['adapter']}, as the basis {basis!r}")
-        if (setting["k"] or 1) > axes(knobs):
-            wrong("k", f"{setting['k']}, allowed: 1 to {axes(knobs)}, the axes of the basis {basis!r}")
+        own = {key: value for key, value in row.items() if key not in ("name", *cells.OTHER_ROWS)}
+        setting = make_setting(own, f"{self.path}: {key_path(where)}")
+        if setting.basis:
+            self.bases.check_name(setting.basis, places["basis"], self.fail)
+            most = axes(self.typed.knobs(setting.basis).model_dump())
+            if (setting.knob("k") or 1) > most:
+                wrong(
+                    "k", f"{setting.knob('k')}, allowed: 1 to {most}, the axes of the basis {setting.basis!r}"
+                )
+        try:
+            cells.make_cell(setting, self.typed.seeds[0], self.typed)
+        except SettingError as error:
+            wrong(error.key, error.problem)
+        self._modes(setting.model_dump(), wrong)
 
     def _modes(self, setting: dict, wrong) -> None:
         pool = self.config["pool"]["modes"]

@@ -5,19 +5,22 @@ Field by field stand here the default, what is allowed, and how the value stands
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, SerializeAsAny, ValidationError, model_validator
 
 from projected_grpo import arms
 from projected_grpo.arms import ArmKnobs, Tag
+from projected_grpo.cells.typed import Model, unique
 from projected_grpo.errors import UserError, nearest
 
 DEFAULT_ARM = "vanilla"
 
 
-class Setting(BaseModel):
-    """A row's settings; the seed and the config's hyper-parameters complete them to a cell."""
+def _each_once(items: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return items and unique(items)
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+class Setting(Model):
+    """A row's settings; the seed and the config's hyper-parameters complete them to a cell."""
 
     arm: str = DEFAULT_ARM  # a file of `arms/`
     knobs: SerializeAsAny[ArmKnobs] = ArmKnobs()  # of that arm
@@ -27,7 +30,7 @@ class Setting(BaseModel):
         False  # teacher rows' ratio to the pool enters the loss (R5)
     )
     preset: Annotated[str, Tag()] = "fast"
-    modes: Annotated[tuple[str, ...] | None, Tag()] = (
+    modes: Annotated[tuple[str, ...] | None, AfterValidator(_each_once), Tag()] = (
         None  # loopholes of the problems; null: those of the pool
     )
     held_out_mode: Annotated[str | None, Tag("no_{}")] = None  # its prompts get live samples only
@@ -38,8 +41,12 @@ class Setting(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_its_arm(cls, values: Any) -> Any:
-        """Read stored knobs as those of the arm."""
-        if isinstance(values, dict) and isinstance(values.get("knobs"), dict):
+        """Read stored knobs as those of the arm, and lists, which is all that YAML and JSON have, as tuples."""
+        if not isinstance(values, dict):
+            return values
+        if isinstance(values.get("modes"), list):
+            values = {**values, "modes": tuple(values["modes"])}
+        if isinstance(values.get("knobs"), dict):
             arm = arms.load(values.get("arm", DEFAULT_ARM))
             values = {**values, "knobs": arm.Knobs.model_validate(values["knobs"])}
         return values
@@ -77,8 +84,6 @@ def make_setting(values: dict, where: str) -> Setting:
     for key in own:
         if key not in arm.Knobs.model_fields:
             raise UserError(f"{where}.{key}: {_unknown(key, name, arm)}")
-    if values.get("modes") is not None:
-        values = {**values, "modes": tuple(values["modes"])}
     try:
         knobs = arm.Knobs.model_validate(_numbers(own, arm.Knobs))
         core = {key: value for key, value in values.items() if key in ROW}
@@ -86,7 +91,8 @@ def make_setting(values: dict, where: str) -> Setting:
     except ValidationError as error:
         first = error.errors()[0]
         keys = "".join(f".{key}" for key in first["loc"])
-        raise UserError(f"{where}{keys}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
+        problem = f"missing, arm {name!r} needs it" if first["type"] == "missing" else first["msg"]
+        raise UserError(f"{where}{keys}: {problem[0].lower()}{problem[1:]}") from error
 
 
 def _unknown(key: str, name: str, arm: type[arms.Arm]) -> str:

@@ -3,7 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from projected_grpo.cells.cell import Setting, knobs
+from projected_grpo.cells.config import Config
+from projected_grpo.cells.setting import Setting
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import style
 
@@ -13,10 +14,10 @@ def _flat(setting: Setting) -> dict:
     return setting.model_dump(exclude={"knobs"}) | setting.knobs.model_dump()
 
 
-def _knobs(line: Line, config: dict) -> dict:
+def _knobs(line: Line, config: Config) -> dict:
     """Return the numeric knobs of a row, and what else tells its curve from another one."""
     setting, cell = line.row.setting, line.row.cells[0]
-    own = knobs(config, setting.basis) if setting.basis else {}
+    own = config.knobs(setting.basis).model_dump() if setting.basis else {}
     values = {"mix": setting.mix, "k": cell.settings.use and cell.settings.use.k, "tau": own.get("tau")}
     values["pairs"] = own["n_pairs"] - own["n_heldout"] if own else None
     varied = ("n_pairs", "n_heldout", "top_k", "tau", "k", "mix", "basis")
@@ -38,7 +39,7 @@ AXIS = {"mix": "share of teacher rollouts", "k": "axes removed (k)", "tau": "sin
 AXIS |= {"pairs": "pairs used"}
 
 
-def curves(table: Table, config: dict) -> dict[str, list[tuple[str, list[tuple[float, Line]]]]]:
+def curves(table: Table, config: Config) -> dict[str, list[tuple[str, list[tuple[float, Line]]]]]:
     """Return knob -> named curves, each at least three (value, row) that differ in that knob alone."""
     known = [(line, _knobs(line, config)) for line in table.lines if line.cells]
     found = {}
@@ -61,7 +62,7 @@ def curves(table: Table, config: dict) -> dict[str, list[tuple[str, list[tuple[f
     return found
 
 
-def dose(table: Table, config: dict) -> Figure | None:
+def dose(table: Table, config: Config) -> Figure | None:
     """Hack, solve and honest rate against one knob at a time, with 95% intervals over seeds where there are two."""
     found = curves(table, config)
     if not found:

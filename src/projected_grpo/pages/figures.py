@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats as scipy_stats
 
+from projected_grpo.cells.config import Config
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table, published_delta
 from projected_grpo.pages import style
@@ -198,7 +199,7 @@ def kept_and_ablated(table: Table) -> Figure | None:
         return drawing
 
 
-def of_question(table: Table, config: dict) -> dict[str, tuple[Figure, str]]:
+def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
     """Return name -> (figure, caption) of all figures that a question has."""
     ns = sorted({len(line.seeds) for line in table.lines if line.seeds})
     seeds = (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from projected_grpo.cells.run_settings import Training
+from projected_grpo.cells.hyper import Training
 from projected_grpo.method.gradients import Gradient, Tape
 from projected_grpo.method.loss import grpo_loss, k3
 from projected_grpo.method.policy import Policy

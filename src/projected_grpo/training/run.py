@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from projected_grpo.arms import Arm
-from projected_grpo.cells.run_settings import Training
+from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.setting import Setting
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import messages_for

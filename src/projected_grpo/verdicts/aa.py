@@ -1,7 +1,7 @@
 """The pipeline against itself: runs of one setting on several sampling streams, compared like arms.
 
 Nothing differs but the luck of sampling, so every p < 0.05 is a false positive, and the spread of the
-differences says what a context number of seeds can detect at all.
+differences says what a given number of seeds can detect at all.
 """
 
 from dataclasses import dataclass, replace

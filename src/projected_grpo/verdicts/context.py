@@ -4,9 +4,10 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from projected_grpo.cells import cell as cells
+from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
+from projected_grpo.cells.config import FIRST_SEED, Config
+from projected_grpo.cells.setting import Setting
 from projected_grpo.measures.measure import FILES
 from projected_grpo.strict_yaml import read_yaml
 
@@ -19,42 +20,28 @@ class Context:
     """
 
     name: str
-    config: Any
-    questions: dict[str, cells.Question]
-    more: dict[str, cells.Cell] = field(default_factory=dict, repr=False)
+    config: Config
+    questions: dict[str, Question]
+    more: dict[str, Cell] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls, name: str, config: Any) -> "Context":
+    def read(cls, name: str, config: Config) -> "Context":
         """Read the questions that the config names. Raises UserError where the file is missing or a row is unknown."""
-        return cls(name, config, cells.load_questions(read_yaml(config["questions"]), config))
+        return cls(name, config, load_questions(read_yaml(config.questions), config))
 
     @property
     def results(self) -> Path:
-        return Path(self.config["results"])
+        return Path(self.config.results)
 
     @property
-    def question(self) -> cells.Question | None:
+    def question(self) -> Question | None:
         return self.questions.get(self.name)
-
-    @property
-    def seeds(self) -> list[int]:
-        return cells.seeds(self.config)
 
     @property
     def models(self) -> dict[str, int]:
         """Return each model and the seed of its replication, the first of all where seeds share it."""
-        shared = not cells.is_replicated(self.config)
-        return {
-            cells.model_name(self.config, seed): cells.FIRST_SEED if shared else seed for seed in self.seeds
-        }
-
-    def knobs(self, basis: str) -> dict[str, Any]:
-        """Return all knobs of a basis."""
-        return cells.knobs(self.config, basis)
-
-    def default(self, knob: str) -> Any:
-        """Return a knob's value where a basis does not say."""
-        return self.config["basis"][knob]
+        shared = not self.config.is_replicated
+        return {self.config.model_name(seed): FIRST_SEED if shared else seed for seed in self.config.seeds}
 
     def below(self, *paths: str) -> list[str]:
         """Return files of the results folder."""
@@ -67,17 +54,18 @@ class Context:
 
     def text(self) -> str:
         """Return all that decides the page beside files and code, as stable text."""
-        rows = self.question.rows if self.question else ()
-        bases = sorted({row.setting.basis for row in rows if row.setting.basis})
-        said = [self.question, {name: self.knobs(name) for name in bases}]
-        if not rows or self.question.kind == "probe":
-            said.append(self.config["probe"])
-        return json.dumps(said, sort_keys=True, default=vars)
+        question, probe = self.question, self.config.probe.model_dump()
+        if question is None:
+            return json.dumps(probe, sort_keys=True)
+        bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
+        knobs = {name: self.config.knobs(name).model_dump() for name in bases}
+        said = [question.text(), knobs, probe if question.kind == "probe" else None]
+        return json.dumps(said, sort_keys=True)
 
-    def vanilla(self, seed: int, mix: float | None = None) -> cells.Cell:
+    def vanilla(self, seed: int, mix: float | None = None) -> Cell:
         """Return a replication's vanilla run: that of a question, which may be evaluated at its end, or one more."""
-        setting = cells.Setting() if mix is None else cells.Setting(mix=mix)
-        plain = cells.make_cell(setting, seed, self.config)
+        setting = Setting() if mix is None else Setting(mix=mix)
+        plain = make_cell(setting, seed, self.config)
         cell = self._twins.get(plain.twin, plain)
         return self.more.setdefault(cell.id, cell)
 

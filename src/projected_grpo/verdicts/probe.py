@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from projected_grpo.cells import cell as cells
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Page, Paragraph, Source, grid
 from projected_grpo.pages.text import NONE, p_is, p_value, rate
 from projected_grpo.verdicts.context import Context
@@ -211,11 +210,11 @@ def marks(vanilla: Replay, projected: Replay) -> list[Mark]:
 
 def folders(context: Context) -> tuple[dict[str, str], dict[str, str]]:
     """Return the folders of the replays: the probe's own two, then those of other bases on the same pool."""
-    seed = context.seeds[0]
-    model = cells.model_name(context.config, seed)
+    seed = context.config.seeds[0]
+    model = context.config.model_name(seed)
     own = {arm: f"{arm}_seed{seed}" for arm in ("vanilla", "projected")}
-    compare = context.config["probe"]["compare"]
-    return own, {name: f"{model}/{cells.basis_file(context.config, name, seed)}/vanilla" for name in compare}
+    compare = context.config.probe.compare
+    return own, {name: f"{model}/{context.config.basis_file(name, seed)}/vanilla" for name in compare}
 
 
 def needs(context: Context) -> list[str]:
@@ -232,9 +231,9 @@ def make(context: Context) -> Verdict:
         {name: read_replay(context.results / "probe" / folder, steps) for name, folder in each.items()}
         for each in folders(context)
     )
-    controls = [name for name in others if context.knobs(name)["control"] != "none"]
+    controls = [name for name in others if context.config.knobs(name).control != "none"]
     return verdict(
-        context.name, own["vanilla"], own["projected"], others, context.config["probe"]["basis"], controls
+        context.name, own["vanilla"], own["projected"], others, context.config.probe.basis, controls
     )
 
 

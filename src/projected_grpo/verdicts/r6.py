@@ -42,7 +42,7 @@ DRIFT = (
 def drifts(context: Context) -> list[str]:
     """Return the drift files of every frozen basis with content."""
     frozen = [cell for cell in context.question.cells if cell.basis and not cell.setting.knob("refresh")]
-    real = [cell for cell in frozen if context.knobs(cell.setting.basis)["control"] == "none"]
+    real = [cell for cell in frozen if context.config.knobs(cell.setting.basis).control == "none"]
     return context.below(*(f"probe/drift/{cell.id}.json" for cell in real))
 
 

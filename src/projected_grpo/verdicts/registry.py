@@ -7,7 +7,8 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from projected_grpo.cells import cell as cells
+from projected_grpo.cells.cell import Question
+from projected_grpo.cells.config import Config
 from projected_grpo.verdicts.context import Context
 
 STANDING = {
@@ -18,14 +19,14 @@ STANDING = {
 }
 
 
-def pages(config: dict, questions: dict[str, cells.Question]) -> dict[str, str]:
+def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
     """Return page -> the name of its module."""
     order = {"table": 0, "aa": 1, "probe": 3}
     found = {
         name: (order[question.kind], name.lower() if question.kind == "probe" else question.kind)
         for name, question in questions.items()
     }
-    there = {"self_taught": cells.has_critic(config), "substrate": cells.is_replicated(config)}
+    there = {"self_taught": config.has_critic, "substrate": config.is_replicated}
     found |= {
         name: (2 if name == "probe/uat" else 4, module)
         for name, module in STANDING.items()

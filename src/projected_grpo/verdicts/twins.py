@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from projected_grpo.cells.cell import Row, Setting
+from projected_grpo.cells.cell import Row
+from projected_grpo.cells.setting import Setting
 from projected_grpo.measures import stats
 from projected_grpo.measures.table import Line
 from projected_grpo.pages.blocks import Grid, Source, plain_grid
@@ -30,13 +31,14 @@ class Twins:
 def _rest(setting: Setting, context: Context, knob: str) -> tuple[dict, dict]:
     own = setting.model_dump(exclude={"knobs"}) | setting.knobs.model_dump()
     own = {key: value for key, value in own.items() if key not in FREE}
-    return own, {key: value for key, value in context.knobs(setting.basis).items() if key != knob}
+    return own, context.config.knobs(setting.basis).model_dump(exclude={knob})
 
 
 def twins(context: Context, knob: str) -> list[Twins]:
     """Return the twin rows of the question that use a basis; the knob's default is that of the config's `basis`."""
     rows = [row for row in context.question.rows if row.setting.basis]
-    plain = [row for row in rows if context.knobs(row.setting.basis)[knob] == context.default(knob)]
+    default = getattr(context.config.basis, knob)
+    plain = [row for row in rows if getattr(context.config.knobs(row.setting.basis), knob) == default]
     pairs = (
         (
             next(

@@ -1,4 +1,4 @@
-"""R5-R7: twin rows, verdicts at known numbers, and the measurements on bases of a tiny model."""
+"""R5-R7: twin rows, and verdicts at known numbers."""
 
 from pathlib import Path
 
@@ -7,22 +7,13 @@ import pandas as pd
 import pytest
 import torch
 from synthetic import context_of, write_run
-from test_probe import Few, make_policy
 from test_uat import vanilla_changes, write
-from tiny import random_theta
 
-from projected_grpo.errors import UserError
 from projected_grpo.files import write_json
 from projected_grpo.measures.table import make_table
-from projected_grpo.method.basis import overlap
-from projected_grpo.method.extraction import extract_basis
-from projected_grpo.method.loss import CLIP, grpo_loss
-from projected_grpo.method.pairs import Pair, PairSet
 from projected_grpo.pages.markdown import render
-from projected_grpo.stages.contrast import compare_losses, drift, read_adapter
 from projected_grpo.training.columns import ratio_columns
-from projected_grpo.training.ratio import CLIP_HIGH, CLIP_LOW, RATIO_EDGES
-from projected_grpo.training.results import write_adapter
+from projected_grpo.training.ratio import RATIO_EDGES
 from projected_grpo.verdicts import r5, r6, r7
 from projected_grpo.verdicts.figures import over_steps, ratio_heatmap, t4_strip
 from projected_grpo.verdicts.replays import n_steps
@@ -30,6 +21,9 @@ from projected_grpo.verdicts.twins import compare_t, read_sights, replay_files, 
 from projected_grpo.verdicts.verdict import write as write_verdict
 
 SEEDS = [41, 42, 43]
+OVERLAP = {"overlap": 0.8, "overlap_null": 0.05, "overlap_reweighted": 1.0, "overlap_pair_weights": 0.9}
+OVERLAP |= {"largest_difference": 0.3, "hash_nll": "a", "hash_grpo": "b", "tokens_hack": 40.0}
+OVERLAP |= {"tokens_clean": 38.0, "length_ratio_min": 0.9, "length_ratio_max": 1.2}
 
 
 def write_question(question, results, rates, seed=0):
@@ -49,26 +43,6 @@ def write_question(question, results, rates, seed=0):
             refresh = cell.setting.knob("refresh")
             frame["basis_overlap"] = [0.9 if refresh and s % refresh == 0 else np.nan for s in frame["step"]]
             frame.to_parquet(folder / "steps.parquet")
-
-
-def test_bins_and_clip_bounds_are_those_of_the_loss():
-    assert (CLIP_LOW, CLIP_HIGH) == (1 - CLIP, 1 + CLIP)
-    assert list(RATIO_EDGES) == sorted(RATIO_EDGES)
-    row = ratio_columns(torch.tensor([0.5, 1.0, 1.1, 2.0]).log())
-    assert row["ratio_mean"] == pytest.approx(1.15)
-    assert (row["ratio_clip_low"], row["ratio_clip_high"]) == (0.25, 0.25)
-    assert sum(row["ratio_hist"]) == 4 and len(row["ratio_hist"]) == len(RATIO_EDGES) + 1
-
-
-@pytest.mark.parametrize(
-    "rho, A, moves", [(0.5, 1, True), (0.5, -1, False), (2.0, 1, False), (2.0, -1, True)]
-)
-def test_a_token_beyond_the_bounds_moves_only_back(rho, A, moves):
-    logp = torch.tensor([0.3], requires_grad=True)
-    loss = grpo_loss(logp, torch.tensor([0.3 - np.log(rho)]), torch.tensor([float(A)]), 1.0)
-    loss.backward()
-    assert float(loss.detach()) == pytest.approx(-min(rho * A, min(max(rho, 0.8), 1.2) * A), rel=1e-5)
-    assert (float(logp.grad) != 0) == moves
 
 
 def test_twins_differ_in_one_knob_alone(tmp_path):
@@ -192,76 +166,15 @@ def test_t4_of_twins_is_compared_pool_by_pool(tmp_path):
     assert t4_strip({name: sight.t for name, sight in sights.items()}) is not None
 
 
-def pair_set(lengths):
-    word = "abcdefghij"
-    pairs = tuple(
-        Pair(prompt=f"{i}?", hack=word[i % 5 :][:h], clean=word[::-1][i % 4 :][:c], tags=())
-        for i, (h, c) in enumerate(lengths)
-    )
-    return PairSet("made", pairs)
-
-
-KNOBS = {"top_k": 4, "tau": 0.0, "method": "svd", "solve_orth_m": 0, "control": "none"}
-USE = {"k": 3, "drop_bottom_frac": 0.0}
-
-
-def bases(policy, pairs):
-    return [extract_basis(policy, pairs, KNOBS | {"loss": loss}, 41).used(**USE) for loss in ("nll", "grpo")]
-
-
-def test_length_weighting_is_all_that_tells_the_losses_apart():
-    policy, pairs = make_policy(), pair_set([(3, 6), (5, 2), (6, 3), (2, 5), (4, 6), (6, 2)])
-    nll, grpo = bases(policy, pairs)
-    found = compare_losses(policy, pairs, KNOBS, USE, nll, grpo)
-    assert found["overlap_reweighted"] == pytest.approx(1, abs=1e-4)
-    assert found["overlap"] < 0.98 and found["hash_nll"] != found["hash_grpo"]
-    assert found["overlap"] == pytest.approx(overlap(nll.V, grpo.V))
-    assert found["length_ratio_max"] == pytest.approx(7 / 3)
-
-
-def test_equal_lengths_make_the_losses_equal():
-    policy, pairs = make_policy(), pair_set([(4, 4)] * 6)
-    nll, grpo = bases(policy, pairs)
-    found = compare_losses(policy, pairs, KNOBS, USE, nll, grpo)
-    assert found["overlap"] == pytest.approx(1, abs=1e-4)
-    # Rounding is enough for another hash; the page looks at what the two span.
-    overlaps = {"nll and grpo": {41: found | {"hash_nll": "a", "hash_grpo": "b"}}}
-    assert "nll and grpo do NOT differ on any replication" in " ".join(r7.differ_sentences(overlaps))
-    assert "there is no difference to explain" in " ".join(r7.length_sentences(overlaps))
-    shown = r7.overlap_grid(overlaps)
-    row = dict(zip(shown.head, (cell.text for cell in shown.rows[0]), strict=True))
-    assert (row["spans differ"], row["hashes differ"]) == ("0 of 1", "1 of 1")
-
-
-@pytest.mark.parametrize("adapter", ["antipasto", "lora"])
-def test_drift_is_none_at_the_start_and_some_after_training(adapter, tmp_path):
-    policy, pairs = make_policy(adapter), pair_set([(3, 6), (5, 2), (6, 3), (2, 5)])
-    frozen = bases(policy, pairs)[0]
-    knobs = KNOBS | {"loss": "nll"}
-    assert drift(policy, pairs, knobs, USE, frozen, 41)["overlap_fresh"] == pytest.approx(1, abs=1e-4)
-    policy.theta = random_theta(policy.adapter, scale=0.5)
-    write_adapter(tmp_path / "adapter.safetensors", policy)
-    again = make_policy(adapter)
-    again.theta = read_adapter(tmp_path / "adapter.safetensors", again)
-    found = drift(again, pairs, knobs, USE, frozen, 41)
-    assert found["overlap_null"] < found["overlap_fresh"] < 0.95
-    (tmp_path / "adapter.safetensors").write_bytes(b"x" * 20)
-    with pytest.raises(UserError, match="no adapter of this model"):
-        read_adapter(Path(tmp_path / "adapter.safetensors"), again)
-
-
 def test_r7_page(tmp_path):
     context = context_of("R7", tmp_path, SEEDS)
     rates = {row.name: 0.7 if row.name == "vanilla" else 0.4 for row in context.question.rows}
     write_question(context.question, tmp_path, rates)
     write_replays(context, "loss", {"own_mode_grpo": 0.1})
-    one = {"overlap": 0.8, "overlap_null": 0.05, "overlap_reweighted": 1.0, "overlap_pair_weights": 0.9}
-    one |= {"largest_difference": 0.3, "hash_nll": "a", "hash_grpo": "b", "tokens_hack": 40.0}
-    one |= {"tokens_clean": 38.0, "length_ratio_min": 0.9, "length_ratio_max": 1.2}
     for name, by_seed in r7.overlap_files(context).items():
         for seed, path in by_seed.items():
             same = name.startswith("v_hack") and seed != 41
-            write_json(tmp_path / path, one | ({"overlap": 0.9995} if same else {}))
+            write_json(tmp_path / path, OVERLAP | ({"overlap": 0.9995} if same else {}))
     assert all(Path(path).exists() for path in r7.needs(context))
     page = r7.make(context).page
     text = render((*page.answer, *page.blocks), "")
@@ -272,5 +185,11 @@ def test_r7_page(tmp_path):
     assert {"own_mode", "own_mode and own_mode_grpo"} <= {source.name for source in page.sources}
 
 
-def test_the_tokenizer_of_these_tests_makes_lengths_differ():
-    assert len(Few().encode("abc")) != len(Few().encode("abcdef"))
+def test_bases_that_differ_by_rounding_do_not_differ():
+    one = OVERLAP | {"overlap": 0.99995, "hash_nll": "a", "hash_grpo": "b"}
+    overlaps = {"nll and grpo": {41: one}}
+    assert "nll and grpo do NOT differ on any replication" in " ".join(r7.differ_sentences(overlaps))
+    assert "there is no difference to explain" in " ".join(r7.length_sentences(overlaps))
+    shown = r7.overlap_grid(overlaps)
+    row = dict(zip(shown.head, (cell.text for cell in shown.rows[0]), strict=True))
+    assert (row["spans differ"], row["hashes differ"]) == ("0 of 1", "1 of 1")
