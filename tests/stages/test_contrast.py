@@ -52,7 +52,7 @@ def test_drift_is_none_at_the_start_and_some_after_training(adapter, tmp_path):
     knobs = KNOBS | {"loss": "nll"}
     assert drift(policy, pairs, knobs, USE, frozen, 41)["overlap_fresh"] == pytest.approx(1, abs=1e-4)
     policy.theta = random_theta(policy.adapter, scale=0.5)
-    write_adapter(tmp_path / "adapter.safetensors", policy, {})
+    write_adapter(tmp_path / "adapter.safetensors", policy.theta, {})
     again = make_policy(adapter)
     again.theta = read_adapter(tmp_path / "adapter.safetensors", again)
     found = drift(again, pairs, knobs, USE, frozen, 41)

@@ -45,7 +45,7 @@ def _block(block: object, figures: str, level: int) -> str:
         case Grid():
             return (f"**{block.title}.**\n\n" if block.title else "") + _grid(block)
         case Figure(name, caption):
-            return f"![{caption}]({figures}{name}.svg)"
+            return f"![{caption}]({figures}{name}.svg)\n\n*{caption}*"
         case Details(summary, inner):
             return f"**{summary}.**\n\n{render(inner, figures, level)}"
         case Pre(text):

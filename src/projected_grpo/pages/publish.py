@@ -18,7 +18,7 @@ import yaml
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, write_text
-from projected_grpo.pages.blocks import Page, read_page
+from projected_grpo.pages.blocks import Figure, Page, read_page
 from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.parquet import read_parquet
 
@@ -54,10 +54,10 @@ def _order(path: Path) -> tuple[str, int]:
 
 def _section(page: Page, results: Path, docs: Path) -> str:
     """Copy a page's figures to `docs/figures` and return it one heading level down."""
-    for svg in sorted((results / "figures" / page.name).glob("*.svg")):
-        target = docs / "figures" / f"{page.id}-{svg.name}"
+    for figure in (block for block in page.blocks if isinstance(block, Figure)):
+        target = docs / "figures" / f"{page.id}-{figure.name}.svg"
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(svg, target)
+        shutil.copyfile(results / "figures" / page.name / f"{figure.name}.svg", target)
     return to_markdown(replace(page, sources=()), f"figures/{page.id}-", level=2).strip()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from projected_grpo.files import atomic_folder, write_json, write_text
+from projected_grpo.files import atomic_folder, write_text
 from projected_grpo.measures.columns import to_frame, write_frame
 from projected_grpo.measures.table import Table
 from projected_grpo.pages import style
@@ -55,7 +55,6 @@ def write(verdict: Verdict, results: Path) -> None:
     with atomic_folder(results / "figures" / page.name) as folder:
         for name, (drawing, _) in verdict.drawn.items():
             write_text(folder / f"{name}.svg", style.to_svg(drawing))
-        write_json(folder / "captions.json", {name: caption for name, (_, caption) in verdict.drawn.items()})
     write_frame(verdict.frame, results / f"{page.name}.parquet")
     write_page(page, results / f"{page.name}.json")
     write_text(results / f"{page.name}.md", to_markdown(page))
