@@ -73,7 +73,7 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
 
 def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
     """Return a few rollouts a step, some of them hacks, one with HTML in it."""
-    rng = np.random.default_rng(cell.seed)
+    rng = np.random.default_rng([cell.seed, *cell.id.encode()])
     rows = []
     for step in range(1, cell.steps + 1):
         for sample in range(3):

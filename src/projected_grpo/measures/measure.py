@@ -54,7 +54,7 @@ class Measure:
     @property
     def axis(self) -> str:
         """What a figure's axis says."""
-        return self.words.removeprefix("the ")
+        return self.words.removeprefix("the ").replace(" with the quarantine", ", quarantine")
 
 
 GROUPS = {

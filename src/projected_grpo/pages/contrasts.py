@@ -105,7 +105,7 @@ def effects(table: Table) -> list:
         blocks.append(Paragraph(f"No effect shown for {names}."))
         blocks.append(
             Paragraph(
-                f"There the differences are {span([p.delta for p in pairs], delta)}, within {widest} by their 95% "
+                f"Seen there: {span([p.delta for p in pairs], delta)}, within {widest} by their 95% "
                 f"intervals. {POWER} {span([p.detectable for p in pairs], rate)} with 80% power; Holm's correction "
                 "asks for more, and smaller differences are not ruled out."
             )

@@ -73,7 +73,7 @@ def top(page: Page, results: Path) -> dict:
     said = [renderer.inline(block.text) for block in page.top if block not in drawn]
     return {
         "id": page.id,
-        "title": page.title,
+        "title": page.title.partition(". ")[2] or page.title,
         "sentence": Markup(" ").join(said),
         "figures": renderer.render(tuple(drawn)),
     }
