@@ -93,4 +93,4 @@ def test_the_paper_scale_config_runs_end_to_end(tmp_path, monkeypatch):
     # The seed decides the run alone: another first seed remakes neither the pool nor a basis.
     plan = snakemake(folder, "-n", "results/qwen3-4b/Q10.md", "--config", "seeds=[42]", configs=configs)
     counts = (plan.stdout + plan.stderr).split("Job stats:")[-1]
-    assert "question" in counts and not re.search("teacher_pool|basis|grpo", counts)
+    assert "verdict" in counts and not re.search("teacher_pool|basis|grpo", counts)
