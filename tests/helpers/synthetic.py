@@ -35,7 +35,7 @@ def level(cell: Cell) -> float:
     """Return a plausible final hack rate for a cell, with noise by seed and by cell."""
     setting = cell.setting
     value = 0.7 if setting.mix else 0.05
-    if setting.arm != "vanilla" and setting.basis != "random":
+    if setting.arm not in ("vanilla", "measure") and setting.basis != "random":
         value -= 0.35 if "own_mode" in setting.basis else 0.05
     noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.03)
     return float(np.clip(value + 0.02 * (cell.seed % 5) + noise, 0, 1))

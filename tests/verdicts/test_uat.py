@@ -9,7 +9,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
 from projected_grpo.pages import style
 from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.verdicts import probe, replays, sneaky
+from projected_grpo.verdicts import marks, probe, replays
 from projected_grpo.verdicts.figures import distributions, trajectory
 
 
@@ -65,7 +65,7 @@ def page(both, others=None, controls=()):
 
 
 def test_all_pass_where_all_holds(both):
-    assert [v.word for v in probe.marks(*both)] == ["PASS"] * 4
+    assert [v.word for v in marks.marks(*both)] == ["PASS"] * 4
     text = page(both)
     assert "T1 PASS, T2 PASS, T3 PASS, T4 PASS" in text
     assert "SUSPICIOUS" not in text
@@ -160,7 +160,7 @@ def tracked(tmp_path, both, changes=None, **how):
     vanilla = write(
         tmp_path / "tracked", lambda *row: [changes and changes(*row), vanilla_changes(*row)], **how
     )
-    *_, check = sneaky.sneaky(vanilla, both[1])
+    *_, check = marks.sneaky(vanilla, both[1])
     assert check.failure == "a basis that tracks completion length"
     return vanilla.samples, check, page((vanilla, both[1]))
 
@@ -210,13 +210,13 @@ def test_marks(tmp_path, both):
     def rarely_fires(number, samples, step):
         step["fired"] = 0.4
 
-    assert not probe.t1(write(tmp_path / "a", third_hacks)).passed
-    assert not probe.t1(write(tmp_path / "b", n_steps=19)).passed
-    assert not probe.t2(write(tmp_path / "c", no_cosine)).passed  # 140 of 160
+    assert not marks.t1(write(tmp_path / "a", third_hacks)).passed
+    assert not marks.t1(write(tmp_path / "b", n_steps=19)).passed
+    assert not marks.t2(write(tmp_path / "c", no_cosine)).passed  # 140 of 160
     copied = write(tmp_path / "d", copies)
-    assert not probe.t3(copied).passed
-    assert not probe.t3(write(tmp_path / "e", rarely_fires)).passed
-    assert any(check.fine is False for check in sneaky.sneaky(both[0], copied))
+    assert not marks.t3(copied).passed
+    assert not marks.t3(write(tmp_path / "e", rarely_fires)).passed
+    assert any(check.fine is False for check in marks.sneaky(both[0], copied))
 
 
 def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, both):
@@ -224,14 +224,14 @@ def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, both):
         for sample in samples:
             sample |= {"nll_teacher": 2.0, "grad_norm": 1.0}
 
-    bad = {c.failure for c in sneaky.sneaky(write(tmp_path / "bad", spoil), both[1]) if c.fine is False}
+    bad = {c.failure for c in marks.sneaky(write(tmp_path / "bad", spoil), both[1]) if c.fine is False}
     assert bad >= {"base weights leak through an unmerged teacher", "mask off by one"}
 
     def unknown(number, samples, step):
         for sample in samples:
             sample["nll_teacher"] = None
 
-    checks = sneaky.sneaky(write(tmp_path / "unknown", unknown), both[1])
+    checks = marks.sneaky(write(tmp_path / "unknown", unknown), both[1])
     assert checks[0].fine is None
 
 
@@ -284,7 +284,7 @@ def test_a_step_whose_gradient_is_zero_is_no_error(tmp_path, both):
             step |= {"mean_cos_in": None, "mean_cos_out": None, "cout_update": None}
 
     projected = write(tmp_path, zero)
-    assert "cout < cin on 19/20 steps" in probe.t3(projected).figure
+    assert "cout < cin on 19/20 steps" in marks.t3(projected).figure
     assert style.to_svg(trajectory(both[0], projected)).startswith("<?xml")
 
 

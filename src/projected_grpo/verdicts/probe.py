@@ -1,18 +1,17 @@
-"""The probe's acceptance tests T1-T4: figure, mark, PASS or FAIL, and what could fake each.
+"""The page of the probe's acceptance tests: T1-T4, what could fake each, and T4 in other readings.
 
 A FAIL is a result. What is missing or unreadable is an error and raises before the page is written.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Page, Paragraph, Source, grid
-from projected_grpo.pages.text import NONE, p_is, p_value, rate
+from projected_grpo.pages.text import NONE, p_value
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import distributions, trajectory
+from projected_grpo.verdicts.marks import PAPER, marks, sides_text, sneaky
 from projected_grpo.verdicts.replays import (
     BUCKET,
     COSINE,
@@ -30,90 +29,7 @@ from projected_grpo.verdicts.replays import (
     t4_problem_means,
     t4_within,
 )
-from projected_grpo.verdicts.sneaky import sneaky
 from projected_grpo.verdicts.verdict import Verdict
-
-T1_RATE, T1_FILES = 0.30, 20
-T2_SHARE = 0.90
-T3_SHARE, T3_FIRED = 0.80, 0.5
-# What the paper reports of its own probe on Qwen3-4B.
-PAPER = {"T1": "0.994", "T2": "100%", "T3": "20/20 steps", "T4": "t = 4.46"}
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One line of the page: a test with its figure and mark."""
-
-    test: str
-    requirement: str
-    figure: str
-    mark: str
-    passed: bool
-
-    @property
-    def word(self) -> str:
-        return "PASS" if self.passed else "FAIL"
-
-
-def t1(vanilla: Replay) -> Mark:
-    """The teacher hacks."""
-    share, n = float(vanilla.samples["hacked"].mean()), len(vanilla.steps)
-    return Mark(
-        "T1",
-        "the teacher hacks",
-        f"hacked {rate(share)} of {len(vanilla.samples)} samples, {n} step files",
-        f">= {T1_RATE:.2f} over >= {T1_FILES} step files",
-        share >= T1_RATE and n >= T1_FILES,
-    )
-
-
-def t2(vanilla: Replay) -> Mark:
-    """Every sample has a cosine."""
-    finite = np.isfinite(vanilla.samples["cos_S_contrib"])
-    return Mark(
-        "T2",
-        "a cosine on every sample",
-        f"finite on {int(finite.sum())} of {len(finite)} rows ({100 * finite.mean():.1f}%)",
-        f">= {100 * T2_SHARE:.0f}% of vanilla rows",
-        bool(finite.mean() >= T2_SHARE),
-    )
-
-
-def t3(projected: Replay) -> Mark:
-    """Projection lowers the alignment."""
-    steps = projected.steps
-    lower = int((steps["mean_cos_out"] < steps["mean_cos_in"]).sum())
-    fired = float(steps["fired"].mean())
-    return Mark(
-        "T3",
-        "projection lowers alignment",
-        f"cout < cin on {lower}/{len(steps)} steps, fired {rate(fired)}",
-        f">= {100 * T3_SHARE:.0f}% of projected steps, fired > {T3_FIRED}",
-        lower >= T3_SHARE * len(steps) and fired > T3_FIRED,
-    )
-
-
-def sides_text(sides: Sides) -> str:
-    """Return t and p of a test, or why there are none."""
-    sizes = f"n = {sides.n_wrong} and {sides.n_right}"
-    if sides.short:
-        smaller = min(sides.n_wrong, sides.n_right)
-        return f"no p: the smaller bucket has {smaller}, {sides.short} short of {BUCKET}"
-    if sides.t is None:
-        return f"no p: no spread in the cosines ({sizes})"
-    return f"t = {sides.t:.2f}, p {p_is(sides.p)} ({sizes})"
-
-
-def t4_mark(vanilla: Replay) -> Mark:
-    """The basis tells a hack from a right answer that hacks too."""
-    sides = t4(vanilla.samples)
-    return Mark(
-        "T4",
-        "within hacked: cos(gt_pass=0) > cos(gt_pass=1)",
-        sides_text(sides),
-        "one-sided Welch t > 2, p < 0.05",
-        sides.passed,
-    )
 
 
 def readings(vanilla: Replay, others: Mapping[str, Replay]) -> dict[str, Sides]:
@@ -201,11 +117,6 @@ def matching(vanilla: Replay) -> str:
         return f"{text}: none."
     means = pairs.groupby("gt_pass")["tokens"].mean()
     return f"{text} (means {means[False]:.1f} wrong, {means[True]:.1f} right)."
-
-
-def marks(vanilla: Replay, projected: Replay) -> list[Mark]:
-    """Return T1-T4."""
-    return [t1(vanilla), t2(vanilla), t3(projected), t4_mark(vanilla)]
 
 
 def folders(context: Context) -> tuple[dict[str, str], dict[str, str]]:
