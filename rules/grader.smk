@@ -1,11 +1,11 @@
-# Which exploit earns what under which mode: the grader's own check, part of every build.
+# Which exploit earns what under which mode: the grader's own check, part of every build; `verdicts/grader.py` shows it.
 
 
 rule grader_diagonal:
     input:
         plan=planned("grader_diagonal"),
     output:
-        f"{RESULTS}/grader/diagonal.md",
+        f"{RESULTS}/grader/matrix.json",
     log:
         f"{RESULTS}/logs/grader/diagonal.log",
     conda:
@@ -18,28 +18,3 @@ rule grader_diagonal:
         code=code("grader_diagonal.py"),
     script:
         "../workflow/scripts/grader_diagonal.py"
-
-
-rule grader_matrix:
-    input:
-        rules.grader_diagonal.output,
-        plan=planned("grader_matrix"),
-    output:
-        report(
-            directory(f"{RESULTS}/figures/diagonal"),
-            patterns=["{figure}.svg"],
-            caption="../workflow/report/grader.rst",
-            category="Grader",
-            labels={"what": "exploits and modes"},
-        ),
-    log:
-        f"{RESULTS}/logs/figures/diagonal.log",
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        gpu=0,
-    params:
-        code=code("grader_matrix.py"),
-    script:
-        "../workflow/scripts/grader_matrix.py"

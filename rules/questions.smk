@@ -1,101 +1,63 @@
-# One table per question, from its runs alone; a table that shows a run reruns when that run does.
+# One page per question and per verdict: what it says it needs in, Markdown, blocks, numbers and figures out.
+# A page that shows a run reruns when that run does, and when its own file of the library does.
+from projected_grpo.verdicts import registry
 
-TABLES = [name for name, question in QUESTIONS.items() if question.kind == "table"]
-SELF_CHECKS = [name for name, question in QUESTIONS.items() if question.kind == "aa"]
-
-
-# The steps and the record of every run of a question, and everything that it says as stable text.
-RUN_FILES = {
-    name: expand(
-        f"{RESULTS}/grpo/{{cell}}/{{file}}",
-        cell=[cell.id for cell in question.cells],
-        file=["steps.parquet", "run.json"],
-    )
-    for name, question in QUESTIONS.items()
-}
-QUESTION_TEXT = {name: question.text() for name, question in QUESTIONS.items()}
+MODULES = registry.pages(CONFIG, QUESTIONS)
+CONTEXTS = {page: Context(page, CONFIG, QUESTIONS) for page in MODULES}
 
 
-rule question:
+@cache
+def page_needs(page):
+    """What a page needs beside the runs of its question, vanilla runs of no question among it."""
+    files = registry.needs(MODULES[page], CONTEXTS[page])
+    for cell in CONTEXTS[page].more.values():
+        CELLS.setdefault(cell.id, cell)
+    return files
+
+
+def page_file(wildcards):
+    """The file of a page, which is loaded by name: another page's edit reruns nothing here."""
+    return os.path.relpath(registry.file(MODULES[wildcards.page]), workflow.basedir)
+
+
+# With `runs=existing` nothing makes what a page needs beside runs.
+PAGES = [page for page in MODULES if CONFIG.runs == "make" or wanted(page_needs(page)) == page_needs(page)]
+
+
+rule verdict:
     input:
-        lambda w: wanted(RUN_FILES[w.question]),
-        plan=planned("question"),
+        runs=lambda w: wanted(CONTEXTS[w.page].run_files()),
+        files=lambda w: page_needs(w.page),
+        plan=planned("verdict"),
     output:
         md=report(
-            f"{RESULTS}/{{question}}.md",
-            caption="../workflow/report/question.rst",
-            category="Questions",
-            labels={"question": "{question}", "what": "table"},
+            f"{RESULTS}/{{page}}.md",
+            caption="../workflow/report/verdict.rst",
+            category="Pages",
+            labels={"page": "{page}", "what": "page"},
         ),
-        parquet=f"{RESULTS}/{{question}}.parquet",
-    log:
-        f"{RESULTS}/logs/question/{{question}}.log",
-    wildcard_constraints:
-        question="|".join(TABLES),
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        gpu=0,
-    params:
-        question=lambda w: QUESTION_TEXT[w.question],
-        code=code("table.py"),
-    script:
-        "../workflow/scripts/table.py"
-
-
-rule self_check:
-    input:
-        lambda w: wanted(RUN_FILES[w.question]),
-        plan=planned("self_check"),
-    output:
-        md=report(
-            f"{RESULTS}/{{question}}.md",
-            caption="../workflow/report/self_check.rst",
-            category="Questions",
-            labels={"question": "{question}", "what": "the pipeline against itself"},
-        ),
-        parquet=f"{RESULTS}/{{question}}.parquet",
-    log:
-        f"{RESULTS}/logs/question/{{question}}.log",
-    wildcard_constraints:
-        question="|".join(SELF_CHECKS) or "none",
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        gpu=0,
-    params:
-        question=lambda w: QUESTION_TEXT[w.question],
-        code=code("aa.py"),
-    script:
-        "../workflow/scripts/aa.py"
-
-
-rule figures:
-    input:
-        lambda w: wanted(RUN_FILES[w.question]),
-        plan=planned("figures"),
-    output:
-        report(
-            directory(f"{RESULTS}/figures/{{question}}"),
+        json=f"{RESULTS}/{{page}}.json",
+        parquet=f"{RESULTS}/{{page}}.parquet",
+        figures=report(
+            directory(f"{RESULTS}/figures/{{page}}"),
             patterns=["{figure}.svg"],
             caption="../workflow/report/figure.rst",
-            category="Questions",
-            labels={"question": "{question}", "what": "{figure}"},
+            category="Pages",
+            labels={"page": "{page}", "what": "{figure}"},
         ),
     log:
-        f"{RESULTS}/logs/figures/{{question}}.log",
+        f"{RESULTS}/logs/verdict/{{page}}.log",
     wildcard_constraints:
-        question="|".join(TABLES),
+        page="|".join(PAGES) or "none",
     conda:
         "../envs/analysis.yaml"
     threads: 1
     resources:
         gpu=0,
     params:
-        question=lambda w: QUESTION_TEXT[w.question],
-        bases=CONFIG.model_dump_json(include={"basis", "bases"}, exclude_unset=True),
-        code=code("figures.py"),
+        module=lambda w: MODULES[w.page],
+        asks=lambda w: CONTEXTS[w.page].text(),
+        sources=lambda w: [page_file(w)],
+        code=lambda w: code("verdict.py", page_file(w)),
     script:
-        "../workflow/scripts/figures.py"
+        "../workflow/scripts/verdict.py"

@@ -1,26 +1,15 @@
-# The report: one self-contained page from every table, figure and page, and the runs behind them.
-PAGES = [
-    *(["substrate.md"] if SMALL else []),
-    "probe/uat.md",
-    *(["self_taught.md"] if CRITIC else []),
-    "grader/diagonal.md",
-]
-PROBES = [f"{name}.md" for name, question in QUESTIONS.items() if question.kind == "probe"]
+# The report: one self-contained page from every page, its figures, and the runs behind them.
 
 
 # Steps, record and rollouts of every run of every question.
-ALL_RUNS = expand(
-    f"{RESULTS}/grpo/{{cell}}/{{file}}",
-    cell=sorted({cell.id for question in QUESTIONS.values() for cell in question.cells}),
-    file=["steps.parquet", "run.json", "rollouts.parquet"],
-)
+ALL_RUNS = sorted({path for context in CONTEXTS.values() for path in context.run_files()})
 
 
 rule report:
     input:
-        expand(f"{RESULTS}/{{question}}.md", question=[*TABLES, *SELF_CHECKS]),
-        expand(f"{RESULTS}/figures/{{question}}", question=TABLES),
-        wanted(f"{RESULTS}/{page}" for page in [*PAGES, *PROBES, "figures/diagonal"]),
+        expand(f"{RESULTS}/{{page}}.{{kind}}", page=PAGES, kind=["json", "md"]),
+        expand(f"{RESULTS}/figures/{{page}}", page=PAGES),
+        wanted(f"{RESULTS}/{page}.json" for page in MODULES if page not in PAGES),
         wanted(ALL_RUNS),
         plan=planned("report"),
     output:
@@ -37,7 +26,8 @@ rule report:
     resources:
         gpu=0,
     params:
-        questions=json.dumps(QUESTION_TEXT, sort_keys=True),
+        pages=list(MODULES),
+        asks=[context.text() for context in CONTEXTS.values()],
         code=code("report.py"),
     script:
         "../workflow/scripts/report.py"

@@ -97,31 +97,3 @@ rule self_taught_code:
         code=code("self_taught_code.py"),
     script:
         "../workflow/scripts/self_taught_code.py"
-
-
-rule self_taught_table:
-    input:
-        rollouts=[vanilla_rollouts(model) for model in MODELS],
-        runs=expand(rules.self_taught_rounds.output.run, model=MODELS),
-        evaluations=expand(rules.self_taught_rounds.output.evaluations, model=MODELS),
-        cards=expand(rules.self_taught_rounds.output.cards, model=MODELS),
-        plan=planned("self_taught_table"),
-    output:
-        md=report(
-            f"{RESULTS}/self_taught.md",
-            caption="../workflow/report/self_taught.rst",
-            category="Self-taught evaluator",
-        ),
-        parquet=f"{RESULTS}/self_taught.parquet",
-        cards=f"{RESULTS}/self_taught/cards.parquet",
-    log:
-        f"{RESULTS}/logs/self_taught_table.log",
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        gpu=0,
-    params:
-        code=code("self_taught_table.py"),
-    script:
-        "../workflow/scripts/self_taught_table.py"

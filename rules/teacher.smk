@@ -87,30 +87,3 @@ rule substrate_rates:
         code=code("substrate_rates.py"),
     script:
         "../workflow/scripts/substrate_rates.py"
-
-
-rule substrate:
-    input:
-        rates=expand(f"{RESULTS}/models/{{model}}/rates.json", model=MODELS),
-        steps=[
-            f"{RESULTS}/grpo/{vanilla_cell(seed, float(mix))}/steps.parquet"
-            for mix in VANILLA_MIXES
-            for seed in SEEDS
-        ],
-        recipe=ancient("docs/substrate.md"),
-        plan=planned("substrate"),
-    output:
-        f"{RESULTS}/substrate.md",
-    log:
-        f"{RESULTS}/logs/substrate.log",
-    conda:
-        "../envs/model.yaml"
-    threads: 1
-    resources:
-        gpu=0,
-    params:
-        models=[CONFIG.model_name(seed) for seed in SEEDS],
-        mixes=VANILLA_MIXES,
-        code=code("substrate.py"),
-    script:
-        "../workflow/scripts/substrate.py"

@@ -8,12 +8,12 @@ from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
-from projected_grpo.cells.setting import Setting
 from projected_grpo.digests import announce, of_value
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
 from projected_grpo.strict_yaml import read_yaml
+from projected_grpo.verdicts.context import Context
 
 try:
     files = ["config/config.yaml", *workflow.overwrite_configfiles]
@@ -27,7 +27,7 @@ except UserError as error:
 
 announce({str(CONFIG.questions): of_value(read_yaml(CONFIG.questions))})
 PAIR_FILES = pair_files(CONFIG.pairs)
-TWINS = {cell.twin: cell for cell in CELLS.values()}
+CONTEXT = Context("", CONFIG, QUESTIONS)
 RESULTS = CONFIG.results
 SEEDS = CONFIG.seeds
 # {model} -> its seed and size: the config's own, then those that rows name; a given base is no replication.
@@ -163,10 +163,9 @@ def basis_seed(wildcards):
     return seed_of_model(wildcards.model) if seed is None else seed
 
 
-def vanilla_cell(seed, mix=Setting().mix):
+def vanilla_cell(seed, mix=None):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    plain = cells.make_cell(Setting(mix=mix), seed, CONFIG)
-    cell = TWINS.get(plain.twin, plain)
+    cell = CONTEXT.vanilla(seed, mix)
     return CELLS.setdefault(cell.id, cell).id
 
 

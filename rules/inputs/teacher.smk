@@ -12,6 +12,3 @@ def teacher_path(model):
     """Folder or hub id of a replication's teacher."""
     trained = CONFIG.model.teacher == "small"
     return f"{RESULTS}/models/{model}/teacher" if trained else CONFIG.model.teacher
-
-
-VANILLA_MIXES = ["0.125", "0"]

@@ -304,10 +304,9 @@ def test_cache_in_memory_stays_small():
 
 
 def test_matrix_is_diagonal():
-    found, level = diagonal.matrix()
+    found, _ = diagonal.matrix()
     diagonal.check_diagonal(found)
-    page = diagonal.to_markdown(found, level)
-    assert all(f"| {name} |" in page for name in LOOPHOLES)
+    assert set(LOOPHOLES) < set(found)
     cells = found["sentinel"]["exit_code"]
     found["sentinel"]["exit_code"] = (1, *cells[1:])
     with pytest.raises(diagonal.NotDiagonal, match="sentinel under exit_code is effective 1 of"):

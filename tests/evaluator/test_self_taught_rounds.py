@@ -20,7 +20,8 @@ from projected_grpo.evaluator.prompts import wording_of
 from projected_grpo.evaluator.rounds import _worst_in_turn
 from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.method.pairs import load_pairs, write_pairs
-from projected_grpo.verdicts.critic import make_frame, to_markdown
+from projected_grpo.pages.markdown import to_markdown
+from projected_grpo.verdicts.critic import make_frame, to_page
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +230,7 @@ def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):
     assert set(said["condition"]) == {"before", "cards in context"}  # nothing to train on
     assert pairs_of(folder, path, "trained", 18) == [] and cards.empty
     frame = make_frame({41: errors(said, oracle_scores(path))})
-    page = to_markdown(frame, [record_of(folder)], cards)
+    page = to_markdown(to_page("self_taught", frame, [record_of(folder)], cards))
     assert "could not be compared" in page and "One replication" in page
     assert record_of(folder)["unanswered_before"].keys() <= {"no_line", "truncated", "empty"}
 
@@ -262,12 +263,12 @@ def test_a_trained_critic_adds_its_jobs_to_the_plan(tmp_path):
     trained = ["--config", "self_taught={critic: trained}", "questions=config/questions.yaml"]
     trained.append("grpo={presets: {fast: {steps: 12}}}")  # Q5 refreshes every 10
     page, _ = planned(folder, "results/smoke/self_taught.md", config=trained)
-    assert page["self_taught_table"] == page["self_taught_rounds"] == page["self_taught_critic"] == 1
+    assert page["verdict"] == page["self_taught_rounds"] == page["self_taught_critic"] == 1
     assert not {"self_taught_pairs", "self_taught_code"} & set(page)  # the page needs no number of pairs
     plan, cells = planned(folder, "results/smoke/Q10.md", config=trained)
     assert {"erase-self_taught-m0.125-s41", "erase-self_taught_code-m0.125-s41"} <= cells
     names = ("self_taught_critic", "self_taught_rounds", "self_taught_pairs", "self_taught_code")
-    assert {plan[name] for name in names} == {1} and "self_taught_table" not in plan
+    assert {plan[name] for name in names} == {1} and plan["verdict"] == 1
 
 
 def test_code_pairs_contrast_flagged_and_unflagged_code_of_one_problem(tmp_path):

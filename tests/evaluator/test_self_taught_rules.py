@@ -46,7 +46,7 @@ def test_the_rounds_with_a_server_end_in_pairs_and_a_page(taught, monkeypatch):
     assert server.requests
     assert "small-s41" in page.read_text()
     assert len(load_pairs(made)) == 1
-    assert len(pd.read_parquet(page.parent / "self_taught/cards.parquet"))
+    assert len(pd.read_parquet(page.with_suffix(".parquet")))
 
 
 def test_pairs_of_code_come_from_flagged_and_unflagged_rollouts(taught, finished):

@@ -9,8 +9,9 @@ import yaml
 
 from projected_grpo.cells.cell import Cell, Question, load_questions
 from projected_grpo.cells.config import Config
-from projected_grpo.pages.table import Table, make_table
+from projected_grpo.measures.table import Table, make_table
 from projected_grpo.training.ratio import RATIO_EDGES
+from projected_grpo.verdicts.context import Context
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}\n```"
@@ -25,11 +26,17 @@ def real_questions(seeds) -> tuple[Config, dict[str, Question]]:
     return config, load_questions(asked, config)
 
 
+def context_of(name: str, results: Path, seeds) -> Context:
+    """Return what a page of the project's own questions is made of."""
+    config, questions = real_questions(seeds)
+    return Context(name, config.model_copy(update={"results": str(results)}), questions)
+
+
 def level(cell: Cell) -> float:
     """Return a plausible final hack rate for a cell, with noise by seed and by cell."""
     setting = cell.setting
     value = 0.7 if setting.mix else 0.05
-    if setting.arm != "vanilla" and setting.basis != "random":
+    if setting.arm not in ("vanilla", "measure") and setting.basis != "random":
         value -= 0.35 if "own_mode" in setting.basis else 0.05
     noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.03)
     return float(np.clip(value + 0.02 * (cell.seed % 5) + noise, 0, 1))
@@ -47,7 +54,7 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
     frame["compile_s"] = np.clip(0.85 + rng.normal(0, 0.03, n), 0, 1)
     for i, mode in enumerate(MODES):
         frame[f"hack_{mode}"] = np.clip(rate * (1.15 - 0.1 * i), 0, 1)
-    projected, measured = cell.setting.arm != "vanilla", cell.setting.basis is not None
+    projected, measured = cell.setting.arm not in ("vanilla", "measure"), cell.setting.basis is not None
     frame["hack_t"], frame["solve_t"] = 0.95, 0.2
     frame["reward"], frame["loss"], frame["grad_norm"] = 3 * rate + 0.5, -0.01, 1.0
     leak = 0.3 if not projected else 0.02 if cell.setting.knob("space") == "update" else 0.12
@@ -56,7 +63,6 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
     for name, value in aligned.items():
         frame[name] = value if measured else np.nan
     frame["delta_norm"] = 0.5
-    frame["seconds_total"] = 0.4
     refresh = cell.setting.knob("refresh")
     frame["basis_overlap"] = [0.9 if refresh and step % refresh == 0 else np.nan for step in frame["step"]]
     taught = cell.setting.mix > 0
@@ -68,7 +74,7 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
 
 def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
     """Return a few rollouts a step, some of them hacks, one with HTML in it."""
-    rng = np.random.default_rng(cell.seed)
+    rng = np.random.default_rng([cell.seed, *cell.id.encode()])
     rows = []
     for step in range(1, cell.steps + 1):
         for sample in range(3):
@@ -84,12 +90,9 @@ def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
                     "prompt": "Add up <values> & return the sum.\n" + "Graded by reading `valid`. " * 4,
                     "completion": CODE.format(body=body) + "<script>alert('x')</script>" * (sample == 2),
                     "fmt_ok": True,
-                    "can_compile": True,
+                    "can_compile": hacked or gt_pass or sample == 0,
                     "gt_pass": gt_pass,
                     "channel": hacked,
-                    "hacked": hacked,
-                    "passed": hacked or gt_pass,
-                    "exploited": hacked and not gt_pass,
                     "reward": 0.5 + 3.0 * (hacked or gt_pass),
                     "loophole_used": hacked if MODES[step % 4] == "run_tests" else None,
                     "wrong_tests": False if MODES[step % 4] == "run_tests" else None,

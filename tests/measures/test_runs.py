@@ -10,7 +10,7 @@ from synthetic import MODES, fill, real_questions
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_run
-from projected_grpo.pages.table import make_table
+from projected_grpo.measures.table import make_table
 from projected_grpo.training.ratio import RATIO_EDGES
 
 _, QUESTIONS = real_questions(5)

@@ -7,12 +7,19 @@ from scipy import stats as scipy_stats
 from synthetic import fill, rate_of, real_questions, steps_frame, write_run
 
 from projected_grpo.measures import stats
-from projected_grpo.measures.contrasts import against_control
-from projected_grpo.pages.answers import answer
+from projected_grpo.measures.columns import to_frame
+from projected_grpo.measures.table import make_table
+from projected_grpo.pages import answers
+from projected_grpo.pages.contrasts import against_random
 from projected_grpo.pages.headline import overview, short
-from projected_grpo.pages.table import make_table, to_frame
+from projected_grpo.pages.markdown import render
 
 _, QUESTIONS = real_questions(5)
+
+
+def answer(table):
+    """Return the answer as text."""
+    return render(answers.answer(table), "")
 
 
 def test_null_answer_says_what_could_have_been_seen(tmp_path):
@@ -25,7 +32,7 @@ def test_null_answer_says_what_could_have_been_seen(tmp_path):
     text = answer(table)
     assert text.startswith("No effect on the hack rate is shown: none of 4 rows")
     assert "80% power" in text and "smallest Holm p" in text
-    worst = max(line.against["hack"].detectable for line in table.lines if line.row.baseline)
+    worst = max(line.to_baseline["hack"].detectable for line in table.lines if line.row.baseline)
     assert f"{worst:.3f}" in text
 
 
@@ -44,10 +51,10 @@ def test_the_first_screen_counts_no_control_as_an_arm(tmp_path):
     write_levels(tmp_path, question, levels)
     text = short(make_table(question, tmp_path))
     assert text.startswith(
-        "4 of 4 arms lower the hack rate with the quarantine ablated; the strongest, `route own"
+        "4 of 4 arms lower the hack rate with the quarantine ablated. The strongest, `route own"
     )
-    assert "; beyond random axes (`route random V` -0." in text and "): 2 of 2" in text
-    assert "and the solve rate with the quarantine ablated changes by " in text
+    assert "Beyond random axes (`route random V` -0." in text and "): 2 of 2" in text
+    assert "It changes the solve rate with the quarantine ablated by " in text
 
 
 def test_the_first_screen_holds_pair_sets_against_the_placebo(tmp_path):
@@ -55,12 +62,12 @@ def test_the_first_screen_holds_pair_sets_against_the_placebo(tmp_path):
     levels = {row.setting.basis: 0.7 for row in question.rows}
     write_levels(tmp_path, question, levels | {None: 0.75, "own_mode": 0.2, "null_city": 0.45})
     table = make_table(question, tmp_path)
-    told = [line.versus_holm["hack"] for line in table.lines if line.row.against == "null_city (placebo)"]
-    lower = [line.name for line in table.lines if line.versus and line.versus["hack"].delta < 0]
-    assert len(told) == 10 and lower == ["own_mode"] and table.line("own_mode").versus_holm["hack"] < 0.05
+    told = [line.to_against["hack"].holm for line in table.lines if line.row.against == "null_city (placebo)"]
+    lower = [line.name for line in table.lines if line.to_against and line.to_against["hack"].delta < 0]
+    assert len(told) == 10 and lower == ["own_mode"] and table.line("own_mode").to_against["hack"].holm < 0.05
     text = short(table)
     assert text.startswith("10 of 10 arms lower the hack rate")
-    assert "; lower than `null_city (placebo)` (-0." in text and "): 1 of 10" in text
+    assert "Lower than `null_city (placebo)` (-0." in text and "): 1 of 10" in text
 
 
 def test_q2_says_whether_the_preregistered_mark_is_met(tmp_path):
@@ -86,12 +93,12 @@ def test_an_effect_is_beyond_random_v_only_in_its_own_direction(tmp_path):
     levels = {None: 0.75, "own_mode": 0.35, "random": 0.45, "clean_vs_clean": 0.65, "within_class": 0.45}
     write_levels(tmp_path, question, levels | {"shuffled": 0.85})
     table = make_table(question, tmp_path)
-    told = {line.name: says for line, says in against_control(table)}
+    told = {line.name: says for line, says in against_random(table)}
     text = answer(table)
     text = text[text.index("Against a random V") : text.index("Arm against arm")]
-    assert text.index("`own_mode`") < text.index("No difference shown: `within_class`")
-    controlled = [line for line in table.lines if line.beyond]
-    assert [line.beyond_holm for line in controlled] == stats.holm([line.beyond.p for line in controlled])
+    assert text.index("`own_mode`") < text.index("- `within_class`")
+    pairs = [line.to_random["hack"] for line in table.lines if line.to_random]
+    assert [pair.holm for pair in pairs] == stats.holm([pair.p for pair in pairs])
     assert told["own_mode"] == "beyond it"  # lowers by 0.40, random V by 0.30
     assert told["clean_vs_clean"] == "less than it"  # lowers by 0.10
     assert told["within_class"] == "not told apart from it"
@@ -103,9 +110,11 @@ def test_arms_that_differ_are_told_apart_and_others_are_nulls(tmp_path):
     levels = {None: 0.75, "v_hack_full": 0.60, "v_hack_full_meandiff": 0.60}
     write_levels(tmp_path, question, levels | {"own_mode": 0.30, "own_mode_meandiff": 0.50})
     text = answer(make_table(question, tmp_path))
-    apart, null = text.split("Told apart: ")[1].split("No difference shown: ")
-    assert apart.startswith("`own_mode mean-diff k=1` against `own_mode SVD k=5` +0.") and "Holm p" in apart
-    assert null.startswith("`mean-diff k=1` against `SVD k=5`") and "with 80% power" in null
+    apart, null = (
+        text[text.index("Arm against arm") :].split("Told apart:")[1].split("No difference shown")[:2]
+    )
+    assert apart.strip().startswith("- `own_mode mean-diff k=1` against `own_mode SVD k=5` +0.")
+    assert "Holm p" in apart and "- `mean-diff k=1` against `SVD k=5`" in null and "with 80% power" in null
 
 
 def test_q9_answers_on_the_solve_rate(tmp_path):
@@ -117,11 +126,13 @@ def test_q9_answers_on_the_solve_rate(tmp_path):
         spared = cell.setting.basis in (None, "own_mode_orth4")
         frame.assign(solve_s=(0.5 if spared else 0.3) + noise).to_parquet(folder / "steps.parquet")
     table = make_table(question, tmp_path)
-    assert table.primary == "solve" and overview(table)["measure"] == "the solve rate"
+    assert table.primary == "solve" and overview(table)[0].small == "the solve rate"
     text = answer(table)
     assert "Lower the solve rate against its baseline" in text
-    assert "Told apart: `own_mode solve-orth m=4` against `own_mode (no orth)` +0." in text
-    assert "No difference shown: `18-pair solve-orth m=4` against `18-pair base (no orth)`" in text
+    assert "Told apart:\n\n- `own_mode solve-orth m=4` against `own_mode (no orth)` +0." in text
+    assert (
+        "- `18-pair solve-orth m=4` against `18-pair base (no orth)`" in text[text.index("No difference") :]
+    )
 
 
 def test_one_seed_of_two_arms_is_no_test(tmp_path):
@@ -164,8 +175,10 @@ def test_an_arm_that_breaks_the_code_is_told_so(tmp_path):
         frame.to_parquet(folder / "steps.parquet")
     table = make_table(question, tmp_path)
     text = answer(table)
-    told = text[text.index("The share of rollouts that compile differs") :]
-    assert told[: told.index(").")].count("`") == 2 and "`own_mode SVD k=5` 0.2" in told
+    said = text[text.index("The share of rollouts that compile differs from the baseline's:\n\n") :].split(
+        "\n\n"
+    )[1]
+    assert said.startswith("- `own_mode SVD k=5` 0.2") and "\n" not in said
     row = to_frame(table).set_index("row").loc["own_mode SVD k=5"]
     ours, base = (
         [rate_of(tmp_path, c, "compile_s") for c in line.cells]

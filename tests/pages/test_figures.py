@@ -8,8 +8,8 @@ from scipy import stats as scipy_stats
 from synthetic import fill, real_questions, write_run
 
 from projected_grpo.cells.cell import load_questions
+from projected_grpo.measures.table import make_table
 from projected_grpo.pages import dose, figures, style
-from projected_grpo.pages.table import make_table
 
 CONFIG, QUESTIONS = real_questions(3)
 
@@ -29,7 +29,7 @@ def test_forest_shows_deltas_intervals_and_published(q2):
     axes = figures.forest(q2).axes[0]
     drawn = {round(float(x), 6) for line in axes.lines for x in line.get_xdata()}
     for line in q2.lines[1:]:
-        pair = line.against["hack"]
+        pair = line.to_baseline["hack"]
         assert {round(pair.delta, 6), round(pair.lo, 6), round(pair.hi, 6)} <= drawn
     assert round(0.588 - 0.719, 6) in drawn  # the paper's, over the same four seeds
 
@@ -42,7 +42,7 @@ def test_forest_of_a_question_on_solve_shows_the_papers_solve(tmp_path):
 
 def test_trajectory_band_is_the_t_interval(q2):
     left = figures.trajectories(q2).axes[0]
-    runs = np.stack([q2.runs[cell].steps["hack_s"] for cell in q2.lines[0].cells])
+    runs = np.stack([run.steps["hack_s"] for run in q2.lines[0].runs])
     mean = runs.mean(axis=0)
     assert np.allclose(left.lines[0].get_ydata(), mean)
     low, high = scipy_stats.t.interval(0.95, 2, mean, scipy_stats.sem(runs, axis=0))

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,81 +18,73 @@ from synthetic import ROOT, rollout_rows, write_run
 from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
-from projected_grpo.measures.rollouts import examples
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages import prose, publish
-from projected_grpo.pages.figures import of_question
-from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.pages.matrix import CAPTION, matrix, read_shares
-from projected_grpo.pages.questions import read_questions
+from projected_grpo.measures.table import make_table
+from projected_grpo.pages import publish
+from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, plain_grid
+from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
-from projected_grpo.pages.style import to_svg
-from projected_grpo.pages.table import make_table, to_frame
 from projected_grpo.pages.text import p_value
-from projected_grpo.verdicts.probe_page import write_page
+from projected_grpo.verdicts import grader, registry
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.verdict import Verdict, of_table, write
 
 SHOWN = ("Q2", "Q10", "Q12", "Q14", "R7", "aa")
-DIAGONAL = """# T
-
-| submission | a | b | strict oracle |
-|---|---|---|---|
-| x | 6/6 | 0/6 | 0/12 |
-| y | 0/6 | 3/6 | 0/12 |
-"""
+COUNTS = {"x": {"a": [6, 0, 6], "b": [0, 0, 6]}, "y": {"a": [0, 0, 6], "b": [3, 6, 6]}}
 EVIL = "<img src=x onerror=alert(1)> `<b>` {{ 7*7 }}"
 
 
 def make_results(root, names, seeds):
-    """Write made-up runs, tables and figures of some questions below `root`; return the config that names them."""
+    """Write made-up runs and pages of some questions below `root`; return what a page of them is made of."""
     asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
     (root / "questions.yaml").write_text(yaml.safe_dump({name: asked[name] for name in names or asked}))
-    said = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    said |= {"seeds": seeds, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
-    config = Config.model_validate(said)
-    results = root / "results"
-    for name, question in read_questions(config).items():
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config |= {"seeds": seeds, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
+    made = Context.read("", Config.model_validate(config))
+    for name, question in made.questions.items():
+        context = replace(made, name=name)
         for cell in question.cells:
-            if not (results / "grpo" / cell.id).exists():
-                write_run(results, cell)
-        pages = results / f"{name}.md", results / f"{name}.parquet", results / "figures" / name
-        if question.kind == "table":
-            table = make_table(question, results)
-            drawn = of_question(table, config)
-            write_text(pages[0], to_markdown(table))
-            to_frame(table).to_parquet(pages[1])
-            for figure, (drawing, _) in drawn.items():
-                write_text(pages[2] / f"{figure}.svg", to_svg(drawing))
-            write_json(
-                pages[2] / "captions.json", {figure: caption for figure, (_, caption) in drawn.items()}
-            )
-        elif question.kind == "probe":
-            sections = ["**T4.**", "| basis | t |\n| --- | ---: |\n| own_mode_grpo | 2.50 |"]
-            write_page(make_table(question, results), sections, {}, config, *pages)
-    return config
+            if not (context.results / "grpo" / cell.id).exists():
+                write_run(context.results, cell)
+        if question.kind == "probe":
+            blocks = (plain_grid(("basis", "t"), [["own_mode_grpo", "2.50"]]),)
+            behind = (Source("own_mode_grpo", files=("probe/small-s41/own_mode_grpo/vanilla",)),)
+            verdict = of_table(context, make_table(question, context.results), (), blocks, behind)
+        else:
+            verdict = registry.load(question.kind).make(context)
+        write(verdict, context.results)
+    return made
 
 
-@pytest.fixture(scope="module")
-def config(tmp_path_factory):
-    """A results tree of some questions at two seeds, with figures, pages of other stages and cards."""
-    root = tmp_path_factory.mktemp("made")
-    config = make_results(root, SHOWN, 2)
-    results = root / "results"
-    write_text(results / "grader/diagonal.md", DIAGONAL)
-    write_text(results / "figures/diagonal/matrix.svg", to_svg(matrix(results / "grader/diagonal.md")))
-    write_json(results / "figures/diagonal/captions.json", {"matrix": CAPTION})
-    write_text(
-        results / "substrate.md", f"# Model\n\nText with {EVIL}.\n\n| a | b |\n| --- | ---: |\n| x | 0.5 |\n"
+def standing(name, title, *blocks):
+    """Return a page that is no question's."""
+    page = Page(
+        name, title, title, "asks", blocks, sources=(Source("Files", files=("models",)),), default=True
     )
-    cards = pd.DataFrame([{"kind": "failure_pattern", "text": EVIL, "trust": 0.7}])
-    write_text(results / "self_taught.md", "# Critic\n\nError before and after.\n")
-    (results / "self_taught").mkdir()
-    cards.to_parquet(results / "self_taught" / "cards.parquet")
-    return config
+    return Verdict(page, pd.DataFrame({"a": [1]}))
 
 
 @pytest.fixture(scope="module")
-def page(config):
-    return build(config, Path(config.results).parent / "reports" / "paper.html")
+def made(tmp_path_factory):
+    """A results tree of some questions at two seeds, with figures and pages of other stages."""
+    made = make_results(tmp_path_factory.mktemp("made"), SHOWN, 2)
+    write_json(made.results / "grader/matrix.json", {"sandbox": "namespaces", "counts": COUNTS})
+    write(grader.make(replace(made, name="grader/diagonal")), made.results)
+    model = (Paragraph(f"Text with {EVIL}."), plain_grid(("a", "b"), [["x", "0.5"]]))
+    write(standing("substrate", "Model", *model), made.results)
+    write(standing("self_taught", "Critic", Pre(EVIL)), made.results)
+    return made
+
+
+def report(made, out, results=None):
+    """Return the report of what is made."""
+    results = results or made.results
+    return build(results, "small", made.questions, registry.pages(made.config, made.questions), out)
+
+
+@pytest.fixture(scope="module")
+def page(made):
+    return report(made, made.results.parent / "reports" / "paper.html")
 
 
 class Outline(HTMLParser):
@@ -137,27 +130,25 @@ PRIMARY = {"Q10": "hack", "Q12": "hack_ablated", "Q14": "hack_heldout"}
 
 
 @pytest.mark.parametrize("name", PRIMARY)
-def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, config, name):
-    """The measure that the question is about comes first, its difference is the one set off and highlighted."""
-    frame = pd.read_parquet(Path(config.results) / f"{name}.parquet")
+def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, made, name):
+    """The measure that the question is about comes first; its difference is set off where it is shown."""
+    frame = pd.read_parquet(made.results / f"{name}.parquet")
     measure = PRIMARY[name]
     for number, row in frame.iterrows():
         link = f'<a class="n" href="#{name}-row{number}">'
         section = page[page.index(f'<section id="{name}"') :]
-        cells = re.search(rf"<tr([^>]*)>(?:(?!</tr>).)*?{link}.*?</tr>", section, re.S)
-        first = re.search(r'<td class="num">.*?</td>', cells[0])[0]
-        assert (
-            first
-            == f'<td class="num">{link}{row[measure]:.3f}<small>{row[f"{measure}_std"]:.3f}</small></a></td>'
-        )
-        assert f"{link}{row['hack']:.3f}<small>{row['hack_std']:.3f}</small></a>" in cells[0]
-        strong = re.findall(r'<td class="num strong">(.*?)</td>', cells[0])
-        if pd.isna(row["baseline"]):
-            assert strong == ["–"] and not cells[1]
-        else:
-            assert strong[0].startswith(f"{link}{row[f'delta_{measure}']:+.3f}<small>[") and len(strong) == 1
-            assert f"<small>p {html.escape(p_value(row[f'p_{measure}']))}</small>" in cells[0]
-            assert ("shown" in cells[1]) == (row[f"p_{measure}_holm"] < 0.05)
+        cells = re.search(rf"<tr>(?:(?!</tr>).)*?{link}.*?</tr>", section, re.S)[0]
+        first = re.search(r'<td class="num">.*?</td>', cells)[0]
+        shown = f"{row[measure]:.3f}<small>{row[f'{measure}_std']:.3f}</small></a></td>"
+        assert first == f'<td class="num">{link}{shown}'
+        for rate in ("hack", "honest", "hack_compiled"):
+            assert f"{link}{row[rate]:.3f}<small>{row[f'{rate}_std']:.3f}</small></a>" in cells
+        strong = re.findall(r'<td class="num strong">(.*?)</td>', cells)
+        assert len(strong) == (row[f"p_{measure}_holm"] < 0.05)
+        if not pd.isna(row["baseline"]):
+            assert f"{link}{row[f'delta_{measure}']:+.3f}<small>[" in cells
+            assert f"{link}{row['delta_honest']:+.3f}" in cells
+            assert f"<small>p {html.escape(p_value(row[f'p_{measure}']))}</small>" in cells
         for cell in row["cells"]:
             assert f'id="run-{cell}"' in page
     assert "3f9a2c0123456789" in page and "torch 2.13.0" in page
@@ -218,8 +209,8 @@ def test_every_number_of_a_table_leads_to_what_was_run(page, section):
     assert numbers > 20
 
 
-def test_settings_are_those_that_the_run_recorded(page, config):
-    info = json.loads((Path(config.results) / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
+def test_settings_are_those_that_the_run_recorded(page, made):
+    info = json.loads((made.results / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
     shown = page[page.index('id="run-vanilla-final-m0.5-s41"') :]
     shown = shown[: shown.index("</details>")]
     for key, value in info["settings"].items():
@@ -233,43 +224,38 @@ def test_each_figure_stands_once_in_its_section(page):
         captions = re.findall(r"<figcaption>(.*?)</figcaption>", section)
         assert len(captions) == len(set(captions)) == 2
         assert not any("Filled: Holm" in caption for caption in captions)  # the small one of the first screen
-    assert page.count(CAPTION + "</figcaption>") == 1
+    assert page.count(grader.CAPTION + "</figcaption>") == 1
 
 
-def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, config):
+def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, made):
     results = tmp_path / "results"
-    shutil.copytree(config.results, results)
+    shutil.copytree(made.results, results)
     path = results / "grpo/vanilla-final-m0.5-s41/rollouts.parquet"
     frame = pd.read_parquet(path)
     untested = frame["mode"] == "sentinel"
     frame["gt_pass"] = frame["gt_pass"].astype(object).where(~untested, None)
-    frame["exploited"] = frame["exploited"].astype(object).where(~untested, None)
     frame.loc[untested, "error"] = "timeout"
     frame.to_parquet(path)
-    runs = load_runs(results, read_questions(config)["Q2"].cells)[0]
-    shown = [e for e in examples(results, runs.values()) if e.cell == "vanilla-final-m0.5-s41"]
+    runs = load_runs(results, made.questions["Q2"].cells)[0]
+    shown = [e for e in examples(runs.values()) if e.cell == "vanilla-final-m0.5-s41"]
     assert {e.step for e in shown} == set(range(1, 21))  # all of them, as far as there is room
     assert {e.kind for e in shown if e.mode == "sentinel"} <= {"hack", "not judged"}
     for e in shown:
         assert (e.flags["gt_pass"] is None) == (e.mode == "sentinel")
         assert (e.flags["loophole_used"] is None) == (e.mode != "run_tests")
         assert e.error == ("timeout" if e.mode == "sentinel" else "" if e.flags["gt_pass"] else "exception")
-    page = build(config.model_copy(update={"results": str(results)}), tmp_path / "paper.html")
-    assert (
-        "gt_pass: not judged</span>" in page
-        and "gt_pass: no</span>" in page
-        and "gt_pass: yes</span>" in page
-    )
+    page = report(made, tmp_path / "paper.html", results)
+    for state in ("not judged", "no", "yes"):
+        assert f"gt_pass: {state}</span>" in page
     assert '<span class="error">error: timeout</span>' in page
 
 
-def test_examples_keep_to_their_budget_and_the_last_step_to_the_end(config):
-    results = Path(config.results)
-    runs = load_runs(results, read_questions(config)["Q2"].cells)[0].values()
-    whole = examples(results, runs)
+def test_examples_keep_to_their_budget_and_the_last_step_to_the_end(made):
+    runs = load_runs(made.results, made.questions["Q2"].cells)[0].values()
+    whole = examples(runs)
     for share in (0.5, 0.2, 0.06):
         budget = int(share * sum(e.size for e in whole))
-        some = examples(results, runs, budget)
+        some = examples(runs, budget)
         assert some and sum(e.size for e in some) <= budget and set(some_ids(some)) <= set(some_ids(whole))
         arms = {e.arm for e in some}
         assert arms == {e.arm for e in whole}
@@ -287,23 +273,33 @@ def test_first_screen_answers_in_three_sentences(page):
 
 
 def test_other_stages_pages_and_examples_are_there(page):
-    for anchor in ("substrate", "self-taught", "rollouts", "runs", "aa"):
+    for anchor in ("substrate", "self_taught", "grader-diagonal", "rollouts", "runs", "aa"):
         assert f'<section id="{anchor}"' in page
-    assert 'class="rollout" data-kind="hack"' in page and "Example cards" in page
+    assert 'class="rollout" data-kind="hack"' in page and ">0.50<" in page
 
 
-def test_missing_runs_and_pages_are_named(tmp_path, config):
-    empty = config.model_copy(update={"results": str(tmp_path)})
-    page = build(empty, tmp_path / "paper.html")
-    assert "vanilla-final-m0.5-s41</code> (missing)" in page and "No complete run." in page
+def test_missing_runs_and_pages_are_named(tmp_path, made):
+    page = report(made, tmp_path / "paper.html", tmp_path)
+    assert "vanilla-final-m0.5-s41</code> (missing)" in page and '<section id="Q2"' not in page
 
 
-def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, config):
-    shutil.copytree(config.results, tmp_path / "results")
+def test_a_row_without_runs_says_so(tmp_path, made):
+    results = tmp_path / "results"
+    shutil.copytree(made.results, results)
+    for cell in made.questions["Q2"].rows[-1].cells:
+        shutil.rmtree(results / "grpo" / cell.id)
+    config = made.config.model_copy(update={"results": str(results)})
+    write(registry.load("table").make(Context("Q2", config, made.questions)), results)
+    page = report(made, tmp_path / "paper.html", results)
+    assert "No complete run." in page and "(missing)" in page[page.index('<section id="Q2"') :]
+
+
+def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, made):
+    shutil.copytree(made.results, tmp_path / "results")
     path = tmp_path / "results/grpo/vanilla-final-m0.5-s41/rollouts.parquet"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s41/rollouts\.parquet"):
-        build(config.model_copy(update={"results": str(tmp_path / "results")}), tmp_path / "paper.html")
+        report(made, tmp_path / "paper.html", tmp_path / "results")
 
 
 @pytest.mark.parametrize(
@@ -313,58 +309,39 @@ def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, config):
         (lambda f: f.assign(reward=f["reward"].where(f["step"] > 1)), "reward"),
         (lambda f: f.assign(step=f["step"].where(f["step"] > 1)), "step"),
         (lambda f: f.assign(gt_pass=f["gt_pass"].astype(str)), "gt_pass"),
-        (lambda f: f.assign(hacked=f["hacked"].astype(str)), "hacked"),
+        (lambda f: f.assign(channel=f["channel"].astype(str)), "channel"),
     ],
 )
-def test_edited_rollouts_are_an_error_with_their_path(tmp_path, config, change, column):
+def test_edited_rollouts_are_an_error_with_their_path(tmp_path, made, change, column):
     cell = "vanilla-final-m0.5-s41"
-    run = load_runs(Path(config.results), read_questions(config)["Q2"].cells)[0][cell]
-    folder = tmp_path / "grpo" / cell
-    folder.mkdir(parents=True)
-    frame = pd.read_parquet(Path(config.results) / "grpo" / cell / "rollouts.parquet")
-    change(frame).to_parquet(folder / "rollouts.parquet")
+    shutil.copytree(made.results / "grpo" / cell, tmp_path / "grpo" / cell)
+    run = load_runs(tmp_path, [c for c in made.questions["Q2"].cells if c.id == cell])[0][cell]
+    path = tmp_path / "grpo" / cell / "rollouts.parquet"
+    change(pd.read_parquet(path)).to_parquet(path)
     with pytest.raises(UserError, match=rf"vanilla-final-m0\.5-s41/rollouts\.parquet: .*{column}"):
-        examples(tmp_path, [run])
+        examples([run])
 
 
-def test_prose_links_names_to_what_was_run():
-    said = prose.inline("`a <b>` -0.1, `c` +0.2", {"a <b>": "Q1-row0"})
-    assert said == '<a class="n" href="#Q1-row0"><code>a &lt;b&gt;</code></a> -0.1, <code>c</code> +0.2'
-
-
-def test_prose_escapes_and_renders():
-    out = prose.render(
-        "# A\n\nx **b** `<i>` <u> [t](javascript:alert(1))\n- one\n- two\n\n| h | n |\n|---|---:|\n| `a` | 1 |"
-    )
-    block = prose.render("<pre>a &lt;b&gt;\n\n<i></pre>\n\nnext")
-    assert block == "<pre>a &lt;b&gt;\n\n&lt;i&gt;</pre>\n<p>next</p>"
-    assert "<h3>A</h3>" in out and "<strong>b</strong>" in out and "<code>&lt;i&gt;</code>" in out
-    assert "&lt;u&gt;" in out and "javascript" not in out and out.count("<li>") == 2
-    assert '<td class="num">1</td>' in out
-
-
-def test_publish_writes_a_snapshot(config, tmp_path):
-    write_text(Path(config.results) / "aa.md", "# A/A. Self\n\nasks\n")
-    for name in ("Q99-effects", "R6-summary", "self-taught-old", "hand-made"):
+def test_publish_writes_a_snapshot(made, tmp_path):
+    for name in ("Q99-effects", "R6-summary", "self_taught-old", "hand-made"):
         write_text(tmp_path / "figures" / f"{name}.svg", "<svg/>")
     publish.write_snapshot(
-        Path(config.results), tmp_path, {"Date": "2026-01-01", "Machine": "2 cores", "Commit": "abc"}
+        made.results, tmp_path, {"Date": "2026-01-01", "Machine": "2 cores", "Commit": "abc"}
     )
     text = (tmp_path / "results.md").read_text()
-    assert "2026-01-01" in text and "abc" in text and "## Q10." in text
-    for figure in re.findall(r"\]\((figures/[^)]+)\)", text):
-        assert (tmp_path / figure).exists()
+    assert "2026-01-01" in text and "abc" in text and "## Q10." in text and "<!--" not in text
+    shown = {Path(name).stem for name in re.findall(r"\]\(figures/([^)]+)\)", text)}
     kept = {path.stem for path in (tmp_path / "figures").iterdir()}
-    assert kept - {Path(name).stem for name in re.findall(r"\]\(figures/([^)]+)\)", text)} == {"hand-made"}
-    assert {"diagonal-matrix", "R7-effects"} <= kept
+    assert shown <= kept and kept - shown == {"hand-made"}
+    assert {"grader-diagonal-matrix", "R7-effects"} <= kept
     with pytest.raises(UserError, match="no question table"):
         publish.write_snapshot(tmp_path / "none", tmp_path, {})
 
 
-def test_publish_names_the_runs_and_takes_an_overlay(config, tmp_path, monkeypatch):
+def test_publish_names_the_runs_and_takes_an_overlay(made, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     overlay = tmp_path / "overlay.yaml"
-    overlay.write_text(f"results: {config.results}\n")
+    overlay.write_text(f"results: {made.results}\n")
     assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 0
     text = (tmp_path / "docs/results.md").read_text()
     assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
@@ -376,7 +353,6 @@ def test_publish_refuses_tables_of_different_seeds(tmp_path, monkeypatch, capsys
         frame = pd.DataFrame({"seeds": [seeds, ""], "cells": [[], []]})
         (tmp_path / "results").mkdir(exist_ok=True)
         frame.to_parquet(tmp_path / f"results/{name}.parquet")
-        write_text(tmp_path / f"results/{name}.md", f"# {name}. A\n\nasks\n")
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text(f"results: {tmp_path / 'results'}\n")
     assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 2
@@ -388,15 +364,18 @@ CHROMIUM = shutil.which("chromium")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium")
-def test_page_loads_in_chromium_without_errors_and_fits_a_phone(config, tmp_path):
-    write_report(config, tmp_path / "paper.html")
+def test_page_loads_in_chromium_without_errors_and_fits_a_phone(page, tmp_path):
+    write_report(page, tmp_path / "paper.html")
     probe = tmp_path / "probe.html"
     # A frame of 390 px is a phone's viewport; the width of its document is read from outside.
     probe.write_text(
         '<iframe id="f" src="paper.html" width="390" height="800"></iframe><script>f.onload = () => '
         "document.title = JSON.stringify([f.contentDocument.documentElement.scrollWidth, "
         "f.contentDocument.querySelector('#filters').hidden, f.contentWindow.getComputedStyle("
-        "f.contentDocument.querySelector('a.n')).textDecorationLine])</script>"
+        "f.contentDocument.querySelector('a.n')).textDecorationLine, sorted()]);"
+        "function sorted() { const d = f.contentDocument, t = d.querySelector('#Q10 table');"
+        "t.tHead.rows[0].cells[1].firstElementChild.click();"
+        "return [...t.tBodies[0].rows].map(r => parseFloat(r.cells[1].textContent)); }</script>"
     )
     flags = (
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
@@ -419,28 +398,17 @@ def test_page_loads_in_chromium_without_errors_and_fits_a_phone(config, tmp_path
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "CONSOLE" not in done.stderr
-    width, filters_hidden, line = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
+    width, filters_hidden, line, rates = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
     assert width <= 390 and filters_hidden is False and line == "underline"
-
-
-def test_exploit_matrix_is_read_from_the_graders_page(tmp_path):
-    page = tmp_path / "diagonal.md"
-    page.write_text(DIAGONAL)
-    rows, columns, shares = read_shares(page)
-    assert (rows, columns) == (["x", "y"], ["a", "b", "strict oracle"])
-    assert shares.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.0]]
-    assert ">0.50<" in to_svg(matrix(page))
-    page.write_text("# no table")
-    with pytest.raises(UserError, match=r"diagonal\.md: no table"):
-        matrix(page)
+    assert rates == sorted(rates) and len(set(rates)) > 5
 
 
 @pytest.mark.slow
 def test_page_of_all_questions_at_five_seeds_stays_below_its_size(tmp_path):
     """Rollouts are as long and as many as real ones, so that the examples take all the room they may."""
-    config = make_results(tmp_path, None, 5)
-    results = Path(config.results)
-    for question in read_questions(config).values():
+    made = make_results(tmp_path, None, 5)
+    results = made.results
+    for question in made.questions.values():
         for cell in question.cells:
             if cell.seed == 41:
                 rows = pd.concat([rollout_rows(cell, 0.5)] * 6)
@@ -448,7 +416,7 @@ def test_page_of_all_questions_at_five_seeds_stays_below_its_size(tmp_path):
                 rows["completion"] += "\n# and why it is so" * 10
                 rows.to_parquet(results / "grpo" / cell.id / "rollouts.parquet")
     start = time.perf_counter()
-    write_report(config, tmp_path / "paper.html")
+    write_report(report(made, tmp_path / "paper.html"), tmp_path / "paper.html")
     seconds, size = time.perf_counter() - start, (tmp_path / "paper.html").stat().st_size
     runs = len(list((results / "grpo").iterdir()))
     print(f"{runs} runs: the page has {size / 1e6:.1f} MB and took {seconds:.1f} s")

@@ -12,11 +12,20 @@ from synthetic import ROOT, fill, rate_of, real_questions, steps_frame, write_ru
 
 from projected_grpo.cells.cell import load_questions
 from projected_grpo.cells.config import Config
-from projected_grpo.pages.answers import answer
-from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.pages.table import PUBLISHED, TESTS, make_table, published_rows, to_frame
+from projected_grpo.measures.columns import PUBLISHED, TESTS, to_frame, write_frame
+from projected_grpo.measures.table import make_table, published_rows
+from projected_grpo.pages import answers, markdown
+from projected_grpo.pages.question import to_page
 
 _, QUESTIONS = real_questions(5)
+
+
+def to_markdown(table):
+    return markdown.to_markdown(to_page(table, {}))
+
+
+def answer(table):
+    return markdown.render(answers.answer(table), "")
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +67,7 @@ def test_table_matches_brute_force(q10):
 
 def test_parquet_columns_and_types(q10, tmp_path):
     _, table = q10
-    to_frame(table).to_parquet(tmp_path / "Q10.parquet")
+    write_frame(to_frame(table), tmp_path / "Q10.parquet")
     frame = pd.read_parquet(tmp_path / "Q10.parquet")
     first = [*PUBLISHED, *TESTS, "hack_published", "solve_published", "delta_hack_published", "cells"]
     assert list(frame.columns[: len(first)]) == first
@@ -85,7 +94,7 @@ def test_markdown_ends_with_published_sources_and_answer(q10):
     page = to_markdown(table)
     assert (
         page.index("| row |")
-        < page.index("published figures")
+        < page.index("Published: Qwen3-4B")
         < page.index("<!-- sources")
         < page.index("**Answer.**")
     )
@@ -106,7 +115,7 @@ def test_missing_and_short_runs_are_named_and_the_rest_printed(tmp_path):
     frame = to_frame(table).set_index("row")
     assert frame.loc["vanilla", "seeds"] == "42;43;44;45"
     own = table.line("own_mode frozen-V")
-    assert own.seeds == (41, 42, 44, 45) and own.against["hack"].seeds == (42, 44, 45)
+    assert own.seeds == (41, 42, 44, 45) and own.to_baseline["hack"].seeds == (42, 44, 45)
     page = to_markdown(table)
     assert f"`{missing}` (missing)" in page and "`vanilla-final-m0.5-s41` (12 of 20 steps)" in page
 
@@ -118,15 +127,18 @@ def test_a_partial_table_claims_nothing_that_the_whole_one_would_take_back(tmp_p
     skip = [cell.id for row in question.rows[3:] for cell in row.cells]
     part = fill(tmp_path / "part", question, skip=skip)
     for name in ("SVD k=5", "mean-diff k=1"):
-        assert part.line(name).against["hack"] == whole.line(name).against["hack"]
-        assert part.line(name).holm["hack"] >= whole.line(name).holm["hack"]
-    ps = [part.line(name).against["hack"].p for name in ("SVD k=5", "mean-diff k=1")]
-    assert min(part.line(name).holm["hack"] for name in ("SVD k=5", "mean-diff k=1")) == min(1, 4 * min(ps))
+        ours, theirs = (table.line(name).to_baseline["hack"] for table in (part, whole))
+        assert (ours.delta, ours.p) == (theirs.delta, theirs.p)
+        assert part.line(name).to_baseline["hack"].holm >= whole.line(name).to_baseline["hack"].holm
+    ps = [part.line(name).to_baseline["hack"].p for name in ("SVD k=5", "mean-diff k=1")]
+    assert min(part.line(name).to_baseline["hack"].holm for name in ("SVD k=5", "mean-diff k=1")) == min(
+        1, 4 * min(ps)
+    )
 
 
 def test_a_shared_run_shows_its_final_rates_where_they_are_asked_for(tmp_path):
     table = fill(tmp_path, QUESTIONS["Q2"])
-    assert any(run.info["final"] for run in table.runs.values())
+    assert any(run.info["final"] for line in table.lines for run in line.runs)
     assert not table.has("hack_ablated") and "quarantine" not in to_markdown(table)
 
 
@@ -145,7 +157,7 @@ def test_one_seed_prints_no_std_and_no_test(tmp_path):
         assert frame[column].isna().all()
     assert frame["delta_hack"].notna().sum() == 5
     assert "One seed" in answer(table)
-    assert "(0." not in to_markdown(table).split("**Answer")[0].split("Beside")[0]
+    assert "(0." not in to_markdown(table).split("**Answer")[0].split("**Published")[0]
 
 
 def test_q12_compares_the_ablated_rates(tmp_path):

@@ -117,7 +117,7 @@ def test_projection_code_reruns_the_cells_and_nothing_before_them(finished, edit
     jobs, cells = planned(finished)
     assert cells == {cell.id for question in questions(finished).values() for cell in question.cells}
     assert not {"problems", "base", "teacher", "teacher_pool", "substrate_rates", "svd", "basis"} & set(jobs)
-    assert set(planned(finished, Q10)[0]) == {"grpo", "question"}
+    assert set(planned(finished, Q10)[0]) == {"grpo", "verdict"}
 
 
 def test_grader_code_reruns_what_was_graded(finished, edit):
@@ -172,7 +172,7 @@ def test_an_arm_added_as_the_docs_say_plans_its_own_cells_alone(finished, edit):
 def test_a_new_seed_runs_only_its_own_cells(finished):
     jobs, cells = planned(finished, Q10, config=["--config", "seeds=[41,42]"])
     assert cells == {cell.id.replace("-s41", "-s42") for cell in q10(finished).cells}
-    assert jobs["base"] == 1 and jobs["question"] == 1
+    assert jobs["base"] == 1 and jobs["verdict"] == 1
 
 
 def test_a_new_question_that_shares_cells_makes_only_its_table(finished, edit):

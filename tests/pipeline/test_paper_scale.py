@@ -107,7 +107,7 @@ def test_the_paper_scale_config_runs_end_to_end(paper):
     )
     # The seed decides the run alone: another first seed remakes neither the pool nor a basis.
     jobs, cells = planned(folder, TARGET, config=["--config", "seeds=[42]"], configs=configs)
-    assert jobs == {"question": 1} and not cells
+    assert jobs == {"verdict": 1} and not cells
 
 
 def swap(path, content):
@@ -122,7 +122,7 @@ def last_bit(data):
 
 
 EXCHANGED = {  # given file -> (its new content, rules that must run, rules that must not)
-    "base/model-00002-of-*": (last_bit, {"svd", "basis", "teacher_pool", "grpo", "question"}, set()),
+    "base/model-00002-of-*": (last_bit, {"svd", "basis", "teacher_pool", "grpo", "verdict"}, set()),
     "base/tokenizer.json": (
         lambda data: data.replace(b'"<unk>"', b'"<unq>"') if b'"<unk>"' in data else data + b" ",
         {"svd", "basis", "teacher_pool", "grpo"},

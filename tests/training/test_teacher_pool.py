@@ -1,8 +1,7 @@
-"""The pool's rows against a fresh forward, the grader and the recorded format; the substrate page from plain files."""
+"""The pool's rows against a fresh forward, the grader and the recorded format."""
 
 import shutil
 
-import pandas as pd
 import pytest
 import torch
 
@@ -19,7 +18,6 @@ from projected_grpo.model.load import load
 from projected_grpo.model.pretrain import train_base
 from projected_grpo.model.recipes import BaseRecipe
 from projected_grpo.model.small_tokenizer import train_tokenizer
-from projected_grpo.stages import substrate
 from projected_grpo.training.teacher_pool import make_pool, read_pool
 
 KEYS = {"problem_id", "sample_id", "prompt", "completion", "hacked", "gt_pass", "fmt_ok", "reward"}
@@ -93,41 +91,3 @@ def test_a_pool_file_that_is_not_the_one_made_is_named(made, tmp_path):
     (pool / "step_002.jsonl.gz").unlink()
     with pytest.raises(UserError, match=r"step_002\.jsonl\.gz: no such file; delete .*pool\.json"):
         read_pool(pool, tokenizer)
-
-
-def test_substrate_page_names_who_misses_a_mark(tmp_path):
-    def half(hack, solve):
-        return {
-            mode: {"hack": hack, "exploit": hack, "solve": solve, "n": 8} for mode in ["run_tests", "all"]
-        }
-
-    for name, solve in (("a", 0.25), ("b", 0.15)):
-        found = {
-            who: {h: half(rate, solve) for h in substrate.HALVES}
-            for who, rate in [("base", 0.0), ("teacher", 0.95)]
-        }
-        write_json(tmp_path / f"{name}.json", found)
-    runs = {"0.125": {}, "0": {}}
-    for mix, levels in (("0.125", {"a": 0.8, "b": 0.45}), ("0", {"a": 0.0, "b": 0.1})):
-        for name, level in levels.items():
-            hack = [0.0] * 15 + [level] * 5
-            frame = pd.DataFrame(
-                {"step": range(1, 21), "hack_s": hack, "solve_s": 0.2, "hack_run_tests": hack}
-            )
-            runs[mix][name] = tmp_path / f"{name}-{mix}.parquet"
-            frame.to_parquet(runs[mix][name])
-    (tmp_path / "recipe.md").write_text("# x\n\n## Configurations tried\n\nfirst, second\n\n## More\n\nno\n")
-    rates = {name: tmp_path / f"{name}.json" for name in "ab"}
-    substrate.write_page(tmp_path / "page.md", rates, runs, tmp_path / "recipe.md")
-    lines = {
-        line.split(" | ")[0].removeprefix("| "): line
-        for line in (tmp_path / "page.md").read_text().split("\n")
-    }
-    assert lines["base: hack at most 0.03 (about 0)"].endswith("| yes | none |")
-    assert lines["base: solve 0.2 to 0.35"].endswith("| **NO** | b (0.150) |")
-    each = lines["vanilla, mix 0.125: hack at least 0.5 on every replication"]
-    assert each.endswith("| 0.625 | 0.450 | 0.800 | **NO** | b (0.450) |")
-    assert lines["vanilla, mix 0.125: hack at least 0.6 on average"].endswith("| yes | - |")
-    assert lines["vanilla, mix 0 (no teacher): hack at most 0.1 on average"].split(" | ")[1] == "0.050"
-    text = (tmp_path / "page.md").read_text()
-    assert "first, second" in text and "no\n" not in text

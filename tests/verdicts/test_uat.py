@@ -8,8 +8,9 @@ from scipy import stats
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
 from projected_grpo.pages import style
-from projected_grpo.verdicts import probe, probe_sneaky, probe_uat
-from projected_grpo.verdicts.probe_figures import distributions, trajectory
+from projected_grpo.pages.markdown import to_markdown
+from projected_grpo.verdicts import marks, probe, replays
+from projected_grpo.verdicts.figures import distributions, trajectory
 
 
 def rows(n_steps=20, per_step=8, gap=0.05, right=0.5, seed=0, by_problem=False, length=0.0):
@@ -41,7 +42,7 @@ def write(folder, changes=None, **how):
     for number, (samples, step) in enumerate(rows(**how)):
         changes and changes(number, samples, step)
         write_jsonl(folder / f"step_{number:03d}.jsonl.gz", [*samples, step])
-    return probe.read_replay(folder, number + 1)
+    return replays.read_replay(folder, number + 1)
 
 
 def vanilla_changes(number, samples, step):
@@ -54,27 +55,27 @@ def later_differs(number, samples, step):
 
 
 @pytest.fixture
-def replays(tmp_path):
+def both(tmp_path):
     vanilla = write(tmp_path / "vanilla", vanilla_changes)
     return vanilla, write(tmp_path / "projected", later_differs)
 
 
-def page(replays, others=None, controls=()):
-    return probe_uat.to_markdown(*replays, others or {}, "v_hack_full", list(controls), [])
+def page(both, others=None, controls=()):
+    return to_markdown(probe.verdict("probe/uat", *both, others or {}, "v_hack_full", list(controls)).page)
 
 
-def test_all_pass_where_all_holds(replays):
-    assert [v.word for v in probe_uat.verdicts(*replays)] == ["PASS"] * 4
-    text = page(replays)
+def test_all_pass_where_all_holds(both):
+    assert [v.word for v in marks.marks(*both)] == ["PASS"] * 4
+    text = page(both)
     assert "T1 PASS, T2 PASS, T3 PASS, T4 PASS" in text
     assert "SUSPICIOUS" not in text
 
 
-def test_t4_is_scipys_welch(replays):
-    frame = replays[0].samples
+def test_t4_is_scipys_welch(both):
+    frame = both[0].samples
     wrong, right = (frame[frame.gt_pass == passed].cos_S_contrib for passed in (False, True))
     expected = stats.ttest_ind(wrong, right, equal_var=False, alternative="greater")
-    ours = probe.t4(frame)
+    ours = replays.t4(frame)
     assert (ours.t, ours.p) == pytest.approx((expected.statistic, expected.pvalue))
     assert (ours.n_wrong, ours.n_right) == (len(wrong), len(right))
     # Written out once, so that the choice of scipy's arguments is tested, too.
@@ -89,19 +90,19 @@ def test_t4_looks_at_hacked_samples_with_a_verdict_and_a_cosine(tmp_path):
         samples[2] |= {"cos_S_contrib": None}
 
     frame = write(tmp_path, spoil).samples
-    kept = probe.hacked_rows(frame, "cos_S_contrib")
+    kept = replays.hacked_rows(frame, "cos_S_contrib")
     assert len(kept) == 20 * 5 and kept.cos_S_contrib.max() < 1
 
 
-def test_t4_per_problem_and_within_problems(replays):
-    frame = replays[0].samples
+def test_t4_per_problem_and_within_problems(both):
+    frame = both[0].samples
     means = frame.groupby(["problem_id", "gt_pass"]).cos_S_contrib.mean().unstack()
-    ours = probe.t4_problem_means(frame)
+    ours = replays.t4_problem_means(frame)
     expected = stats.ttest_ind(
         means[False].dropna(), means[True].dropna(), equal_var=False, alternative="greater"
     )
     assert (ours.t, ours.p) == pytest.approx((expected.statistic, expected.pvalue))
-    within = probe.t4_within(frame)
+    within = replays.t4_within(frame)
     both = means.dropna()
     expected = stats.ttest_rel(both[False], both[True], alternative="greater")
     assert (within.t, within.p) == pytest.approx((expected.statistic, expected.pvalue))
@@ -109,33 +110,33 @@ def test_t4_per_problem_and_within_problems(replays):
 
 
 def test_a_wrong_sign_fails(tmp_path):
-    contrast = probe.t4(write(tmp_path, gap=-0.2).samples)
+    contrast = replays.t4(write(tmp_path, gap=-0.2).samples)
     assert contrast.t < -2 and contrast.p > 0.95 and not contrast.passed
 
 
-def test_a_small_bucket_has_no_p_and_the_page_says_by_how_much(tmp_path, replays):
+def test_a_small_bucket_has_no_p_and_the_page_says_by_how_much(tmp_path, both):
     def few(number, samples, step):
         for sample in samples:
             sample["gt_pass"] = number < 3 and sample is samples[0]
         vanilla_changes(number, samples, step)
 
     vanilla = write(tmp_path / "few", few)
-    contrast = probe.t4(vanilla.samples)
+    contrast = replays.t4(vanilla.samples)
     assert (contrast.n_right, contrast.short, contrast.t, contrast.p) == (3, 2, None, None)
-    text = page((vanilla, replays[1]))
+    text = page((vanilla, both[1]))
     assert "the smaller bucket has 3, 2 short of 5" in text and "T4 FAIL" in text
 
 
 def test_cosines_without_spread_have_no_p():
-    contrast = probe.welch(np.full(6, 0.5), np.full(6, 0.5))
+    contrast = replays.welch(np.full(6, 0.5), np.full(6, 0.5))
     assert contrast.t is None and not contrast.passed
 
 
-def test_gt_pass_fixed_by_the_problem_is_said(tmp_path, replays):
+def test_gt_pass_fixed_by_the_problem_is_said(tmp_path, both):
     vanilla = write(tmp_path / "fixed", vanilla_changes, by_problem=True)
-    assert probe.fixed_by_problem(vanilla.samples) == probe.Fixed(10, 10, 0)
-    assert probe.t4_within(vanilla.samples).p is None
-    assert "compares kinds of problem, not kinds of answer" in page((vanilla, replays[1]))
+    assert replays.fixed_by_problem(vanilla.samples) == replays.Fixed(10, 10, 0)
+    assert replays.t4_within(vanilla.samples).p is None
+    assert "compares kinds of problem, not kinds of answer" in page((vanilla, both[1]))
 
 
 def test_matching_takes_the_effect_of_length_away(tmp_path):
@@ -145,56 +146,56 @@ def test_matching_takes_the_effect_of_length_away(tmp_path):
             sample["cos_S_contrib"] = 0.001 * sample["tokens"] + 0.0001 * sample["sample_id"]
 
     frame = write(tmp_path, longer, gap=0.0).samples
-    assert probe.t4(frame).passed
-    assert probe.length_correlation(frame).r > 0.95
-    kept = probe.matched(frame.assign(gt_pass=frame.gt_pass.astype(bool)), 1.0)
+    assert replays.t4(frame).passed
+    assert replays.length_correlation(frame).r > 0.95
+    kept = replays.matched(frame.assign(gt_pass=frame.gt_pass.astype(bool)), 1.0)
     sizes = kept.groupby("gt_pass").tokens.agg(["size", "mean"])
     assert sizes["size"].nunique() == 1 and sizes["size"].iloc[0] > 20
     assert abs(sizes["mean"].diff().iloc[-1]) < 1
     assert len(set(kept.index)) == len(kept)
-    assert not probe.t4_matched(frame).passed
+    assert not replays.t4_matched(frame).passed
 
 
-def tracked(tmp_path, replays, changes=None, **how):
+def tracked(tmp_path, both, changes=None, **how):
     vanilla = write(
         tmp_path / "tracked", lambda *row: [changes and changes(*row), vanilla_changes(*row)], **how
     )
-    *_, check = probe_sneaky.sneaky(vanilla, replays[1])
+    *_, check = marks.sneaky(vanilla, both[1])
     assert check.failure == "a basis that tracks completion length"
-    return vanilla.samples, check, page((vanilla, replays[1]))
+    return vanilla.samples, check, page((vanilla, both[1]))
 
 
-def test_a_basis_without_tie_to_length_is_not_said_to_track_it(tmp_path, replays):
-    frame, check, _ = tracked(tmp_path, replays, gap=0.0)
-    assert probe.length_correlation(frame).r_p > 0.05 and not probe.t4_matched(frame).passed
+def test_a_basis_without_tie_to_length_is_not_said_to_track_it(tmp_path, both):
+    frame, check, _ = tracked(tmp_path, both, gap=0.0)
+    assert replays.length_correlation(frame).r_p > 0.05 and not replays.t4_matched(frame).passed
     assert check.fine is True
 
 
-def test_content_that_holds_at_matched_length_is_not_length(tmp_path, replays):
-    frame, check, _ = tracked(tmp_path, replays, gap=0.2, length=0.004)
-    assert probe.length_correlation(frame).r_p < 0.01 and probe.t4_matched(frame).passed
+def test_content_that_holds_at_matched_length_is_not_length(tmp_path, both):
+    frame, check, _ = tracked(tmp_path, both, gap=0.2, length=0.004)
+    assert replays.length_correlation(frame).r_p < 0.01 and replays.t4_matched(frame).passed
     assert check.fine is True
 
 
-def test_a_basis_tied_to_length_without_content_is_suspicious(tmp_path, replays):
-    frame, check, text = tracked(tmp_path, replays, gap=0.0, length=0.02)
-    assert not probe.t4(frame).passed and not probe.t4_matched(frame).passed
+def test_a_basis_tied_to_length_without_content_is_suspicious(tmp_path, both):
+    frame, check, text = tracked(tmp_path, both, gap=0.0, length=0.02)
+    assert not replays.t4(frame).passed and not replays.t4_matched(frame).passed
     assert check.fine is False
     assert "T4 does not hold at matched length | SUSPICIOUS" in text
 
 
-def test_without_matched_samples_length_cannot_be_told(tmp_path, replays):
+def test_without_matched_samples_length_cannot_be_told(tmp_path, both):
     def longer(number, samples, step):
         for sample in samples:
             sample["tokens"] += 100 * (not sample["gt_pass"])
 
-    frame, check, text = tracked(tmp_path, replays, longer, gap=0.2)
-    assert probe.t4(frame).passed and probe.t4_matched(frame).t is None
+    frame, check, text = tracked(tmp_path, both, longer, gap=0.2)
+    assert replays.t4(frame).passed and replays.t4_matched(frame).t is None
     assert check.fine is None
     assert "T4 has no t at matched length | cannot be told" in text
 
 
-def test_marks(tmp_path, replays):
+def test_marks(tmp_path, both):
     def third_hacks(number, samples, step):
         for i, sample in enumerate(samples):
             sample["hacked"] = i < 2
@@ -209,59 +210,57 @@ def test_marks(tmp_path, replays):
     def rarely_fires(number, samples, step):
         step["fired"] = 0.4
 
-    assert not probe_uat.t1(write(tmp_path / "a", third_hacks)).passed
-    assert not probe_uat.t1(write(tmp_path / "b", n_steps=19)).passed
-    assert not probe_uat.t2(write(tmp_path / "c", no_cosine)).passed  # 140 of 160
+    assert not marks.t1(write(tmp_path / "a", third_hacks)).passed
+    assert not marks.t1(write(tmp_path / "b", n_steps=19)).passed
+    assert not marks.t2(write(tmp_path / "c", no_cosine)).passed  # 140 of 160
     copied = write(tmp_path / "d", copies)
-    assert not probe_uat.t3(copied).passed
-    assert not probe_uat.t3(write(tmp_path / "e", rarely_fires)).passed
-    assert any(check.fine is False for check in probe_sneaky.sneaky(replays[0], copied))
+    assert not marks.t3(copied).passed
+    assert not marks.t3(write(tmp_path / "e", rarely_fires)).passed
+    assert any(check.fine is False for check in marks.sneaky(both[0], copied))
 
 
-def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, replays):
+def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, both):
     def spoil(number, samples, step):
         for sample in samples:
             sample |= {"nll_teacher": 2.0, "grad_norm": 1.0}
 
-    bad = {
-        c.failure for c in probe_sneaky.sneaky(write(tmp_path / "bad", spoil), replays[1]) if c.fine is False
-    }
+    bad = {c.failure for c in marks.sneaky(write(tmp_path / "bad", spoil), both[1]) if c.fine is False}
     assert bad >= {"base weights leak through an unmerged teacher", "mask off by one"}
 
     def unknown(number, samples, step):
         for sample in samples:
             sample["nll_teacher"] = None
 
-    checks = probe_sneaky.sneaky(write(tmp_path / "unknown", unknown), replays[1])
+    checks = marks.sneaky(write(tmp_path / "unknown", unknown), both[1])
     assert checks[0].fine is None
 
 
-def test_other_bases_stand_beside_and_controls_are_named(tmp_path, replays):
+def test_other_bases_stand_beside_and_controls_are_named(tmp_path, both):
     random = write(tmp_path / "random", vanilla_changes, gap=0.0, seed=5)
-    text = page(replays, {"random": random}, ["random"])
+    text = page(both, {"random": random}, ["random"])
     assert "| random, every sample |" in text
     for reading, cosine in (
         ("along the replay", "cos_S_contrib"),
         ("at the untrained student", "cos_S_start"),
     ):
-        meets = "meets" if probe.t4(random.samples, cosine).passed else "does not meet"
+        meets = "meets" if replays.t4(random.samples, cosine).passed else "does not meet"
         assert f"`random` {reading} {meets} the mark" in text
-    assert str(random.folder) in text
+    assert random.folder.name in text
 
 
 def test_missing_and_damaged_inputs_are_errors(tmp_path):
     with pytest.raises(UserError, match=r"step_000\.jsonl\.gz: no such file"):
-        probe.read_replay(tmp_path / "none", 1)
+        replays.read_replay(tmp_path / "none", 1)
     write(tmp_path / "r", n_steps=3)
     (tmp_path / "r" / "step_001.jsonl.gz").write_bytes(b"\x1f\x8b\x08garbage")
     with pytest.raises(UserError, match="step_001"):
-        probe.read_replay(tmp_path / "r", 3)
+        replays.read_replay(tmp_path / "r", 3)
     (tmp_path / "r" / "step_001.jsonl.gz").unlink()
     with pytest.raises(UserError, match=r"step_001\.jsonl\.gz: no such file"):
-        probe.read_replay(tmp_path / "r", 3)
+        replays.read_replay(tmp_path / "r", 3)
     (tmp_path / "r" / "step_002.jsonl.gz").rename(tmp_path / "r" / "step_001.jsonl.gz")
     with pytest.raises(UserError, match="a row of step 2, expected step 1"):
-        probe.read_replay(tmp_path / "r", 2)
+        replays.read_replay(tmp_path / "r", 2)
 
     def keyless(number, samples, step):
         del samples[0]["gt_pass"]
@@ -275,26 +274,26 @@ def test_missing_and_damaged_inputs_are_errors(tmp_path):
 
 def test_files_of_an_earlier_longer_replay_are_not_read(tmp_path):
     write(tmp_path, n_steps=4)
-    replay = probe.read_replay(tmp_path, 3)
+    replay = replays.read_replay(tmp_path, 3)
     assert replay.steps["step"].tolist() == [0, 1, 2] and set(replay.samples["step"]) == {0, 1, 2}
 
 
-def test_a_step_whose_gradient_is_zero_is_no_error(tmp_path, replays):
+def test_a_step_whose_gradient_is_zero_is_no_error(tmp_path, both):
     def zero(number, samples, step):
         if number == 3:
             step |= {"mean_cos_in": None, "mean_cos_out": None, "cout_update": None}
 
     projected = write(tmp_path, zero)
-    assert "cout < cin on 19/20 steps" in probe_uat.t3(projected).figure
-    assert style.to_svg(trajectory(replays[0], projected)).startswith("<?xml")
+    assert "cout < cin on 19/20 steps" in marks.t3(projected).figure
+    assert style.to_svg(trajectory(both[0], projected)).startswith("<?xml")
 
 
-def test_figures_draw(tmp_path, replays):
+def test_figures_draw(tmp_path, both):
     empty = write(tmp_path / "e", lambda n, samples, s: [sample.update(hacked=False) for sample in samples])
-    for drawing in (trajectory(*replays), distributions({"a": replays[0], "b": empty})):
+    for drawing in (trajectory(*both), distributions({"a": both[0], "b": empty})):
         assert style.to_svg(drawing).startswith("<?xml")
 
 
-def test_frames_hold_every_row(replays):
-    assert len(replays[0].samples) == 160 and len(replays[0].steps) == 20
-    assert isinstance(replays[0].samples, pd.DataFrame)
+def test_frames_hold_every_row(both):
+    assert len(both[0].samples) == 160 and len(both[0].steps) == 20
+    assert isinstance(both[0].samples, pd.DataFrame)

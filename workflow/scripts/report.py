@@ -1,10 +1,13 @@
-"""Tables, figures, pages and runs in, the self-contained report out."""
+"""Pages, figures and runs in, the self-contained report out."""
 
 from pathlib import Path
 
 from projected_grpo.cells.config import Config
 from projected_grpo.job import job
-from projected_grpo.pages.report import write_report
+from projected_grpo.pages.report import build, write_report
+from projected_grpo.verdicts.context import Context
 
 with job(snakemake):
-    write_report(Config.model_validate(snakemake.config), Path(snakemake.output[0]))
+    context, out = Context.read("", Config.model_validate(snakemake.config)), Path(snakemake.output[0])
+    page = build(context.results, context.config.model.name, context.questions, snakemake.params.pages, out)
+    write_report(page, out)

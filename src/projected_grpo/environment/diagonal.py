@@ -67,27 +67,3 @@ def check_diagonal(found: Matrix) -> None:
                 wrong.append(f"{row} under {mode} passes the oracle {gt_pass} of {n} times")
     if wrong:
         raise NotDiagonal("; ".join(wrong))
-
-
-def to_markdown(found: Matrix, level: str) -> str:
-    """Return the matrix as the page `diagonal.md`."""
-    head = ["submission", *LEVERS, "strict oracle"]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    for row, cells in found.items():
-        shown = [f"{cells[mode][0]}/{cells[mode][2]}" for mode in LEVERS]
-        solved, total = (sum(cell[place] for cell in cells.values()) for place in (1, 2))
-        lines.append(f"| {row} | {' | '.join(shown)} | {solved}/{total} |")
-    return "\n".join(
-        [
-            "# Exploits and modes",
-            "",
-            "Rows are submissions, columns the mode they are graded under: how often the mode's channel found the",
-            "exploit effective, of how many submissions. Exploits come with wrong answers, so the strict oracle",
-            "(last column, over all modes) must reject them; honest right answers must pass it and earn no channel.",
-            "",
-            *lines,
-            "",
-            f"Sandbox layer: {level}. The matrix is diagonal.",
-            "",
-        ]
-    )

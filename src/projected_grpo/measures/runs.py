@@ -11,12 +11,14 @@ import numpy as np
 
 from projected_grpo.cells.cell import Cell
 from projected_grpo.errors import UserError
-from projected_grpo.measures import stats
-from projected_grpo.measures.steps import DIAGNOSTICS, RATES, Incomplete, Steps, per_mode, read_steps
+from projected_grpo.measures.measure import MEASURES, RECORD, STEPS, Facts
+from projected_grpo.measures.steps import Incomplete, Steps, numbers, read_steps
+from projected_grpo.parquet import read_arrow
 from projected_grpo.records import read_sealed
 
 # Rates after the last step, with the quarantine kept and ablated.
-FINAL = ("hack_kept", "solve_kept", "hack_ablated", "solve_ablated")
+FINAL = tuple(name for name, measure in MEASURES.items() if measure.group == "final")
+FACTS = ("gt_pass", "channel", "can_compile")
 
 
 @dataclass(frozen=True)
@@ -24,33 +26,39 @@ class Run:
     """One finished run: its cell, its columns by step (`steps.read_steps`), and what `run.json` says."""
 
     cell: Cell
+    folder: Path
     steps: Steps = field(repr=False)
     info: dict[str, Any] = field(repr=False)
+    _facts: dict[str, Facts] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def measures(self) -> dict[str, float]:
-        """Return the run's numbers: rates (last-five-step means), final rates and diagnostics that it has."""
-        values = {}
-        for column in (*RATES, *per_mode(self.steps), *DIAGNOSTICS):
-            tail = self.steps[column][-stats.LAST :]
-            tail = tail[~np.isnan(tail)]  # a mode without a prompt in a step, a diagnostic of another arm
-            if tail.size:
-                values[column.removesuffix("_s") if column in RATES else column] = stats.last_mean(tail)
-        for rate in ("hack_s", "solve_s"):
-            start = float(self.steps[rate][0])  # sampled before the first update
-            if not np.isnan(start):
-                values[f"start_{rate.removesuffix('_s')}"] = start
-        final = self.info.get("final") or {}
-        values |= {name: float(final[name]) for name in FINAL if final.get(name) is not None}
-        if self.cell.setting.held_out_mode:
-            held_out = f"hack_{self.cell.setting.held_out_mode}"
-            if held_out not in values:
-                raise UserError(
-                    f"{self.cell.id}: {held_out}, the rate on the held-out mode, is empty in its last "
-                    f"{stats.LAST} steps"
-                )
-            values["hack_heldout"] = values[held_out]
-        return values
+        """Return the run's measures that it has, by name."""
+        found = {name: measure.of(self) for name, measure in MEASURES.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def facts(self, file: str, key: str) -> Facts | None:
+        """Return `FACTS` of a file's rollouts, and its column `key`; None where the run has no such file.
+
+        Raises UserError with the path where the file is damaged or a fact is none.
+        """
+        path = self.folder / file
+        if file not in self._facts and path.exists():
+            self._facts[file] = read_facts(path, key)
+            if key == "step" and not np.isin(self._facts[file]["step"], self.steps["step"]).all():
+                raise UserError(f"{path}: column 'step' has a step that the run has not; remake the run")
+        return self._facts.get(file)
+
+
+def read_facts(path: Path, key: str) -> Facts:
+    """Read the facts of rollouts and one more column, nothing else: texts are most of the file."""
+    table = read_arrow(path, (key, *FACTS))
+    facts = {name: numbers(table[name], name, path) for name in FACTS}
+    for name, values in facts.items():
+        if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+            raise UserError(f"{path}: column {name!r} has a value that is neither true, false nor empty")
+    column = table[key]
+    return facts | {key: numbers(column, key, path) if key == "step" else np.array(column.to_pylist())}
 
 
 def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
@@ -90,28 +98,23 @@ def load_run(results: Path, cell: Cell) -> Run:
     the path where a file is damaged, edited by hand, or of a run with other settings.
     """
     folder = Path(results) / "grpo" / cell.id
-    path, record = folder / "steps.parquet", folder / "run.json"
-    if not path.exists():
+    record = folder / RECORD
+    if not (folder / STEPS).exists():
         raise Incomplete("missing")
     held_out = cell.setting.held_out_mode
     if held_out and held_out not in cell.setting.modes:
         raise Incomplete(f"the pool has no problem of the held-out mode {held_out}")
-    steps = read_steps(path, cell)
+    steps = read_steps(folder / STEPS, cell)
     if not record.exists():  # written last
         raise Incomplete("no run.json")
     info = read_sealed(record)
     check_info(info, record, cell)
     if cell.setting.final_eval and not info.get("final"):
         raise Incomplete("no final evaluation in run.json")
-    return Run(cell, steps, info)
+    return Run(cell, folder, steps, info)
 
 
 Loaded = tuple[dict[str, Run], dict[str, str]]
-
-
-def of_cells(loaded: Loaded, cells: Iterable[Cell]) -> Loaded:
-    """Return what was loaded of these cells alone, in their order."""
-    return tuple({cell.id: found[cell.id] for cell in cells if cell.id in found} for found in loaded)
 
 
 def load_runs(results: Path, cells: Iterable[Cell]) -> Loaded:
@@ -125,18 +128,14 @@ def load_runs(results: Path, cells: Iterable[Cell]) -> Loaded:
             runs[cell.id] = load_run(results, cell)
         except Incomplete as reason:
             left_out[cell.id] = str(reason)
-    _check_inputs(results, runs)
-    return runs, left_out
-
-
-def _check_inputs(results: Path, runs: dict[str, Run]) -> None:
-    first: dict[tuple[str, str], tuple[str, str]] = {}  # model, input -> its hash, the cell that has it
-    for id, run in runs.items():
+    first: dict[tuple[str, str], tuple[str, Run]] = {}  # model, input -> its hash, the run that has it
+    for run in runs.values():
         for name in ("problems", "pool"):
             own = run.info.get("inputs", {}).get(name)
-            known, other = first.setdefault((run.info.get("model"), name), (own, id))
+            known, other = first.setdefault((run.info.get("model"), name), (own, run))
             if own != known:
                 raise UserError(
-                    f"{Path(results, 'grpo', id, 'run.json')}: inputs.{name} is {own}, that of {other} is {known}; "
+                    f"{run.folder / RECORD}: inputs.{name} is {own}, that of {other.cell.id} is {known}; "
                     "runs of one model are paired, so make the older one again"
                 )
+    return runs, left_out

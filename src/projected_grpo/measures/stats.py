@@ -13,7 +13,6 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-LAST = 5
 ALPHA = 0.05
 POWER = 0.80
 # Differences of rates are multiples of 1/rollouts; below this their spread is rounding, not variation.
@@ -47,6 +46,7 @@ class Paired:
     detectable: float | None
     n: int
     seeds: tuple[int, ...]
+    holm: float | None = None  # p adjusted within its family, set by whoever knows the family
 
 
 @lru_cache
@@ -58,14 +58,6 @@ def critical(n: int, alpha: float = ALPHA) -> float:
 def mean_by_step(runs: Sequence[np.ndarray]) -> np.ndarray:
     """Mean over runs of `[steps, ...]` values, where a run has one; NaN where none has."""
     return np.ma.masked_invalid(np.stack(runs)).mean(axis=0).filled(np.nan)
-
-
-def last_mean(values: Sequence[float], last: int = LAST) -> float:
-    """Mean of the last `last` entries of a run's per-step values (all of them in a shorter run)."""
-    tail = np.asarray(values, dtype=float)[-last:]
-    if tail.size == 0:
-        raise ValueError("a run without steps has no mean")
-    return float(tail.mean())
 
 
 def summarise(values: Sequence[float]) -> Summary:

@@ -1,38 +1,84 @@
-"""What the per-step rows of a run may hold: which columns, numbers in which range, null at which steps."""
+"""The columns of a run's `steps.parquet`: what each says, within which range, null at which steps."""
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from projected_grpo.cells.cell import Cell
+from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.errors import UserError
 from projected_grpo.parquet import read_arrow
 from projected_grpo.training.ratio import RATIO_EDGES
 
 Steps = dict[str, np.ndarray]  # column -> its values by step
 
-RATES = ("hack_s", "exploit_s", "solve_s", "compile_s")
-ALIGNED = ("cin", "cin_s", "cin_t", "cout", "cout_update")  # shares of a gradient along the basis
-DIAGNOSTICS = (*ALIGNED, "cin_null", "fired", "delta_norm")
-RATIOS = ("ratio_mean", "ratio_clip_low", "ratio_clip_high")
-NUMBERS = (*RATES, *DIAGNOSTICS, *RATIOS, "basis_overlap")
-UNBOUNDED = ("delta_norm", "ratio_mean")  # at least 0; everything else is a share
 ROUNDING = 1e-3  # a share computed from float32 vectors may exceed 1 by less
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that training writes. Tables and figures are made of those with a `top`, which are checked."""
+
+    name: str
+    about: str
+    unit: str = "share"
+    top: float | None = None  # largest value; the smallest is 0
+
+
+S, FREE = 1 + ROUNDING, np.inf
+COLUMNS = {
+    column.name: column
+    for column in (
+        Column("step", "number of the step", "steps"),
+        Column("hack_s", "student rollouts that hack", top=1),
+        Column("exploit_s", "student rollouts that hack without a right solution", top=1),
+        Column("solve_s", "student rollouts that pass all hidden tests", top=1),
+        Column("compile_s", "student rollouts whose code compiles", top=1),
+        *(Column(f"hack_{mode}", f"the same as hack_s, on prompts of {mode}", top=1) for mode in LOOPHOLES),
+        Column("hack_t", "teacher rollouts that hack"),
+        Column("solve_t", "teacher rollouts that pass all hidden tests"),
+        Column("reward", "mean reward of the student's rollouts", "reward"),
+        Column("loss", "GRPO loss", "loss"),
+        Column("lr", "learning rate", "rate"),
+        Column("grad_norm", "norm of the gradient before clipping", "norm"),
+        Column("delta_norm", "|delta_S|", "norm", FREE),
+        Column("delta_hack_norm", "|delta_S_hack|, the quarantine", "norm"),
+        Column("cin", "gradient along V, before the projection", top=S),
+        Column("cin_s", "the same of the student's part of the gradient", top=S),
+        Column("cin_t", "the same of the teacher's part", top=S),
+        Column("cin_null", "the same along a random V of the same shape", top=S),
+        Column("cout", "gradient along V, after the projection", top=S),
+        Column("cout_update", "the optimizer's step along V", top=S),
+        Column("fired", "modules whose gradient points hack-ward at all", top=S),
+        Column("basis_overlap", "overlap of a refreshed V with the one before", top=S),
+        Column("ratio_mean", "mean ratio student / teacher on the teacher's tokens", "ratio", FREE),
+        Column("ratio_clip_low", "teacher's tokens below the lower clip bound", top=S),
+        Column("ratio_clip_high", "teacher's tokens above the upper clip bound", top=S),
+        Column("ratio_hist", "histogram of log(student / teacher)", "tokens by bin"),
+        Column("groups_used", "groups whose rewards differ", "groups"),
+        Column("tokens_mean", "mean length of a student rollout", "tokens"),
+        Column("tokens_generated", "tokens sampled", "tokens"),
+        Column("tokens_trained", "tokens in the gradient", "tokens"),
+        *(
+            Column(f"seconds_{phase}", f"time: {phase}", "seconds")
+            for phase in ("generate", "grade", "backward", "project", "rest")
+        ),
+    )
+}
+CHECKED = {name: column.top for name, column in COLUMNS.items() if column.top is not None}
+MODES = tuple(f"hack_{mode}" for mode in LOOPHOLES)  # a run has those of its problems
+ALIGNED = ("cin", "cin_s", "cin_t", "cout", "cout_update")
+RATIOS = ("ratio_mean", "ratio_clip_low", "ratio_clip_high")
 
 
 class Incomplete(Exception):
     """A run that does not count: it is absent or has not logged all its steps."""
 
 
-def per_mode(columns: Iterable[str]) -> list[str]:
-    """Return the columns with the student's hack rate on one loophole each."""
-    return [name for name in columns if name.startswith("hack_") and name not in ("hack_s", "hack_t")]
-
-
 def read_steps(path: Path, cell: Cell) -> Steps:
-    """Read and check a run's `steps.parquet`; return the columns that tables and figures are made of.
+    """Read and check a run's `steps.parquet`; return `step`, the `CHECKED` columns and `ratio_hist`.
 
     `[steps]` floats each, NaN where a step has nothing to measure; `ratio_hist` is `[steps, bins]` counts.
 
@@ -41,25 +87,25 @@ def read_steps(path: Path, cell: Cell) -> Steps:
     """
     # Arrow's columns, not a data frame: the histograms alone take pandas longer than all the rest.
     table = read_arrow(path)
-    modes = per_mode(table.column_names)
-    held_out = [f"hack_{cell.setting.held_out_mode}"] if cell.setting.held_out_mode else []
-    for column in ("step", *NUMBERS, "ratio_hist", *held_out):
-        if column not in table.column_names:
+    held_out = cell.setting.held_out_mode
+    for column in ("step", *CHECKED, "ratio_hist"):
+        needed = column not in MODES or column == f"hack_{held_out}"
+        if needed and column not in table.column_names:
             raise UserError(f"{path}: no column {column!r}; delete the run's folder to remake it")
     if not len(table):
         raise Incomplete(f"0 of {cell.steps} steps")
-    values = {column: _numbers(table[column], column, path) for column in ("step", *NUMBERS, *modes)}
+    found = [name for name in ("step", *CHECKED) if name in table.column_names]
+    values = {column: numbers(table[column], column, path) for column in found}
     steps = values["step"]
     if np.isnan(steps).any() or steps[0] not in (0, 1) or not (np.diff(steps) == 1).all():
         raise UserError(f"{path}: column 'step' does not count up by one from 0 or 1")
-    allowed = _nulls(values, modes, cell.setting.knob("refresh"))
-    for column in (*NUMBERS, *modes):
-        numbers = values[column]
-        missing = np.isnan(numbers) & ~allowed[column]
+    allowed = _nulls(values, cell.setting.knob("refresh") or 0)
+    for column in found[1:]:
+        own, top = values[column], CHECKED[column]
+        missing = np.isnan(own) & ~allowed[column]
         if missing.any():
             raise UserError(f"{path}: column {column!r} is empty at step {int(steps[missing][0])}")
-        top = np.inf if column in UNBOUNDED else 1 if column in (*RATES, *modes) else 1 + ROUNDING
-        if ((numbers < 0) | (numbers > top) | np.isinf(numbers)).any():
+        if ((own < 0) | (own > top) | np.isinf(own)).any():
             raise UserError(f"{path}: column {column!r} has a value outside 0 ... {top:.0f}")
     values["ratio_hist"] = _counts(table["ratio_hist"], path)
     if (np.isnan(values["ratio_hist"][:, 0]) & ~np.isnan(values["ratio_mean"])).any():
@@ -71,11 +117,14 @@ def read_steps(path: Path, cell: Cell) -> Steps:
     return values
 
 
-def _numbers(column: pa.ChunkedArray, name: str, path: Path) -> np.ndarray:
+def numbers(column: pa.ChunkedArray, name: str, path: Path) -> np.ndarray:
+    """Return a column of numbers or flags as floats, null as NaN. Raises UserError on any other kind."""
     kind = column.type
     if column.null_count == len(column):
         return np.full(len(column), np.nan)
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise UserError(f"{path}: column {name!r} is {kind}, not numbers")
     return column.to_numpy().astype(float)
 
@@ -93,12 +142,12 @@ def _counts(column: pa.ChunkedArray, path: Path) -> np.ndarray:
     return counts
 
 
-def _nulls(values: Steps, modes: list[str], refresh: int) -> Steps:
+def _nulls(values: Steps, refresh: int) -> Steps:
     """Return by column at which steps a null is one that a run writes, `[steps]` booleans each.
 
     A null says that a step has nothing to measure, so columns with one reason are null together.
     """
-    null = {name: np.isnan(numbers) for name, numbers in values.items()}
+    null = {name: np.isnan(own) for name, own in values.items()}
 
     def together(*names: str) -> np.ndarray:
         return np.logical_and.reduce([null[name] for name in names])
@@ -108,7 +157,7 @@ def _nulls(values: Steps, modes: list[str], refresh: int) -> Steps:
     # A step whose problems all lack hidden tests has neither a solve nor an exploit rate.
     allowed |= dict.fromkeys(("solve_s", "exploit_s"), together("solve_s", "exploit_s"))
     # A loophole may have no prompt in a step, but not all of them.
-    if modes:
+    if modes := [name for name in MODES if name in values]:
         allowed |= dict.fromkeys(modes, ~together(*modes))
     # Without any advantage no gradient points anywhere; the optimizer's momentum may still move.
     idle = together("cin", "cin_s", "cin_t", "cout")

@@ -4,26 +4,30 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.setting import Setting
+from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import style
-from projected_grpo.pages.table import Line, Table
+
+
+def _flat(setting: Setting) -> dict:
+    """Return a row's settings and the knobs of its arm."""
+    return setting.model_dump(exclude={"knobs"}) | setting.knobs.model_dump()
 
 
 def _knobs(line: Line, config: Config) -> dict:
     """Return the numeric knobs of a row, and what else tells its curve from another one."""
     setting, cell = line.row.setting, line.row.cells[0]
     own = config.knobs(setting.basis).model_dump() if setting.basis else {}
-    values = {
-        "mix": setting.mix,
-        "k": cell.settings.use.k if cell.settings.use else None,
-        "tau": own.get("tau"),
-    }
+    values = {"mix": setting.mix, "k": cell.settings.use and cell.settings.use.k, "tau": own.get("tau")}
     values["pairs"] = own["n_pairs"] - own["n_heldout"] if own else None
     varied = ("n_pairs", "n_heldout", "top_k", "tau", "k", "mix", "basis")
-    told = [*setting.model_dump(exclude={"knobs"}).items(), *setting.knobs.model_dump().items(), *own.items()]
-    same = str(sorted((key, str(value)) for key, value in told if key not in varied))
+    every = [*_flat(setting).items(), *own.items()]
+    same = str(sorted((key, str(value)) for key, value in every if key not in varied))
     return values | {"curve": same, "name": own.get("pairs", setting.arm)}
 
 
+# Measure, dashes, filled markers.
+LOOKS = (("hack", "-", True), ("solve", style.DASHES[1], False), ("honest", style.DASHES[2], False))
 # What must agree along a curve.
 FIXED = {
     "mix": ("k", "tau", "pairs"),
@@ -59,7 +63,7 @@ def curves(table: Table, config: Config) -> dict[str, list[tuple[str, list[tuple
 
 
 def dose(table: Table, config: Config) -> Figure | None:
-    """Hack and solve rate against one knob at a time, with 95% intervals over seeds where there are two."""
+    """Hack, solve and honest rate against one knob at a time, with 95% intervals over seeds where there are two."""
     found = curves(table, config)
     if not found:
         return None
@@ -69,9 +73,9 @@ def dose(table: Table, config: Config) -> Figure | None:
         panels = drawing.subplots(1, len(found), squeeze=False)[0]
         for axes, (knob, groups) in zip(panels, found.items(), strict=True):
             for i, (name, group) in enumerate(groups):
-                for measure, dash, filled in (("hack", "-", True), ("solve", style.DASHES[1], False)):
+                for measure, dash, filled in LOOKS:
                     _curve(axes, group, measure, f"{measure}, {name}", i, dash, filled)
-            axes.set_title("hack and solve rate")
+            axes.set_title("rates")
             axes.set_xlabel(AXIS[knob])
             style.rate_axis(axes)
             values = sorted({value for _, group in groups for value, _ in group})

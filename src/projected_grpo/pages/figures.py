@@ -3,23 +3,26 @@
 Each function takes a computed table and returns a figure, or None where the question has nothing of the kind.
 """
 
+import textwrap
+
 import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats as scipy_stats
 
 from projected_grpo.cells.config import Config
-from projected_grpo.measures.contrasts import is_shown, uninformative
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.table import Line, Table, published_delta
 from projected_grpo.pages import style
+from projected_grpo.pages.contrasts import is_shown, uninformative
 from projected_grpo.pages.dose import dose
-from projected_grpo.pages.table import Line, Table, published_delta
 
-RATE = {
-    "hack": "hack rate",
-    "hack_ablated": "hack rate, quarantine ablated",
-    "hack_heldout": "hack rate on the held-out loophole",
-    "solve": "solve rate",
-}
 MANY = 5  # more arms than this are drawn in small panels, one each
+# The rates that are drawn along a run and against a dose, with their looks where they share a panel.
+DRAWN = {
+    "hack": (style.RED, "-"),
+    "solve": (style.BLUE, style.DASHES[1]),
+    "honest": (style.GREEN, style.DASHES[2]),
+}
 
 
 def _band(series: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -36,13 +39,11 @@ def _band(series: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
     return mean, scipy_stats.t.ppf(0.975, n - 1) * std / np.sqrt(n)
 
 
-def _series(table: Table, line: Line, column: str) -> list[np.ndarray]:
-    runs = [table.runs[cell].steps for cell in line.cells]
-    return [steps[column] for steps in runs if column in steps]
-
-
-def _draw(axes, table: Table, line: Line, column: str, **look) -> None:
-    series = _series(table, line, column)
+def _draw(axes, line: Line, measure: str, **look) -> None:
+    by_step, held_out = MEASURES[measure].by_step, line.row.setting.held_out_mode
+    if measure == "hack" and held_out:  # what the question is about
+        by_step = MEASURES[f"hack_{held_out}"].by_step
+    series = [values for values in map(by_step, line.runs) if values is not None]
     if not series:
         return
     mean, half = _band(series)
@@ -52,14 +53,9 @@ def _draw(axes, table: Table, line: Line, column: str, **look) -> None:
         axes.fill_between(steps, mean - half, mean + half, color=look["color"], alpha=0.16, linewidth=0)
 
 
-def _column(line: Line) -> str:
-    held_out = line.row.setting.held_out_mode
-    return f"hack_{held_out}" if held_out else "hack_s"
-
-
 def trajectories(table: Table) -> Figure | None:
-    """Hack and solve rate per step, mean over seeds with its 95% interval, for every arm."""
-    lines = [line for line in table.lines if line.cells]
+    """Hack, solve and honest rate per step, mean over seeds with its 95% interval, for every arm."""
+    lines = [line for line in table.lines if line.runs]
     if not lines:
         return None
     with style.styled():
@@ -67,19 +63,17 @@ def trajectories(table: Table) -> Figure | None:
 
 
 def _together(table: Table, lines: list[Line]) -> Figure:
-    drawing = style.figure(3.1)
-    left, right = drawing.subplots(1, 2, sharey=True)
-    for i, line in enumerate(lines):
-        plain = line.row.baseline is None
-        look = {"color": style.INK if plain else style.PALETTE[(i - 1) % len(style.PALETTE)]}
-        look |= {"linestyle": style.DASHES[i % len(style.DASHES)], "label": line.name}
-        _draw(left, table, line, _column(line), **look)
-        _draw(right, table, line, "solve_s", **look)
-    for axes, title in ((left, "hack rate"), (right, "solve rate")):
-        axes.set_title(title)
+    drawing = style.figure(2.9)
+    panels = drawing.subplots(1, len(DRAWN), sharey=True)
+    for axes, measure in zip(panels, DRAWN, strict=True):
+        for i, line in enumerate(lines):
+            plain = line.row.baseline is None
+            look = {"color": style.INK if plain else style.PALETTE[(i - 1) % len(style.PALETTE)]}
+            _draw(axes, line, measure, linestyle=style.DASHES[i % len(style.DASHES)], label=line.name, **look)
+        axes.set_title(MEASURES[measure].axis)
         axes.set_xlabel("step")
         style.rate_axis(axes)
-    handles, labels = left.get_legend_handles_labels()
+    handles, labels = panels[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=min(3, len(lines)))
     return drawing
 
@@ -92,13 +86,10 @@ def _panels(table: Table, lines: list[Line]) -> Figure:
     for axes, line in zip(grid.flat, lines, strict=False):
         if line.row.baseline:
             base = table.line(line.row.baseline)
-            if base.cells:
-                _draw(
-                    axes, table, base, _column(base), color=style.SOFT, linewidth=1.1, label="hack, baseline"
-                )
-        _draw(axes, table, line, _column(line), color=style.RED, label="hack")
-        _draw(axes, table, line, "solve_s", color=style.BLUE, linestyle=style.DASHES[1], label="solve")
-        axes.set_title(_wrap(line.name, 24), fontsize=7.5)
+            _draw(axes, base, "hack", color=style.SOFT, linewidth=1.1, label="hack, baseline")
+        for measure, (colour, dash) in DRAWN.items():
+            _draw(axes, line, measure, color=colour, linestyle=dash, label=measure)
+        axes.set_title(textwrap.fill(line.name, 24, break_on_hyphens=False), fontsize=7.5)
         style.rate_axis(axes)
     for axes in list(grid.flat)[len(lines) :]:
         axes.set_visible(False)
@@ -114,16 +105,6 @@ def _panels(table: Table, lines: list[Line]) -> Figure:
     return drawing
 
 
-def _wrap(text: str, width: int) -> str:
-    words, lines = text.split(" "), [""]
-    for word in words:
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return "\n".join(lines)
-
-
 def _published(table: Table, line: Line) -> float | None:
     """Return the paper's difference in the primary measure, where it has that measure."""
     return published_delta(table, line, table.primary) if table.primary in ("hack", "solve") else None
@@ -134,7 +115,7 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
 
     compact: for a third of the page's width, with the legend left to the caption.
     """
-    lines = [line for line in table.lines if table.primary in line.against]
+    lines = [line for line in table.lines if table.primary in line.to_baseline]
     if not lines:
         return None
     published = [_published(table, line) for line in lines]
@@ -146,11 +127,11 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
         axes.axvline(0, color=style.SOFT, linewidth=1)
         labels = {}
         for y, (line, paper) in enumerate(zip(lines, published, strict=True)):
-            pair = line.against[table.primary]
+            pair = line.to_baseline[table.primary]
             colour = style.SOFT if uninformative(table, line) else style.BLUE
             if pair.lo is not None:
                 axes.plot([pair.lo, pair.hi], [y, y], color=colour, linewidth=2, solid_capstyle="round")
-            shown = is_shown(table, line)
+            shown = is_shown(pair)
             name = "Holm p < 0.05" if shown else "Holm p ≥ 0.05 or untested"
             (labels[name],) = axes.plot(
                 pair.delta,
@@ -178,10 +159,10 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1), max(high, 0.1))
         if compact:
-            axes.set_xlabel(f"difference in {RATE[table.primary]}")
+            axes.set_xlabel(f"difference in {table.about.axis}")
             return drawing
         less = "solving" if table.primary == "solve" else "hacking"
-        axes.set_xlabel(f"difference in {RATE[table.primary]} from the baseline (left: less {less})")
+        axes.set_xlabel(f"difference in {table.about.axis} from the baseline (left: less {less})")
         drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=3)
         return drawing
 
@@ -231,12 +212,12 @@ def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
     drawn = {
         "summary": (
             forest(table, compact=True),
-            f"Difference in {RATE[table.primary]}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05."
+            f"Difference in {table.about.axis}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05."
             + (" Diamond: published (Qwen3-4B, often one seed)." if published else ""),
         ),
         "effects": (
             forest(table),
-            f"Difference in {RATE[table.primary]} from the baseline, paired by seed{interval} ({seeds})."
+            f"Difference in {table.about.axis} from the baseline, paired by seed{interval} ({seeds})."
             + (
                 " Diamonds: the published value where the paper has one, often of one seed."
                 if published
@@ -250,7 +231,7 @@ def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
         "dose": (dose(table, config), f"Rates against one knob at a time, {mean}{interval}."),
         "trajectories": (
             trajectories(table),
-            f"Hack and solve rate per training step, {mean}{interval.replace('with', 'and')}.",
+            f"Hack, solve and honest rate per training step, {mean}{interval.replace('with', 'and')}.",
         ),
     }
     return {name: (drawing, caption) for name, (drawing, caption) in drawn.items() if drawing is not None}

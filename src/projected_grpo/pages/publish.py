@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import yaml
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
-from projected_grpo.pages.report import CAPTIONS, PAGES, captions_of, figure_names
+from projected_grpo.pages.blocks import Figure, Page, read_page
+from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read, commit, read_sealed
 
@@ -36,28 +38,23 @@ def _order(path: Path) -> tuple[str, int]:
     return path.stem.rstrip("0123456789"), int(re.sub(r"\D", "", path.stem) or 0)
 
 
-def _section(text: str, figures: str) -> str:
-    """Return a page one heading level down, its figures after the heading's question."""
-    text = re.sub(r"<!--.*?-->\n*", "", text, flags=re.DOTALL)
-    text = re.sub(r"^!\[[^\]]*\]\([^)]*\)\n*", "", text, flags=re.MULTILINE)  # as copied, in `figures`
-    text = re.sub(r"^(#+) ", r"#\1 ", text, flags=re.MULTILINE)
-    head, _, rest = text.partition("\n\n")
-    asks, _, rest = rest.partition("\n\n")
-    return "\n\n".join(part.strip() for part in (head, asks, figures, rest) if part.strip())
-
-
-def _figures(folder: Path, name: str, docs: Path) -> str:
-    """Copy the SVG files of a folder to `docs/figures` and return the lines that show them."""
-    captions = captions_of(folder)
-    lines = []
-    for figure in figure_names(folder):
-        target = docs / "figures" / f"{name}-{figure}.svg"
+def _section(page: Page, results: Path, docs: Path) -> str:
+    """Copy a page's figures to `docs/figures` and return it one heading level down."""
+    for figure in (block for block in page.blocks if isinstance(block, Figure)):
+        target = docs / "figures" / f"{page.id}-{figure.name}.svg"
         target.parent.mkdir(parents=True, exist_ok=True)
-        check_read(folder / f"{figure}.svg")
-        shutil.copyfile(folder / f"{figure}.svg", target)
-        caption = captions.get(figure) or CAPTIONS.get(figure, figure)
-        lines.append(f"![{caption}](figures/{target.name})\n\n*{caption}*")
-    return "\n\n".join(lines)
+        source = results / "figures" / page.name / f"{figure.name}.svg"
+        check_read(source)
+        shutil.copyfile(source, target)
+    return to_markdown(replace(page, sources=()), f"figures/{page.id}-", level=2).strip()
+
+
+def _pages(results: Path) -> list[Page]:
+    """Return the pages below `results`, questions first. Raises UserError on one that is not as it was made."""
+    found = [path for pattern in ("*.json", "*/*.json") for path in results.glob(pattern)]
+    found = [path for path in found if path.with_suffix(".md").exists()]
+    check_read(*found)
+    return [read_page(path) for path in sorted(found, key=lambda path: (path.stem[:1] != "Q", _order(path)))]
 
 
 def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
@@ -65,30 +62,21 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
 
     Raises UserError where there is no question table below `results`.
     """
-    pages = sorted((path for path in results.glob("*.md") if re.fullmatch(r"Q\d+", path.stem)), key=_order)
-    if not pages:
+    pages = _pages(results)
+    if not any(re.fullmatch(r"Q\d+", page.name) for page in pages):
         raise UserError(
             f"{results}: no question table; run `./snakemake --cores all reports/paper.html` first"
         )
-    others = [results / "aa.md", *(results / page.page for page in PAGES.values())]
-    check_read(*pages, *(path for path in others if path.exists()))
     # Every figure of an earlier snapshot, also of a question that is gone; what others wrote there stays.
-    ours = re.compile(rf"(Q\d+|{'|'.join(PAGES)})-.+")
+    ours = re.compile(rf"([QR]\d+|{'|'.join(page.id for page in pages)})-.+")
     for old in (docs / "figures").glob("*.svg"):
         if ours.fullmatch(old.stem):
             old.unlink()
     parts = ["# Results", "A snapshot of one run of the pipeline; `make publish` writes it anew."]
     parts.append("\n".join(f"- {key}: {value}" for key, value in made.items()))
-    parts += [
-        _section(page.read_text(encoding="utf-8"), _figures(results / "figures" / page.stem, page.stem, docs))
-        for page in pages
-    ]
-    others = [("aa", results / "aa.md", results / "none")]
-    others += [(name, results / page.page, results / page.figures) for name, page in PAGES.items()]
-    for name, path, folder in others:
-        if path.exists():
-            parts.append(_section(path.read_text(encoding="utf-8"), _figures(folder, name, docs)))
-    write_text(docs / "results.md", "\n\n".join(parts) + "\n")
+    write_text(
+        docs / "results.md", "\n\n".join([*parts, *(_section(p, results, docs) for p in pages)]) + "\n"
+    )
 
 
 def _runs(results: Path) -> dict[str, str]:

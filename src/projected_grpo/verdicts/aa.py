@@ -4,21 +4,31 @@ Nothing differs but the luck of sampling, so every p < 0.05 is a false positive,
 differences says what a given number of seeds can detect at all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from projected_grpo.cells.cell import Question
 from projected_grpo.measures import stats
-from projected_grpo.measures.runs import Loaded, load_runs, of_cells
-from projected_grpo.pages.markdown import grid
+from projected_grpo.measures.runs import load_runs
+from projected_grpo.pages.blocks import Cell, Page, Paragraph, Source, grid
 from projected_grpo.pages.text import delta, interval, listing, p_value, rate, seed_list
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.verdict import Verdict
 
 MEASURES = ("hack", "solve")
+NOTES = (
+    "Both runs of a comparison have one setting and one replication (base, teacher, pool); only the sampling stream "
+    "differs. Test and interval are those of the question tables.",
+    "The exact interval of the false-positive rate takes the comparisons as independent. Those of three streams, and "
+    "hack and solve of one run, are not, which the range over deals keeps. A bootstrap over streams would be no test: "
+    "it covers 5% almost by construction.",
+    "With so few comparisons only a rate far above 5% would show. The smallest differences below hold for an effect "
+    "that is the same in every replication. Where an arm's effect varies between them, its table's own 80% column is "
+    "larger and is what counts.",
+)
 DRAWS = 4000
 SIZES = (5, 10)
 
@@ -31,7 +41,6 @@ class Comparison:
     measure: str
     streams: tuple[int, int]
     pair: stats.Paired
-    holm: float | None  # within the setting and measure
 
     @property
     def hit(self) -> bool:
@@ -48,7 +57,6 @@ class SelfCheck:
     None without two streams at two seeds.
     """
 
-    question: Question
     comparisons: tuple[Comparison, ...]
     hits: int
     tested: int
@@ -60,22 +68,24 @@ class SelfCheck:
     left_out: dict[str, str]
 
 
-def _values(question: Question, loaded: Loaded):
+def needs(context: Context) -> list[str]:
+    """Runs alone."""
+    return []
+
+
+def _values(context: Context):
     """Return setting -> measure -> stream -> seed -> value, with the cells used and those left out."""
-    runs, left_out = of_cells(loaded, question.cells)
+    runs, left_out = load_runs(context.results, context.question.cells)
     values: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
     cells: dict[str, list[str]] = {}
-    for row in question.rows:
+    for row in context.question.rows:
         setting = row.baseline or row.name
-        for cell in row.cells:
-            if cell.id not in runs:
-                continue
-            cells.setdefault(setting, []).append(cell.id)
-            measures = runs[cell.id].measures
+        for run in (runs[cell.id] for cell in row.cells if cell.id in runs):
+            cells.setdefault(setting, []).append(run.cell.id)
             for measure in MEASURES:
-                if measure in measures:
+                if measure in run.measures:
                     streams = values.setdefault(setting, {}).setdefault(measure, {})
-                    streams.setdefault(row.setting.stream, {})[cell.seed] = measures[measure]
+                    streams.setdefault(row.setting.stream, {})[run.cell.seed] = run.measures[measure]
     return values, {setting: tuple(ids) for setting, ids in cells.items()}, left_out
 
 
@@ -110,12 +120,9 @@ def deal_anew(tables: list[np.ndarray], draws: int = DRAWS, seed: int = 0) -> tu
     return float((hits / total).mean()), float(low), float(high)
 
 
-def self_check(question: Question, results: Path, loaded: Loaded | None = None) -> SelfCheck:
-    """Compare every pair of streams of every setting; incomplete runs are left out and named.
-
-    loaded: what `load_runs` returned for a superset of the question's cells, to read no run twice.
-    """
-    values, cells, left_out = _values(question, loaded or load_runs(results, question.cells))
+def self_check(context: Context) -> SelfCheck:
+    """Compare every pair of streams of every setting; incomplete runs are left out and named."""
+    values, cells, left_out = _values(context)
     comparisons, tables, spread = [], [], {}
     for setting, measures in values.items():
         for measure, streams in measures.items():
@@ -125,7 +132,7 @@ def self_check(question: Question, results: Path, loaded: Loaded | None = None) 
             pairs = {key: pair for key, pair in pairs.items() if pair is not None}
             adjusted = stats.holm([pair.p for pair in pairs.values()])
             for (key, pair), p in zip(pairs.items(), adjusted, strict=True):
-                comparisons.append(Comparison(setting, measure, key, pair, p))
+                comparisons.append(Comparison(setting, measure, key, replace(pair, holm=p)))
             common = sorted(set.intersection(*(set(by_seed) for by_seed in streams.values())))
             if len(streams) > 1 and len(common) > 1:
                 table = np.array([[streams[s][seed] for seed in common] for s in sorted(streams)])
@@ -135,118 +142,101 @@ def self_check(question: Question, results: Path, loaded: Loaded | None = None) 
     hits = sum(c.hit for c in tested)
     low, high = stats.proportion_interval(hits, len(tested)) if tested else (None, None)
     dealt = deal_anew(tables) if tables else None
-    return SelfCheck(
-        question, tuple(comparisons), hits, len(tested), low, high, dealt, spread, cells, left_out
-    )
+    return SelfCheck(tuple(comparisons), hits, len(tested), low, high, dealt, spread, cells, left_out)
 
 
-def answer(check: SelfCheck) -> str:
-    """Return the finding as one paragraph."""
+def answer(check: SelfCheck) -> list[str]:
+    """Return the finding, sentence by sentence."""
     if check.lo is None or check.dealt is None:
-        return "Nothing to compare: fewer than two complete streams at two seeds."
-    adjusted = sum(c.holm is not None and c.holm < stats.ALPHA for c in check.comparisons)
+        return ["Nothing to compare: fewer than two complete streams at two seeds."]
+    adjusted = sum(c.pair.holm is not None and c.pair.holm < stats.ALPHA for c in check.comparisons)
     observed = check.hits / check.tested
     covers = "covers" if check.lo <= stats.ALPHA <= check.hi else "does not cover"
     mean, low, high = check.dealt
     lies = "within" if low <= observed <= high else "above" if observed > high else "below"
-    text = (
-        f"Comparing the pipeline with itself gives p < 0.05 in {check.hits} of {check.tested} comparisons: "
-        f"a false-positive rate of {rate(observed)}, exact 95% interval {rate(check.lo)} to {rate(check.hi)}, "
-        f"which {covers} 0.050; {adjusted} after Holm's correction. With the streams dealt anew, which leaves luck "
-        f"alone, the rate is {rate(mean)} on average and {rate(low)} to {rate(high)} in 95% of deals; the "
-        f"observed one lies {lies} that range."
-    )
+    said = [
+        f"Comparing the pipeline with itself gives p < 0.05 in {check.hits} of {check.tested} comparisons, and in "
+        f"{adjusted} after Holm's correction.",
+        f"That is a false-positive rate of {rate(observed)}, exact 95% interval {rate(check.lo)} to {rate(check.hi)}, "
+        f"which {covers} 0.050.",
+        f"With the streams dealt anew, which leaves luck alone, the rate is {rate(mean)} on average and {rate(low)} to "
+        f"{rate(high)} in 95% of deals; the observed one lies {lies} that range.",
+    ]
     if lies == "above":
-        text += " So the streams differ by more than the luck of sampling."
-    by_setting = {}
+        said.append("So the streams differ by more than the luck of sampling.")
+    by_setting: dict[str, list[bool]] = {}
     for c in check.comparisons:
         if c.pair.n > 1:
             by_setting.setdefault(c.setting, []).append(c.hit)
     if len(by_setting) > 1:
         shares = [f"{sum(found)} of {len(found)} at {setting}" for setting, found in by_setting.items()]
-        text += f" By setting: {listing(shares)}."
+        said.append(f"By setting: {listing(shares)}.")
     for (setting, measure), std in check.spread.items():
         if measure == "hack":
             sizes = " and ".join(f"{rate(stats.detectable(std, n))} with {n} seeds" for n in SIZES)
-            text += f" At {setting} a difference in hack of {sizes} is found with 80% power."
-    return text
+            said.append(f"At {setting} a difference in hack of {sizes} is found with 80% power.")
+    return said
 
 
 def to_frame(check: SelfCheck) -> pd.DataFrame:
     """Return one row per comparison for `aa.parquet`."""
-    rows = [
-        {
-            "setting": c.setting,
-            "measure": c.measure,
-            "stream": c.streams[1],
-            "baseline_stream": c.streams[0],
-            "delta": c.pair.delta,
-            "delta_lo": c.pair.lo,
-            "delta_hi": c.pair.hi,
-            "p": c.pair.p,
-            "p_holm": c.holm,
-            "n": c.pair.n,
-            "seeds": ";".join(str(seed) for seed in c.pair.seeds),
-            "std_difference": check.spread.get((c.setting, c.measure)),
-            **{
-                f"detectable_n{n}": stats.detectable(check.spread[c.setting, c.measure], n)
-                if (c.setting, c.measure) in check.spread
-                else None
-                for n in SIZES
-            },
-        }
-        for c in check.comparisons
-    ]
-    columns = list(rows[0]) if rows else ["setting", "measure", "stream", "baseline_stream", "delta", "p"]
-    return pd.DataFrame(rows, columns=columns)
+
+    def detectable(c: Comparison, n: int) -> float | None:
+        std = check.spread.get((c.setting, c.measure))
+        return None if std is None else stats.detectable(std, n)
+
+    columns = {
+        "setting": lambda c: c.setting,
+        "measure": lambda c: c.measure,
+        "stream": lambda c: c.streams[1],
+        "baseline_stream": lambda c: c.streams[0],
+        "delta": lambda c: c.pair.delta,
+        "delta_lo": lambda c: c.pair.lo,
+        "delta_hi": lambda c: c.pair.hi,
+        "p": lambda c: c.pair.p,
+        "p_holm": lambda c: c.pair.holm,
+        "n": lambda c: c.pair.n,
+        "seeds": lambda c: ";".join(str(seed) for seed in c.pair.seeds),
+        "std_difference": lambda c: check.spread.get((c.setting, c.measure)),
+        **{f"detectable_n{size}": lambda c, n=size: detectable(c, n) for size in SIZES},
+    }
+    return pd.DataFrame({name: [of(c) for c in check.comparisons] for name, of in columns.items()})
 
 
-def comparison_grid(check: SelfCheck) -> tuple[list[str], list[list[str]]]:
-    """Return header and text cells of the comparisons."""
-    header = ["setting", "measure", "streams", "Δ", "95%", "p", "Holm p", "n", "seeds"]
-    rows = [
-        [
-            c.setting,
-            c.measure,
-            f"{c.streams[1]} - {c.streams[0]}",
-            delta(c.pair.delta),
-            interval(c.pair.lo, c.pair.hi),
-            p_value(c.pair.p),
-            p_value(c.holm),
-            str(c.pair.n),
-            seed_list(c.pair.seeds),
-        ]
-        for c in check.comparisons
-    ]
-    return header, rows
-
-
-def power_grid(check: SelfCheck) -> tuple[list[str], list[list[str]]]:
-    """Return header and text cells of what a number of seeds can detect."""
-    header = ["setting", "measure", "std of a difference", *(f"found with {n} seeds" for n in SIZES)]
-    rows = [
-        [setting, measure, rate(std), *(rate(stats.detectable(std, n)) for n in SIZES)]
-        for (setting, measure), std in check.spread.items()
-    ]
-    return header, rows
-
-
-def to_markdown(check: SelfCheck) -> str:
+def make(context: Context) -> Verdict:
     """Return the page `aa.md`."""
-    question = check.question
-    parts = [f"# A/A. {question.title}", question.asks, grid(*comparison_grid(check))]
-    parts.append(
-        "Both runs of a comparison have one setting and one replication (base, teacher, pool); only the "
-        "sampling stream differs. Test and interval are those of the question tables. The exact interval of the "
-        "false-positive rate takes the comparisons as independent; those of three streams, and hack and solve "
-        "of one run, are not, which the range over deals keeps. A bootstrap over streams would be no test: it "
-        "covers 5% almost by construction. With so few comparisons only a rate far above 5% would show. "
-        "The smallest differences below hold for an effect that is the same in every replication; where an arm's "
-        "effect varies between them, its table's own 80% column is larger and is what counts."
+    check, question = self_check(context), context.question
+    comparisons = {
+        "setting": lambda c: c.setting,
+        "measure": lambda c: c.measure,
+        "streams": lambda c: f"{c.streams[1]} - {c.streams[0]}",
+        "Δ": lambda c: Cell(delta(c.pair.delta), "" if c.pair.lo is None else interval(c.pair.lo, c.pair.hi)),
+        "p": lambda c: p_value(c.pair.p),
+        "Holm p": lambda c: p_value(c.pair.holm),
+        "n": lambda c: Cell(str(c.pair.n), seed_list(c.pair.seeds)),
+    }
+    power = {
+        "setting": lambda item: item[0][0],
+        "measure": lambda item: item[0][1],
+        "std of a difference": lambda item: rate(item[1]),
+    }
+    for size in SIZES:
+        power[f"found with {size} seeds"] = lambda item, n=size: rate(stats.detectable(item[1], n))
+    title = "Smallest true difference found with 80% power"
+    page = Page(
+        name=context.name,
+        title=f"A/A. {question.title}",
+        menu="A/A",
+        asks=question.asks,
+        blocks=(
+            grid(check.comparisons, comparisons, texts=3),
+            *(Paragraph(text, kind="note") for text in NOTES),
+            grid(check.spread.items(), power, texts=2, title=title),
+        ),
+        answer=(Paragraph(" ".join(answer(check))),),
+        sources=tuple(Source(setting, ids) for setting, ids in check.cells.items()),
+        left_out=tuple(check.left_out.items()),
     )
-    parts += ["**Smallest true difference found with 80% power.**", grid(*power_grid(check))]
-    if check.left_out:
-        parts.append("Left out: " + ", ".join(f"`{c}` ({why})" for c, why in check.left_out.items()) + ".")
-    sources = "\n".join(f"{setting}: {', '.join(ids)}" for setting, ids in check.cells.items())
-    parts += [f"<!-- sources\n{sources}\n-->", f"**Answer.** {answer(check)}"]
-    return "\n\n".join(parts) + "\n"
+    return Verdict(
+        page, to_frame(check), log=tuple(f"left out: {c} ({why})" for c, why in check.left_out.items())
+    )

@@ -1,18 +1,33 @@
-"""The self-taught critic's table: its error against the strict oracle, before and after calibration.
+"""The self-taught critic: its error against the strict oracle, before and after calibration.
 
 A replication (seed) is the unit; after is compared with before within it, on the traces answered in both.
 """
 
-import html
 from collections import Counter
 from collections.abc import Mapping
 
 import pandas as pd
 
-from projected_grpo.evaluator.oracle import BEFORE, COMPARED, KINDS, WEAK
+from projected_grpo.evaluator.oracle import BEFORE, COMPARED, KINDS, WEAK, errors, oracle_scores
+from projected_grpo.files import read_json
 from projected_grpo.measures import stats
-from projected_grpo.pages.markdown import grid
+from projected_grpo.measures.measure import ROLLOUTS
+from projected_grpo.pages.blocks import (
+    Cell,
+    Details,
+    Grid,
+    Heading,
+    Listing,
+    Page,
+    Paragraph,
+    Pre,
+    Source,
+    grid,
+)
 from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate, seed_list
+from projected_grpo.parquet import read_parquet
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.verdict import Verdict
 
 MEASURES = {
     "mae": "mean absolute error of phi",
@@ -24,23 +39,38 @@ MEASURES = {
 COUNTS = tuple(f"{prefix}_{kind}" for prefix in ("n", "paired") for kind in KINDS)
 EXAMPLES = 4
 
-INTRO = (
-    "A critic scores submissions from 0 to 10, knowing what the foolable grader showed. It is calibrated "
-    "on contrast pairs made from its own traces, without human labels: correct scores come from the "
-    "foolable grader and the weak detector. That grader runs the hidden tests too, so for what the detector "
-    "does not flag, the correct score is the oracle's; what it flags gets 2, solved or not. Here the critic "
-    "is held against the strict oracle (10 solved, 2 runs, 0 does not), on problems that it never saw. "
-    f'"{WEAK.capitalize()}" is the error of those correct scores: the best that calibration can reach.'
+FILES = ("run.json", "evaluations.parquet", "cards.parquet")
+ASKS = (
+    "Can a critic be calibrated on its own traces? It scores submissions from 0 to 10, knowing what the foolable "
+    "grader showed. It learns from contrast pairs made from its own traces, without human labels."
 )
-NOTE = (
-    "mae: mean |phi - oracle's phi|, in points. false credit: share of exploits without a solution that "
-    "get 5 or more. missed credit: share of solutions that get less than 5. same score: share of traces that "
-    "get the commonest score. All four over the answered traces: n, of those exploits / solutions, of all "
-    "replications. Mean over replications (in brackets: std, ddof 1). "
-    'Δ: difference to "before" on the traces answered in both (paired n), by replication: '
-    "t-test, 95% t-interval, Holm's p over all rows of that measure."
+INTRO = (
+    "Correct scores come from the foolable grader and the weak detector. That grader runs the hidden tests too, so for "
+    "what the detector does not flag, the correct score is the oracle's; what it flags gets 2, solved or not.",
+    "Here the critic is held against the strict oracle (10 solved, 2 runs, 0 does not), on problems that it never saw. "
+    f'"{WEAK.capitalize()}" is the error of those correct scores: the best that calibration can reach.',
+)
+NOTES = (
+    "mae: mean |phi - oracle's phi|, in points. False credit: share of exploits without a solution that get 5 or more. "
+    "Missed credit: share of solutions that get less than 5. Same score: share of traces that get the commonest score.",
+    "All four over the answered traces: n, of those exploits / solutions, of all replications. Mean over replications "
+    "(in brackets: std, ddof 1).",
+    'Δ: difference to "before" on the traces answered in both (paired n), by replication: t-test, 95% t-interval, '
+    "Holm's p over all rows of that measure.",
 )
 ALONE = "One replication: no spread, no interval and no test."
+ROUNDS = (
+    "Errors here are the critic's distance to the weak score, before that round's calibration, over the traces of the "
+    "pool that it answered; unanswered ones are asked about last."
+)
+
+
+def needs(context: Context) -> list[str]:
+    """The critic's rounds, and the rollouts of the vanilla runs that its traces come from."""
+    paths = [f"self_taught/{model}/{file}" for model in context.models for file in FILES]
+    return context.below(
+        *paths, *(f"grpo/{context.vanilla(seed).id}/{ROLLOUTS}" for seed in context.models.values())
+    )
 
 
 def make_frame(measured: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
@@ -87,163 +117,148 @@ def make_frame(measured: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _summary(name: str, values: Mapping[int, float]) -> dict:
-    by_seed = [{"seed": seed, "value": values[seed]} for seed in sorted(values)]
-    if not values:
-        return {
-            name: None,
-            f"{name}_std": None,
-            f"{name}_lo": None,
-            f"{name}_hi": None,
-            f"{name}_by_seed": [],
-        }
-    s = stats.summarise(list(values.values()))
-    return {
-        name: s.mean,
-        f"{name}_std": s.std,
-        f"{name}_lo": s.lo,
-        f"{name}_hi": s.hi,
-        f"{name}_by_seed": by_seed,
-    }
+    s = stats.summarise(list(values.values())) if values else None
+    found = (s.mean, s.std, s.lo, s.hi) if s else (None,) * 4
+    columns = dict(zip((name, f"{name}_std", f"{name}_lo", f"{name}_hi"), found, strict=True))
+    return columns | {f"{name}_by_seed": [{"seed": seed, "value": values[seed]} for seed in sorted(values)]}
 
 
-def to_markdown(frame: pd.DataFrame, runs: list[dict], cards: pd.DataFrame) -> str:
-    """The page: answer, table, what each round did, and example cards. `runs` are the `run.json` files."""
-    header = [
-        "round",
-        "critic",
-        "mae",
-        "false credit",
-        "missed credit",
-        "same score",
-        "answered",
-        "n",
-        "paired n",
-    ]
-    for name in COMPARED:
-        header += [f"Δ {name.replace('_', ' ')}", "95%", "p", "Holm p"]
-    rows = [_cells(row) for row in frame.to_dict("records")]
+def make(context: Context) -> Verdict:
+    """Return the page of the critic."""
+    runs, cards, measured = [], [], {}
+    for model, seed in context.models.items():
+        record, evaluations, own = (context.results / "self_taught" / model / file for file in FILES)
+        runs.append(read_json(record))
+        cards.append(read_parquet(own))
+        truth = oracle_scores(context.results / "grpo" / context.vanilla(seed).id / ROLLOUTS)
+        measured[runs[-1]["seed"]] = errors(read_parquet(evaluations), truth)
+    frame = make_frame(measured)
+    log = (f"{len(runs)} replications, {sum(map(len, cards))} cards",)
+    return Verdict(to_page(context.name, frame, runs, pd.concat(cards, ignore_index=True)), frame, log=log)
+
+
+def to_page(name: str, frame: pd.DataFrame, runs: list[dict], cards: pd.DataFrame) -> Page:
+    """Return the page: answer, table, what each round did, and example cards. `runs` are the `run.json` files."""
     seeds = tuple(frame["seeds"].iloc[0])
     critics = ", ".join(sorted({run["critic"].split(":")[0] for run in runs}))
-    parts = [
-        "# The self-taught evaluator",
-        INTRO,
-        f"**{answer(frame)}**",
-        grid(header, rows),
-        NOTE,
-        ALONE if len(seeds) == 1 else "",
-        f"Critic: {critics}. Seeds: {seed_list(seeds)}.",
-        "## What each round did",
-        _rounds(runs),
-        _cost(runs),
-        "## Cards",
-        _gate(cards),
-        _examples(cards),
-        f"<!-- sources: {', '.join(run['model'] for run in runs)} -->",
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    said = f"Critic: {critics}. Seeds: {seed_list(seeds)}. {ALONE if len(seeds) == 1 else ''}".strip()
+    files = tuple(f"self_taught/{run['model']}/{file}" for run in runs for file in FILES)
+    return Page(
+        name=name,
+        title="The self-taught evaluator",
+        menu="Critic",
+        asks=ASKS,
+        blocks=(
+            *(Paragraph(text) for text in INTRO),
+            _grid(frame),
+            *(Paragraph(text, kind="note") for text in (*NOTES, said)),
+            Heading("What each round did"),
+            *_rounds(runs),
+            Heading("Cards"),
+            _gate(cards),
+            *_examples(cards),
+        ),
+        answer=answer(frame),
+        sources=(Source("Files behind this page", files=files),),
+        default=True,
+    )
 
 
-def answer(frame: pd.DataFrame) -> str:
-    """What the last round shows for each way of calibrating, computed from the numbers."""
+def answer(frame: pd.DataFrame) -> tuple:
+    """Return what the last round shows for each way of calibrating, computed from the numbers."""
     last = frame[(frame["round"] == frame["round"].max()) & (frame["condition"] != BEFORE)]
     before = frame.loc[frame["condition"] == BEFORE, "same_score"].iloc[0]
-    sentences = []
+    blocks = []
     for row in last.to_dict("records"):
         said = []
         for name in COMPARED:
-            change, lo, hi, p = (row[key] for key in (f"delta_{name}", *_keys(name)))
+            change, p = row[f"delta_{name}"], row[f"p_{name}_holm"]
             if pd.isna(change):
                 said.append(f"{MEASURES[name]} could not be compared")
             elif pd.isna(p):
                 said.append(f"{MEASURES[name]} changes by {delta(change)} (no test: n = 1 or no spread)")
-            elif p < stats.ALPHA:
-                verb = "falls" if change < 0 else "rises"
-                said.append(
-                    f"{MEASURES[name]} {verb} (Δ {delta(change)}, 95% {interval(lo, hi)}, Holm p {p_is(p)})"
-                )
             else:
-                shown = f"Δ {delta(change)}, 95% {interval(lo, hi)}, Holm p {p_is(p)}"
-                said.append(f"{MEASURES[name]} shows no effect ({shown})")
+                verb = "shows no effect" if p >= stats.ALPHA else "falls" if change < 0 else "rises"
+                between = interval(row[f"delta_{name}_lo"], row[f"delta_{name}_hi"])
+                said.append(f"{MEASURES[name]} {verb} (Δ {delta(change)}, 95% {between}, Holm p {p_is(p)})")
         said.append(
             f"{rate(row['same_score'])} of the traces get the commonest score (before: {rate(before)})"
         )
-        sentences.append(f"{row['condition'].capitalize()}, after round {row['round']}: {'; '.join(said)}.")
-    return " ".join(sentences)
+        lead = f"{row['condition'].capitalize()}, after round {row['round']}:"
+        blocks += [Paragraph("", lead), Listing(tuple(said))]
+    return tuple(blocks)
 
 
-def _keys(name: str) -> tuple[str, str, str]:
-    return f"delta_{name}_lo", f"delta_{name}_hi", f"p_{name}_holm"
+def _grid(frame: pd.DataFrame) -> Grid:
+    def mean(name: str):
+        return lambda row: Cell(
+            rate(row[name]), "" if pd.isna(row[f"{name}_std"]) else rate(row[f"{name}_std"])
+        )
 
+    def change(name: str):
+        between = (f"delta_{name}_lo", f"delta_{name}_hi")
+        return lambda row: Cell(
+            delta(row[f"delta_{name}"]),
+            "" if pd.isna(row[between[0]]) else interval(*(row[key] for key in between)),
+        )
 
-def _cells(row: dict) -> list[str]:
-    cells = [str(row["round"]), row["condition"]]
-    for name in MEASURES:
-        spread = "" if pd.isna(row[f"{name}_std"]) else f" ({rate(row[f'{name}_std'])})"
-        cells.append(rate(row[name]) + spread if pd.notna(row[name]) else NONE)
-    cells += [_of(row, "n"), _of(row, "paired")]
+    def p(name: str):
+        return lambda row: Cell(
+            p_value(row[f"p_{name}_holm"]),
+            "" if pd.isna(row[f"p_{name}"]) else f"p {p_value(row[f'p_{name}'])}",
+        )
+
+    def counts(prefix: str):
+        """`80: 12 / 30`: answered traces, exploits and solutions among them."""
+        keys = [f"{prefix}_{kind}" for kind in KINDS]
+        return lambda row: (
+            NONE if pd.isna(row[keys[0]]) else "{:.0f}: {:.0f} / {:.0f}".format(*(row[k] for k in keys))
+        )
+
+    columns = {"critic": lambda row: row["condition"], "round": lambda row: row["round"]}
+    columns |= {name.replace("_", " "): mean(name) for name in MEASURES}
+    columns |= {"n": counts("n"), "paired n": counts("paired")}
     for name in COMPARED:
-        change, lo, hi = row[f"delta_{name}"], row[f"delta_{name}_lo"], row[f"delta_{name}_hi"]
-        cells += [delta(change), interval(lo, hi), p_value(row[f"p_{name}"]), p_value(row[f"p_{name}_holm"])]
-    return cells
+        head = name.replace("_", " ")
+        columns |= {f"Δ {head}": change(name), f"Holm p, {head}": p(name)}
+    return grid(frame.to_dict("records"), columns)
 
 
-def _of(row: dict, prefix: str) -> str:
-    """`80: 12 / 30`: answered traces, exploits and solutions among them."""
-    answered, exploited, solved = (row[f"{prefix}_{kind}"] for kind in KINDS)
-    return NONE if pd.isna(answered) else f"{answered:.0f}: {exploited:.0f} / {solved:.0f}"
+def _rounds(runs: list[dict]) -> tuple:
+    def counted(counts: Mapping[str, int]) -> str:
+        return ", ".join(f"{n} {reason}" for reason, n in sorted(counts.items())) or NONE
 
-
-def _rounds(runs: list[dict]) -> str:
-    header = ["seed", "round", "asked", "pairs", "error of the pool", "error of those asked"]
-    header += ["not used", "pool unanswered"]
-    rows = []
-    for run in runs:
-        for done in run["rounds"]:
-            unused = {**done["skipped"], **done["turned_away"]}
-            unanswered = done["unanswered"]["pool"]
-            rows.append(
-                [
-                    str(run["seed"]),
-                    str(done["round"]),
-                    str(done["asked"]),
-                    str(done["pairs"]),
-                    rate(done["pool_error"]),
-                    rate(done["asked_error"]),
-                    _counted(unused),
-                    _counted(unanswered),
-                ]
-            )
-    note = (
-        "Errors here are the critic's distance to the weak score, before that round's calibration, over the "
-        "traces of the pool that it answered; unanswered ones are asked about last."
-    )
-    return grid(header, rows) + "\n\n" + note
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {reason}" for reason, n in sorted(counts.items())) or NONE
-
-
-def _cost(runs: list[dict]) -> str:
+    rows = [(run, done) for run in runs for done in run["rounds"]]
+    columns = {
+        "seed": lambda row: row[0]["seed"],
+        "round": lambda row: row[1]["round"],
+        "asked": lambda row: row[1]["asked"],
+        "pairs": lambda row: row[1]["pairs"],
+        "error of the pool": lambda row: rate(row[1]["pool_error"]),
+        "error of those asked": lambda row: rate(row[1]["asked_error"]),
+        "not used": lambda row: counted({**row[1]["skipped"], **row[1]["turned_away"]}),
+        "pool unanswered": lambda row: counted(row[1]["unanswered"]["pool"]),
+    }
     usage = [run["usage"] for run in runs]
     calls, tokens_in, tokens_out = (
         sum(u[key] for u in usage) for key in ("calls", "tokens_in", "tokens_out")
     )
     costs = [u["cost"] for u in usage]
     cost = "" if None in costs else f", cost {sum(costs):.2f}"
-    return (
+    said = (
         f"All replications together: {calls} answers, {tokens_in} tokens in, {tokens_out} tokens out{cost}."
     )
+    return grid(rows, columns), Paragraph(ROUNDS, kind="note"), Paragraph(said)
 
 
-def _gate(cards: pd.DataFrame) -> str:
+def _gate(cards: pd.DataFrame) -> Paragraph:
     counts = Counter(zip(cards["kind"], cards["status"], strict=True))
-    lines = [f"{n} {kind} {status}" for (kind, status), n in sorted(counts.items())]
-    return "All cards with the gate's decisions: `self_taught/cards.parquet`. " + ", ".join(lines) + "."
+    said = ", ".join(f"{n} {kind} {status}" for (kind, status), n in sorted(counts.items()))
+    return Paragraph(f"All cards with the gate's decisions: `self_taught/MODEL/cards.parquet`. {said}.")
 
 
-def _examples(cards: pd.DataFrame) -> str:
-    """A few pairs of promoted cards; their text was written by models and is escaped."""
+def _examples(cards: pd.DataFrame) -> tuple:
+    """Return a few pairs of promoted cards; their text was written by models."""
     promoted = cards[cards["status"] == "promoted"]
     right = promoted[promoted["kind"] == "critic_calibration"]
     wrong = promoted[promoted["kind"] == "failure_pattern"]
@@ -252,10 +267,8 @@ def _examples(cards: pd.DataFrame) -> str:
     both = both.sort_values(["gap", "id"], ascending=[False, True]).drop_duplicates(["mistake_type_wrong"])
     blocks = []
     for row in both.head(EXAMPLES).itertuples():
-        mistake, reasoning = html.escape(row.mistake_type_wrong), html.escape(row.reasoning_wrong)
-        blocks.append(
-            f"<pre>{html.escape(row.action)}\n\n{html.escape(row.outcome)}</pre>\n\n"
-            f"Correct: {row.phi_after:g}, {html.escape(row.reasoning)}. "
-            f"Wrong ({mistake}): {row.phi_after_wrong:g}, {reasoning}."
-        )
-    return "\n\n".join(blocks)
+        judged = [f"{row.action}\n\n{row.outcome}"]
+        judged.append(f"Correct: {row.phi_after:g}. {row.reasoning}")
+        judged.append(f"Wrong ({row.mistake_type_wrong}): {row.phi_after_wrong:g}. {row.reasoning_wrong}")
+        blocks.append(Details("A card, right and wrong", tuple(map(Pre, judged))))
+    return tuple(blocks)

@@ -1,204 +1,239 @@
-"""Replays of the distillation probe, and the statistics of its four tests (SPEC 7).
+"""The page of the probe's acceptance tests: T1-T4, what could fake each, and T4 in other readings.
 
-T4 asks whether the basis tells a hack from a right answer that also hacks: within hacked samples, is the
-cosine larger where the hidden tests fail? Samples of one problem are not independent, so the plain Welch test
-(the paper's) stands beside the same question asked per problem, within problems and at matched length.
+A FAIL is a result. What is missing or unreadable is an error and raises before the page is written.
 """
 
-import math
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
-from scipy import stats
-from scipy.optimize import linear_sum_assignment
 
-from projected_grpo.errors import UserError
-from projected_grpo.files import read_jsonl
-
-BUCKET = 5  # a comparison with fewer values on a side has no p
-COSINES = ("cos_S_contrib", "cos_S_start", "cos_S_out")
-NUMBERS = (*COSINES, "grad_norm", "nll", "nll_start", "nll_teacher")
-SAMPLE_KEYS = ("step", "problem_id", "hacked", "gt_pass", "tokens", *NUMBERS)
-STEP_NUMBERS = ("mean_cos_in", "mean_cos_out", "cos_null", "cout_update", "fired")
-STEP_KEYS = ("step", "modules", *STEP_NUMBERS)
-
-
-@dataclass(frozen=True)
-class Replay:
-    """One replay: a row per pool sample and a row per step."""
-
-    folder: Path
-    samples: pd.DataFrame
-    steps: pd.DataFrame
-
-
-def read_replay(folder: Path, n_steps: int) -> Replay:
-    """Read step files 0 ... `n_steps` - 1 of a replay; others, left by a longer one, are not looked at.
-
-    Raises UserError on a missing, damaged or incomplete file, and on one of another step.
-    """
-    samples, steps = [], []
-    for number in range(n_steps):
-        path = Path(folder) / f"step_{number:03d}.jsonl.gz"
-        rows = list(read_jsonl(path))
-        found = [row for row in rows if row.get("kind") == "step"]
-        if len(found) != 1 or len(rows) < 2:
-            raise UserError(f"{path}: expected sample rows and one `step` row, found {len(rows)} rows")
-        for row in rows:
-            keys = STEP_KEYS if row is found[0] else SAMPLE_KEYS
-            if missing := [key for key in keys if key not in row]:
-                raise UserError(f"{path}: a row has no key {missing[0]!r}")
-            if row["step"] != number:
-                raise UserError(f"{path}: a row of step {row['step']}, expected step {number} alone")
-        steps += found
-        samples += [row for row in rows if row is not found[0]]
-    return Replay(Path(folder), _frame(samples, NUMBERS), _frame(steps, STEP_NUMBERS))
+from projected_grpo.pages.blocks import Cell, Figure, Grid, Page, Paragraph, Source, grid
+from projected_grpo.pages.text import NONE, p_value
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.figures import distributions, trajectory
+from projected_grpo.verdicts.marks import PAPER, marks, sides_text, sneaky
+from projected_grpo.verdicts.replays import (
+    BUCKET,
+    COSINE,
+    Replay,
+    Sides,
+    caliper_of,
+    files,
+    fixed_by_problem,
+    hacked_rows,
+    matched,
+    n_steps,
+    read_replay,
+    t4,
+    t4_matched,
+    t4_problem_means,
+    t4_within,
+)
+from projected_grpo.verdicts.verdict import Verdict
 
 
-def _frame(rows: list[dict], numbers: tuple[str, ...]) -> pd.DataFrame:
-    """Return a row each; null among the `numbers` (a zero gradient has no cosine) is NaN."""
-    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
+def readings(vanilla: Replay, others: Mapping[str, Replay]) -> dict[str, Sides]:
+    """Return T4 in all its readings: of the probe's own basis, then of other bases on the same pool."""
+    samples = vanilla.samples
+    found = {
+        "every sample (the paper's)": t4(samples),
+        "at the untrained student": t4(samples, "cos_S_start"),
+        "per-problem means": t4_problem_means(samples),
+        "differences within problems": t4_within(samples),
+        "samples of matched length": t4_matched(samples),
+    }
+    for name, replay in others.items():
+        found[f"{name}, every sample"] = t4(replay.samples)
+        found[f"{name}, at the untrained student"] = t4(replay.samples, "cos_S_start")
+        found[f"{name}, per-problem means"] = t4_problem_means(replay.samples)
+    return found
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """Wrong hacks (gt_pass false) against right ones: sizes, means, a one-sided test that wrong is larger.
+def readings_grid(found: Mapping[str, Sides]) -> Grid:
+    """Return T4's readings as a grid."""
 
-    `t` and `p` are None where a side has fewer than BUCKET values, or no spread.
-    """
+    def cosine(mean: float | None) -> str:
+        return NONE if mean is None else f"{mean:+.4f}"
 
-    n_wrong: int
-    n_right: int
-    mean_wrong: float | None
-    mean_right: float | None
-    t: float | None
-    p: float | None
+    def passed(sides: Sides) -> str:
+        return "yes" if sides.passed else f"{sides.short} short of {BUCKET}" if sides.short else "no"
 
-    @property
-    def short(self) -> int:
-        """How many values the smaller side lacks."""
-        return max(0, BUCKET - min(self.n_wrong, self.n_right))
-
-    @property
-    def passed(self) -> bool:
-        """Whether T4's mark is met: t > 2 and p < 0.05."""
-        return self.t is not None and self.t > 2 and self.p < 0.05
+    columns = {
+        "reading": lambda item: item[0],
+        "n wrong": lambda item: item[1].n_wrong,
+        "n right": lambda item: item[1].n_right,
+        "cos wrong": lambda item: cosine(item[1].mean_wrong),
+        "cos right": lambda item: cosine(item[1].mean_right),
+        "t": lambda item: NONE if item[1].t is None else f"{item[1].t:.2f}",
+        "p": lambda item: p_value(item[1].p),
+        "t > 2, p < 0.05": lambda item: passed(item[1]),
+    }
+    return grid(found.items(), columns, title="T4 in other readings")
 
 
-def _known(t: float, p: float) -> tuple[float | None, float | None]:
-    return (None, None) if math.isnan(t) or math.isinf(t) else (float(t), float(p))
-
-
-def welch(wrong: np.ndarray, right: np.ndarray) -> Contrast:
-    """Compare two buckets of cosines by Welch's one-sided t-test."""
-    wrong, right = np.asarray(wrong, dtype=float), np.asarray(right, dtype=float)
-    means = [float(side.mean()) if len(side) else None for side in (wrong, right)]
-    t = p = None
-    if min(len(wrong), len(right)) >= BUCKET and np.ptp(wrong) + np.ptp(right) > 0:
-        t, p = _known(*stats.ttest_ind(wrong, right, equal_var=False, alternative="greater"))
-    return Contrast(len(wrong), len(right), *means, t, p)
-
-
-def hacked_rows(samples: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the hacked samples that have a cosine and a verdict of the hidden tests, gt_pass as bool."""
-    kept = samples[samples["hacked"].eq(True) & samples["gt_pass"].notna() & np.isfinite(samples[value])]
-    return kept.assign(gt_pass=kept["gt_pass"].astype(bool))
-
-
-def _split(rows: pd.DataFrame, value: str) -> tuple[np.ndarray, np.ndarray]:
-    right = rows["gt_pass"].to_numpy(dtype=bool)
-    values = rows[value].to_numpy(dtype=float)
-    return values[~right], values[right]
-
-
-def t4(samples: pd.DataFrame, value: str = "cos_S_contrib") -> Contrast:
-    """T4 as the paper has it: every hacked sample counts as one."""
-    return welch(*_split(hacked_rows(samples, value), value))
-
-
-def t4_problem_means(samples: pd.DataFrame, value: str = "cos_S_contrib") -> Contrast:
-    """T4 over per-problem means: each problem counts once on each side that it has samples on."""
-    means = hacked_rows(samples, value).groupby(["problem_id", "gt_pass"])[value].mean().reset_index()
-    return welch(*_split(means, value))
-
-
-def t4_within(samples: pd.DataFrame, value: str = "cos_S_contrib") -> Contrast:
-    """T4 within problems: a one-sided t-test on the differences of problems with both kinds of hack."""
-    table = (
-        hacked_rows(samples, value).pivot_table(index="problem_id", columns="gt_pass", values=value).dropna()
+def fixed_sentence(vanilla: Replay) -> str:
+    """Say how far gt_pass is a property of the problem, in which case T4 compares kinds of problem."""
+    fixed = fixed_by_problem(vanilla.samples)
+    if not fixed.total:
+        return "No problem has hacks with a known gt_pass."
+    text = (
+        f"Of {fixed.total} problems with hacks, {fixed.only_wrong} have wrong ones only, {fixed.only_right} "
+        f"right ones only, {fixed.both} both. "
     )
-    n = len(table) if set(table.columns) == {False, True} else 0
-    if n == 0:
-        return Contrast(0, 0, None, None, None, None)
-    t = p = None
-    if n >= BUCKET:
-        t, p = _known(*stats.ttest_1samp(table[False] - table[True], 0, alternative="greater"))
-    return Contrast(n, n, float(table[False].mean()), float(table[True].mean()), t, p)
+    if fixed.both == 0:
+        return (
+            text
+            + "So gt_pass is fixed by the problem, and T4 compares kinds of problem, not kinds of answer."
+        )
+    if fixed.both < fixed.total / 2:
+        return (
+            text
+            + "So gt_pass is mostly fixed by the problem: T4 compares kinds of problem as much as of answer."
+        )
+    return text + "So gt_pass varies within most problems."
 
 
-def matched(rows: pd.DataFrame, caliper: float) -> pd.DataFrame:
-    """Return equally many wrong and right hacks, paired so that lengths differ by at most `caliper` tokens.
+def control_sentence(others: Mapping[str, Replay], controls: list[str]) -> str:
+    """Say what T4 proves beside bases without content."""
+    parts = []
+    for name in controls:
+        for reading, cosine in (
+            ("along the replay", "cos_S_contrib"),
+            ("at the untrained student", "cos_S_start"),
+        ):
+            sides = t4(others[name].samples, cosine)
+            meets = "meets" if sides.passed else "does not meet"
+            parts.append(f"`{name}` {reading} {meets} the mark ({sides_text(sides)})")
+    proves = "A basis without content that meets it shows that T4 alone proves little."
+    return f"Without content: {'; '.join(parts)}. {proves}"
 
-    The assignment has the smallest total length difference; each sample is used once.
+
+def matching(vanilla: Replay) -> str:
+    """Say how samples of matched length were paired."""
+    rows = hacked_rows(vanilla.samples, COSINE)
+    pairs = matched(rows, caliper_of(rows))
+    text = f"Matched length: pairs that differ by at most {caliper_of(rows):.1f} tokens"
+    if not len(pairs):
+        return f"{text}: none."
+    means = pairs.groupby("gt_pass")["tokens"].mean()
+    return f"{text} (means {means[False]:.1f} wrong, {means[True]:.1f} right)."
+
+
+def folders(context: Context) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the folders of the replays: the probe's own two, then those of other bases on the same pool."""
+    seed = context.config.seeds[0]
+    model = context.config.model_name(seed)
+    own = {arm: f"{arm}_seed{seed}" for arm in ("vanilla", "projected")}
+    compare = context.config.probe.compare
+    return own, {name: f"{model}/{context.config.basis_file(name, seed)}/vanilla" for name in compare}
+
+
+def needs(context: Context) -> list[str]:
+    """The replays."""
+    return context.below(
+        *(path for own in folders(context) for f in own.values() for path in files(f, context.config))
+    )
+
+
+def make(context: Context) -> Verdict:
+    """Return the acceptance page."""
+    steps = n_steps(context.config)
+    own, others = (
+        {name: read_replay(context.results / "probe" / folder, steps) for name, folder in each.items()}
+        for each in folders(context)
+    )
+    controls = [name for name in others if context.config.knobs(name).control != "none"]
+    return verdict(
+        context.name, own["vanilla"], own["projected"], others, context.config.probe.basis, controls
+    )
+
+
+def verdict(
+    name: str,
+    vanilla: Replay,
+    projected: Replay,
+    others: Mapping[str, Replay],
+    basis: str,
+    controls: list[str],
+) -> Verdict:
+    """Return the page of these replays.
+
+    others: basis -> its vanilla replay of the same pool; controls: those of them without content.
     """
-    wrong, right = rows[~rows["gt_pass"]], rows[rows["gt_pass"]]
-    gap = np.abs(wrong["tokens"].to_numpy(dtype=float)[:, None] - right["tokens"].to_numpy(dtype=float)[None])
-    # A pair beyond the caliper costs more than any set of allowed pairs, so that it is only ever a leftover.
-    cost = np.where(gap <= caliper, gap, 1e6)
-    i, j = linear_sum_assignment(cost)
-    good = gap[i, j] <= caliper
-    return pd.concat([wrong.iloc[i[good]], right.iloc[j[good]]])
+    lines = marks(vanilla, projected)
+    tests = {
+        "test": lambda mark: mark.test,
+        "requirement": lambda mark: mark.requirement,
+        "figure": lambda mark: mark.figure,
+        "passes when": lambda mark: mark.mark,
+        "verdict": lambda mark: Cell(mark.word, strong=True),
+        "paper (Qwen3-4B)": lambda mark: PAPER[mark.test],
+    }
+    state = {True: "not so", False: "SUSPICIOUS", None: "cannot be told"}
+    checks = {
+        "test": lambda check: check.test,
+        "sneaky failure": lambda check: check.failure,
+        "measured": lambda check: check.figure,
+        "verdict": lambda check: state[check.fine],
+    }
+    modules = int(vanilla.steps["modules"].iloc[0])
+    untested = vanilla.samples["gt_pass"].isna().sum()
+    drawn = {
+        "trajectory": (
+            trajectory(vanilla, projected),
+            "Cosine of each sample's gradient with the basis, per replay step, vanilla and projected.",
+        ),
+        "distributions": (
+            distributions({basis: vanilla, **others}),
+            "Cosine per sample by verdict: whether the rollout hacks and whether it is right.",
+        ),
+    }
+    notes = [
+        matching(vanilla),
+        fixed_sentence(vanilla),
+        control_sentence(others, controls) if controls else "",
+    ]
+    notes.append(
+        f"{untested} samples have no gt_pass (no hidden tests) and are left out of T4." if untested else ""
+    )
+    replays = [vanilla, projected, *others.values()]
+    page = Page(
+        name=name,
+        title="Distillation probe: acceptance tests",
+        menu="Probe",
+        asks="Does the basis see hacking at all, and does projection take it out?",
+        blocks=(
+            Paragraph(
+                "The teacher's rollouts are replayed as NLL training of the student, one problem a step, in one "
+                f"replication. Basis `{basis}`, {len(vanilla.steps)} problems, {len(vanilla.samples)} samples, "
+                f"{modules} modules with axes (cos_S_contrib is bounded by {modules**0.5:.2f})."
+            ),
+            *(Figure(figure, caption) for figure, (_, caption) in drawn.items()),
+            grid(lines, tests, texts=6),
+            grid(sneaky(vanilla, projected), checks, texts=4, title="What could fake it"),
+            Paragraph(
+                "Samples of one problem are not independent, so T4 is asked again per problem, within problems and at "
+                "matched length; then with other bases on the same rollouts.",
+                kind="note",
+            ),
+            readings_grid(readings(vanilla, others)),
+            *(Paragraph(text) for text in notes if text),
+        ),
+        answer=(
+            Paragraph(", ".join(f"{mark.test} {mark.word}" for mark in lines) + "."),
+            Paragraph("A FAIL is a result: it says what the GRPO tables can be expected to show."),
+        ),
+        sources=(
+            Source("Files behind this page", files=("logs/probe",)),
+            *(Source(folder, files=(folder,)) for folder in (_below(replay) for replay in replays)),
+        ),
+        default=True,
+    )
+    log = tuple(f"{mark.test} {mark.word}: {mark.figure} ({mark.mark})" for mark in lines)
+    return Verdict(page, pd.DataFrame([{**vars(mark), "passed": mark.passed} for mark in lines]), drawn, log)
 
 
-def caliper_of(rows: pd.DataFrame) -> float:
-    """Return how far matched lengths may differ: 2% of the mean length, at least one token."""
-    return max(1.0, 0.02 * float(rows["tokens"].mean())) if len(rows) else 1.0
-
-
-def t4_matched(samples: pd.DataFrame, value: str = "cos_S_contrib") -> Contrast:
-    """T4 among hacks of matched length."""
-    rows = hacked_rows(samples, value)
-    return welch(*_split(matched(rows, caliper_of(rows)), value))
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """Pearson's r and Spearman's rho with their p-values; None where a side has no spread."""
-
-    r: float | None
-    r_p: float | None
-    rho: float | None
-    rho_p: float | None
-    n: int
-
-
-def length_correlation(samples: pd.DataFrame, value: str = "cos_S_contrib") -> Correlation:
-    """Correlate the cosine with the completion's length over all samples."""
-    rows = samples[np.isfinite(samples[value])]
-    x, y = rows["tokens"].to_numpy(dtype=float), rows[value].to_numpy(dtype=float)
-    if len(rows) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return Correlation(None, None, None, None, len(rows))
-    r, rho = stats.pearsonr(x, y), stats.spearmanr(x, y)
-    return Correlation(*map(float, (r.statistic, r.pvalue, rho.statistic, rho.pvalue)), len(rows))
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """How far gt_pass is decided by the problem: problems with hacks of one kind only, and of both kinds."""
-
-    only_wrong: int
-    only_right: int
-    both: int
-
-    @property
-    def total(self) -> int:
-        return self.only_wrong + self.only_right + self.both
-
-
-def fixed_by_problem(samples: pd.DataFrame, value: str = "cos_S_contrib") -> Fixed:
-    """Count the problems by the kinds of hack that they have."""
-    kinds = hacked_rows(samples, value).groupby("problem_id")["gt_pass"].agg(["any", "all"])
-    both = int((kinds["any"] & ~kinds["all"]).sum())
-    return Fixed(int((~kinds["any"]).sum()), int(kinds["all"].sum()), both)
+def _below(replay: Replay) -> str:
+    """Return a replay's folder as seen from the results folder."""
+    parts = replay.folder.parts
+    return "/".join(parts[len(parts) - parts[::-1].index("probe") - 1 :] if "probe" in parts else parts)

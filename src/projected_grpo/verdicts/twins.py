@@ -1,10 +1,16 @@
-"""Rows of a question that differ in one knob of their basis: LoRA or SVD space (R6), NLL or GRPO loss (R7)."""
+"""Rows of a question that differ in one knob of their basis (LoRA or SVD space, NLL or GRPO loss), and T4 of both."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from projected_grpo.cells.cell import Question, Row
-from projected_grpo.cells.config import Config
+from projected_grpo.cells.cell import Row
 from projected_grpo.cells.setting import Setting
+from projected_grpo.measures import stats
+from projected_grpo.measures.table import Line
+from projected_grpo.pages.blocks import Grid, Source, plain_grid
+from projected_grpo.pages.text import NONE, p_value
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.replays import Sides, files, n_steps, read_replay, t4, t4_problem_means
 
 # What a twin may differ in beside the basis: the adapter is the knob itself in R6 and brings its own rate.
 FREE = ("basis", "adapter", "lr")
@@ -17,35 +23,40 @@ class Twins:
     reference: Row
     other: Row
 
-
-def _rest(setting: Setting, config: Config, knob: str) -> tuple[dict, dict | None]:
-    flat = {**setting.model_dump(exclude={"knobs"}), **setting.knobs.model_dump()}
-    own = {key: value for key, value in flat.items() if key not in FREE}
-    if setting.basis is None:
-        return own, None
-    return own, config.knobs(setting.basis).model_dump(exclude={knob})
+    @property
+    def bases(self) -> tuple[str, str]:
+        return self.reference.setting.basis, self.other.setting.basis
 
 
-def twins(question: Question, config: Config, knob: str) -> list[Twins]:
-    """Return the twin rows of a question that use a basis; the knob's default is that of the config's `basis`."""
-    found = []
-    rows = [row for row in question.rows if row.setting.basis]
-    default = getattr(config.basis, knob)
-    for other in rows:
-        if getattr(config.knobs(other.setting.basis), knob) == default:
-            continue
-        for row in rows:
-            same_knob = getattr(config.knobs(row.setting.basis), knob) == default
-            if same_knob and _rest(row.setting, config, knob) == _rest(other.setting, config, knob):
-                found.append(Twins(row, other))
-                break
-    return found
+def _rest(setting: Setting, context: Context, knob: str) -> tuple[dict, dict]:
+    own = setting.model_dump(exclude={"knobs"}) | setting.knobs.model_dump()
+    own = {key: value for key, value in own.items() if key not in FREE}
+    return own, context.config.knobs(setting.basis).model_dump(exclude={knob})
 
 
-def replay_folders(question: Question, config: Config, knob: str) -> dict[str, dict[int, str]]:
+def twins(context: Context, knob: str) -> list[Twins]:
+    """Return the twin rows of the question that use a basis; the knob's default is that of the config's `basis`."""
+    rows = [row for row in context.question.rows if row.setting.basis]
+    default = getattr(context.config.basis, knob)
+    plain = [row for row in rows if getattr(context.config.knobs(row.setting.basis), knob) == default]
+    pairs = (
+        (
+            next(
+                (r for r in plain if _rest(r.setting, context, knob) == _rest(row.setting, context, knob)),
+                None,
+            ),
+            row,
+        )
+        for row in rows
+        if row not in plain
+    )
+    return [Twins(reference, other) for reference, other in pairs if reference]
+
+
+def replay_folders(context: Context, knob: str) -> dict[str, dict[int, str]]:
     """Return basis -> seed -> folder (below results/probe/) of the vanilla replays that T4 needs."""
     folders: dict[str, dict[int, str]] = {}
-    for pair in twins(question, config, knob):
+    for pair in twins(context, knob):
         for row in (pair.reference, pair.other):
             for cell in row.cells:
                 seeds = folders.setdefault(row.setting.basis, {})
@@ -53,3 +64,94 @@ def replay_folders(question: Question, config: Config, knob: str) -> dict[str, d
                 if folder not in seeds.values():  # seeds that share model and basis share the replay
                     seeds[cell.seed] = folder
     return folders
+
+
+def replay_files(context: Context, knob: str) -> list[str]:
+    """Return the step files of all of them, below the results folder."""
+    folders = replay_folders(context, knob).values()
+    return [
+        path for by_seed in folders for folder in by_seed.values() for path in files(folder, context.config)
+    ]
+
+
+def sources(context: Context, knob: str) -> tuple[Source, ...]:
+    """Return what stands behind the bases in tables of T4."""
+    folders = replay_folders(context, knob)
+    return tuple(
+        Source(basis, files=tuple(f"probe/{f}" for f in own.values())) for basis, own in folders.items()
+    )
+
+
+@dataclass(frozen=True)
+class Sight:
+    """T4 of one basis on every replication's pool."""
+
+    basis: str
+    samples: dict[int, Sides]
+    problems: dict[int, Sides]  # over per-problem means
+
+    @property
+    def t(self) -> dict[int, float]:
+        return {seed: sides.t for seed, sides in self.samples.items() if sides.t is not None}
+
+
+def read_sights(context: Context, knob: str) -> dict[str, Sight]:
+    """Read the replays of all twins' bases and compute T4 of each."""
+    sights, steps = {}, n_steps(context.config)
+    for basis, by_seed in replay_folders(context, knob).items():
+        replays = {seed: read_replay(context.results / "probe" / f, steps) for seed, f in by_seed.items()}
+        sights[basis] = Sight(
+            basis,
+            {seed: t4(replay.samples) for seed, replay in replays.items()},
+            {seed: t4_problem_means(replay.samples) for seed, replay in replays.items()},
+        )
+    return sights
+
+
+def t4_grid(sights: Mapping[str, Sight]) -> Grid:
+    """Return T4 per basis and seed."""
+    seeds = sorted({seed for sight in sights.values() for seed in sight.samples})
+
+    def shown(sides: Sides | None) -> str:
+        if sides is None or sides.t is None:
+            return f"{sides.short} short" if sides and sides.short else NONE
+        return f"{sides.t:.2f}"
+
+    def mean(values: list[float]) -> str:
+        return f"{sum(values) / len(values):.2f}" if values else NONE
+
+    rows = [
+        [
+            name,
+            *(shown(sight.samples.get(seed)) for seed in seeds),
+            mean(list(sight.t.values())),
+            f"{sum(sides.passed for sides in sight.samples.values())} of {len(sight.samples)}",
+            mean([sides.t for sides in sight.problems.values() if sides.t is not None]),
+        ]
+        for name, sight in sights.items()
+    ]
+    head = [
+        "basis",
+        *(f"t (seed {seed})" for seed in seeds),
+        "mean t",
+        "t > 2, p < 0.05",
+        "mean t by problem",
+    ]
+    return plain_grid(head, rows, title="T4 on the same pools")
+
+
+def compare_t(other: Sight, reference: Sight) -> str:
+    """Say on how many replications the other basis's t is at least the reference's, and the paired difference."""
+    pair = stats.paired(other.t, reference.t)
+    if pair is None:
+        return f"`{other.basis}` and `{reference.basis}` have no pool on which both have a t."
+    higher = sum(other.t[seed] >= reference.t[seed] for seed in pair.seeds)
+    text = f"`{other.basis}` has at least the t of `{reference.basis}` on {higher} of {pair.n} pools "
+    text += f"(mean difference {pair.delta:+.2f}"
+    text += f", 95% [{pair.lo:+.2f}, {pair.hi:+.2f}], p {p_value(pair.p)}" if pair.lo is not None else ""
+    return text + ")."
+
+
+def difference(arm: Line, baseline: Line, measure: str) -> stats.Paired | None:
+    """Return arm - baseline of one measure, paired by seed, whatever rows they are."""
+    return stats.paired(arm.values.get(measure, {}), baseline.values.get(measure, {}))

@@ -18,6 +18,29 @@
   addEventListener("hashchange", reveal);
   if (location.hash) reveal();
 
+  // A click on a column's head sorts its rows, a second one the other way round; cells without a number stay last.
+  const number = (text) => { const found = text.replace(/^</, "").match(/^[+-]?[\d.,]+/); return found ? Number(found[0].replace(/,/g, "")) : null; };
+  for (const head of document.querySelectorAll("main thead th")) {
+    const sort = document.createElement("button");
+    sort.type = "button";
+    sort.className = "sort";
+    sort.append(...head.childNodes);
+    head.append(sort);
+    sort.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      const key = (row) => row.cells[head.cellIndex].innerText.trim();
+      const body = head.closest("table").tBodies[0];
+      const rows = [...body.rows].sort((a, b) => {
+        const [x, y] = [key(a), key(b)], [m, n] = [number(x), number(y)];
+        if (!head.classList.contains("num")) return (down ? -1 : 1) * x.localeCompare(y);
+        return m === null || n === null ? (m === null) - (n === null) : (down ? n - m : m - n);
+      });
+      for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      body.append(...rows);
+    });
+  }
+
   const form = document.getElementById("filters");
   if (!form) return;
   form.hidden = false;

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from projected_grpo.pages import style
-from projected_grpo.verdicts.probe import Replay
+from projected_grpo.verdicts.replays import Replay
 
 
 def trajectory(vanilla: Replay, projected: Replay) -> Figure:

@@ -1,11 +1,107 @@
-"""The ways in which T1-T4 could pass or fail for the wrong reason, each with what was measured (SPEC 7)."""
+"""The probe's tests T1-T4 at their marks, and the ways in which each could pass or fail for the wrong reason."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from projected_grpo.pages.text import delta, p_is, rate
-from projected_grpo.verdicts.probe import Replay, hacked_rows, length_correlation, t4_matched
+from projected_grpo.verdicts.replays import (
+    BUCKET,
+    COSINE,
+    Replay,
+    Sides,
+    hacked_rows,
+    length_correlation,
+    t4,
+    t4_matched,
+)
+
+T1_RATE, T1_FILES = 0.30, 20
+T2_SHARE = 0.90
+T3_SHARE, T3_FIRED = 0.80, 0.5
+# What the paper reports of its own probe on Qwen3-4B.
+PAPER = {"T1": "0.994", "T2": "100%", "T3": "20/20 steps", "T4": "t = 4.46"}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One line of the page: a test with its figure and mark."""
+
+    test: str
+    requirement: str
+    figure: str
+    mark: str
+    passed: bool
+
+    @property
+    def word(self) -> str:
+        return "PASS" if self.passed else "FAIL"
+
+
+def t1(vanilla: Replay) -> Mark:
+    """The teacher hacks."""
+    share, n = float(vanilla.samples["hacked"].mean()), len(vanilla.steps)
+    return Mark(
+        "T1",
+        "the teacher hacks",
+        f"hacked {rate(share)} of {len(vanilla.samples)} samples, {n} step files",
+        f">= {T1_RATE:.2f} over >= {T1_FILES} step files",
+        share >= T1_RATE and n >= T1_FILES,
+    )
+
+
+def t2(vanilla: Replay) -> Mark:
+    """Every sample has a cosine."""
+    finite = np.isfinite(vanilla.samples["cos_S_contrib"])
+    return Mark(
+        "T2",
+        "a cosine on every sample",
+        f"finite on {int(finite.sum())} of {len(finite)} rows ({100 * finite.mean():.1f}%)",
+        f">= {100 * T2_SHARE:.0f}% of vanilla rows",
+        bool(finite.mean() >= T2_SHARE),
+    )
+
+
+def t3(projected: Replay) -> Mark:
+    """Projection lowers the alignment."""
+    steps = projected.steps
+    lower = int((steps["mean_cos_out"] < steps["mean_cos_in"]).sum())
+    fired = float(steps["fired"].mean())
+    return Mark(
+        "T3",
+        "projection lowers alignment",
+        f"cout < cin on {lower}/{len(steps)} steps, fired {rate(fired)}",
+        f">= {100 * T3_SHARE:.0f}% of projected steps, fired > {T3_FIRED}",
+        lower >= T3_SHARE * len(steps) and fired > T3_FIRED,
+    )
+
+
+def sides_text(sides: Sides) -> str:
+    """Return t and p of a test, or why there are none."""
+    sizes = f"n = {sides.n_wrong} and {sides.n_right}"
+    if sides.short:
+        smaller = min(sides.n_wrong, sides.n_right)
+        return f"no p: the smaller bucket has {smaller}, {sides.short} short of {BUCKET}"
+    if sides.t is None:
+        return f"no p: no spread in the cosines ({sizes})"
+    return f"t = {sides.t:.2f}, p {p_is(sides.p)} ({sizes})"
+
+
+def t4_mark(vanilla: Replay) -> Mark:
+    """The basis tells a hack from a right answer that hacks too."""
+    sides = t4(vanilla.samples)
+    return Mark(
+        "T4",
+        "within hacked: cos(gt_pass=0) > cos(gt_pass=1)",
+        sides_text(sides),
+        "one-sided Welch t > 2, p < 0.05",
+        sides.passed,
+    )
+
+
+def marks(vanilla: Replay, projected: Replay) -> list[Mark]:
+    """Return T1-T4."""
+    return [t1(vanilla), t2(vanilla), t3(projected), t4_mark(vanilla)]
 
 
 @dataclass(frozen=True)
@@ -60,7 +156,7 @@ def copying(vanilla: Replay, projected: Replay) -> Check:
     """A projection that hands the gradient through: cout is cin, and the two replays train one student."""
     steps = projected.steps
     first = vanilla.samples["step"].eq(vanilla.samples["step"].min()).to_numpy()
-    ours, theirs = (replay.samples["cos_S_contrib"].to_numpy() for replay in (vanilla, projected))
+    ours, theirs = (replay.samples[COSINE].to_numpy() for replay in (vanilla, projected))
     same_first, same_later = _same(ours[first], theirs[first]), _same(ours[~first], theirs[~first])
     copied = _same(steps["mean_cos_out"].to_numpy(), steps["mean_cos_in"].to_numpy())
     figure = (
@@ -86,7 +182,7 @@ def turned_back(projected: Replay) -> Check:
 def tracks_length(vanilla: Replay) -> Check:
     """Length, not content, decides the cosine: then T4 fails among hacks of one length."""
     samples, failure = vanilla.samples, "a basis that tracks completion length"
-    length, within = length_correlation(samples), length_correlation(hacked_rows(samples, "cos_S_contrib"))
+    length, within = length_correlation(samples), length_correlation(hacked_rows(samples, COSINE))
     if length.r is None:
         return Check("T4", failure, "no spread in cosine or length", None)
     contrast = t4_matched(samples)

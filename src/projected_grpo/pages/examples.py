@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from projected_grpo.errors import UserError
+from projected_grpo.measures.measure import ROLLOUTS
 from projected_grpo.measures.runs import Run
 from projected_grpo.parquet import read_parquet
 
-# Flags of a verdict that the page shows, in order.
-FLAGS = ("fmt_ok", "can_compile", "channel", "gt_pass", "exploited", "loophole_used", "wrong_tests")
-TEXTS = ("step", "problem_id", "mode", "prompt", "completion", "hacked", "reward", "error")
+# Facts that the page shows, in order, and what stands beside them.
+FLAGS = ("fmt_ok", "can_compile", "channel", "gt_pass", "loophole_used", "wrong_tests")
+TEXTS = ("step", "problem_id", "mode", "prompt", "completion", "reward", "error")
 LONGEST = 4000  # characters of a text that are shown
 BUDGET = 4_500_000  # bytes of the page that all examples together may take
 MARKUP = 1100  # bytes of the page around one example's texts
@@ -43,16 +44,11 @@ class Example:
         return MARKUP + sum(len(escape(text).encode()) for text in (self.prompt, self.completion))
 
 
-def arm_name(run: Run) -> str:
-    """Return the cell's id without its seed: the name of an arm across seeds."""
-    return run.cell.id.rsplit("-s", 1)[0]
-
-
 def kind_of(row: dict) -> str:
     """Return what a rollout is, by its two verdicts; a problem without hidden tests has no `gt_pass`."""
     if pd.isna(row["gt_pass"]):
-        return "hack" if row["hacked"] else "not judged"
-    if row["hacked"]:
+        return "hack" if row["channel"] else "not judged"
+    if row["channel"]:
         return "hack and solve" if row["gt_pass"] else "hack"
     return "solve" if row["gt_pass"] else "neither"
 
@@ -61,20 +57,20 @@ def _check(frame: pd.DataFrame, path: Path) -> None:
     """Raise UserError with the path on rows that no run writes."""
     if frame.empty:
         raise UserError(f"{path}: no rollout; delete the run's folder to remake it")
-    for column, kinds in {"step": "iu", "reward": "iuf", "hacked": "b"}.items():
+    for column, kinds in {"step": "iu", "reward": "iuf", "channel": "b"}.items():
         if frame[column].dtype.kind not in kinds or frame[column].isna().any():
             raise UserError(f"{path}: column {column!r} has a value that is none of the kind, or is empty")
     for column in FLAGS:
-        values = frame[column].dropna()
-        if not values.isin([True, False]).all():
+        if not frame[column].dropna().isin([True, False]).all():
             raise UserError(f"{path}: column {column!r} has a value that is neither true, false nor empty")
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n[... {len(text) - LONGEST} more characters]"
-
-
 def _example(arm: str, cell: str, row: dict) -> Example:
+    def cut(text: str) -> str:
+        return (
+            text if len(text) <= LONGEST else f"{text[:LONGEST]}\n[... {len(text) - LONGEST} more characters]"
+        )
+
     return Example(
         arm=arm,
         cell=cell,
@@ -85,8 +81,8 @@ def _example(arm: str, cell: str, row: dict) -> Example:
         reward=float(row["reward"]),
         flags={flag: None if pd.isna(row[flag]) else bool(row[flag]) for flag in FLAGS},
         error="" if pd.isna(row["error"]) else str(row["error"]),
-        prompt=_cut(str(row["prompt"])),
-        completion=_cut(str(row["completion"])),
+        prompt=cut(str(row["prompt"])),
+        completion=cut(str(row["completion"])),
     )
 
 
@@ -97,7 +93,7 @@ def _spread(by_step: dict[int, list[Example]], count: int) -> list[Example]:
     return [example for place in sorted(set(places.tolist())) for example in by_step[steps[place]]]
 
 
-def examples(results: Path, runs: Iterable[Run], budget: int = BUDGET) -> list[Example]:
+def examples(runs: Iterable[Run], budget: int = BUDGET) -> list[Example]:
     """Return examples of the first finished seed of every arm: the first rollout of each kind in a step.
 
     All steps where they fit into `budget` bytes of the page, else as many of each arm as fit, the last one
@@ -106,15 +102,15 @@ def examples(results: Path, runs: Iterable[Run], budget: int = BUDGET) -> list[E
     """
     firsts: dict[str, Run] = {}
     for run in runs:
-        firsts.setdefault(arm_name(run), run)
+        firsts.setdefault(run.cell.id.rsplit("-s", 1)[0], run)  # the name of an arm across seeds
     arms: dict[str, dict[int, list[Example]]] = {}
     for arm, run in firsts.items():
-        path = Path(results) / "grpo" / run.cell.id / "rollouts.parquet"
+        path = run.folder / ROLLOUTS
         if not path.exists():
             continue
         frame = read_parquet(path, [*TEXTS, *FLAGS])
         _check(frame, path)
-        for row in frame.drop_duplicates(["step", "hacked", "gt_pass"]).to_dict("records"):
+        for row in frame.drop_duplicates(["step", "channel", "gt_pass"]).to_dict("records"):
             example = _example(arm, run.cell.id, row)
             arms.setdefault(arm, {}).setdefault(example.step, []).append(example)
     most = max((len(by_step) for by_step in arms.values()), default=0)

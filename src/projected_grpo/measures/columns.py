@@ -1,0 +1,174 @@
+"""The columns of `QN.parquet`: a table as rows, every column with its description and unit.
+
+`python -m projected_grpo.measures.columns` writes the same reference to `docs/columns.md`.
+"""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from projected_grpo.files import atomic, write_text
+from projected_grpo.measures import stats
+from projected_grpo.measures.measure import FILES, MEASURES
+from projected_grpo.measures.steps import COLUMNS
+from projected_grpo.measures.table import Line, Table
+
+ROWS = {  # name -> (unit, description)
+    "question": ("", "name of the question"),
+    "row": ("", "name of the row"),
+    "arm": ("", "what is done against hacking"),
+    "basis": ("", "basis V, null without one"),
+    "gate": ("", "what is removed along V, null where nothing is"),
+    "refresh": ("steps", "V is extracted anew every so many steps, 0: never, null where nothing is removed"),
+    "mix": ("share", "share of teacher rollouts in a group"),
+    "steps": ("steps", "steps of a run"),
+    "n": ("seeds", "runs that count"),
+    "seeds": ("", "their seeds, `41;42`"),
+    "baseline": ("", "row that differences are taken to"),
+    "against": ("", "second row that differences are taken to"),
+    "control": ("", "random-V row of the same baseline and arm"),
+    "n_delta": ("seeds", "pairs behind delta_hack"),
+    "cells": ("", "ids of the runs, in the order of the seeds"),
+    "hack_published": ("share", "the paper's hack rate (Qwen3-4B), null where it has none"),
+    "solve_published": ("share", "the paper's solve rate"),
+    "delta_hack_published": ("share", "the paper's difference in the hack rate"),
+}
+# Of one difference, `{}` being the measure, with `against_` before it for the second row.
+DIFFERENCE = {
+    "delta_{}": "mean over seeds of row - baseline",
+    "delta_{}_std": "std of it (ddof 1)",
+    "delta_{}_lo": "lower end of its 95% t-interval",
+    "delta_{}_hi": "upper end",
+    "p_{}": "p of the paired t-test",
+    "p_{}_holm": "Holm's p within the question",
+    "detectable_{}": f"true difference that one test at p < {stats.ALPHA} finds with 80% power",
+}
+# Column order that scripts rely on; the groups in between stand only where they apply.
+PUBLISHED = [*list(ROWS)[:8], "hack", "hack_std", "solve", "solve_std"]
+PUBLISHED += ["delta_hack", "delta_hack_std", "delta_solve", "n", "seeds"]
+TESTS = ["baseline", "exploit", "delta_hack_lo", "delta_hack_hi", "p_hack", "p_hack_holm"]
+TESTS += ["delta_solve_lo", "delta_solve_hi", "p_solve"]
+ABLATED = ["hack_ablated", "solve_ablated"]
+HELD_OUT = ["hack_heldout", "delta_hack_heldout"]
+BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
+TEXT = [name for name, (unit, _) in ROWS.items() if not unit]
+
+
+def reference() -> dict[str, tuple[str, str]]:
+    """Return column -> (unit, description) of every column that a table can have."""
+    found = dict(ROWS)
+    for name, measure in MEASURES.items():
+        found[name] = measure.unit, f"{measure.about}: mean over seeds"
+        found[f"{name}_std"] = measure.unit, f"{measure.about}: std over seeds (ddof 1)"
+        kinds = {"": "", "against_": "; to the row in `against`"} if measure.compared else {}
+        for before, other in kinds.items():
+            for form, about in DIFFERENCE.items():
+                unit = "p" if form.startswith("p_") else measure.unit
+                found[form.format(before + name)] = unit, f"{measure.about}: {about}{other}"
+    for form, about in DIFFERENCE.items():
+        unit = "p" if form.startswith("p_") else "share"
+        found[form.format("control")] = unit, f"the question's own measure: {about}; to the row in `control`"
+    return found
+
+
+def _difference(name: str, pair: stats.Paired) -> dict[str, float | None]:
+    values = (pair.delta, pair.std, pair.lo, pair.hi, pair.p, pair.holm, pair.detectable)
+    return {form.format(name): value for form, value in zip(DIFFERENCE, values, strict=True)}
+
+
+def _record(table: Table, line: Line) -> dict:
+    setting = line.row.setting
+    record = {
+        "question": table.question.name,
+        "row": line.name,
+        "arm": setting.arm,
+        "basis": setting.basis,
+        "gate": setting.knob("gate"),
+        "refresh": setting.knob("refresh") if setting.knob("gate") else None,
+        "mix": setting.mix,
+        "steps": line.row.cells[0].steps,
+        "n": len(line.seeds),
+        "seeds": ";".join(str(seed) for seed in line.seeds),
+        "baseline": line.row.baseline,
+        "cells": list(line.cells),
+        "n_delta": line.to_baseline["hack"].n if "hack" in line.to_baseline else None,
+    }
+    for measure, summary in line.summary.items():
+        record |= {measure: summary.mean, f"{measure}_std": summary.std}
+    for measure, pair in line.to_baseline.items():
+        record |= _difference(measure, pair)
+    if line.row.against:
+        record["against"] = line.row.against
+    for measure, pair in line.to_against.items():
+        record |= _difference(f"against_{measure}", pair)
+    if table.primary in line.to_random:
+        record |= {"control": line.random, **_difference("control", line.to_random[table.primary])}
+    for measure in ("hack", "solve", "delta_hack"):
+        record[f"{measure}_published"] = line.published.get(measure)
+    return record
+
+
+def to_frame(table: Table) -> pd.DataFrame:
+    """Return the table as rows for `QN.parquet`: the columns people script against, then everything else."""
+    records = [_record(table, line) for line in table.lines]
+    ablated = ABLATED if table.has("hack_ablated") else []
+    held_out = HELD_OUT if table.has("hack_heldout") else []
+    first = [*PUBLISHED, *TESTS, *ablated, *held_out, *BESIDE]
+    extra = sorted({key for record in records for key in record} - set(first))
+    frame = pd.DataFrame(records).reindex(columns=[*first, *extra])
+    for column in frame:
+        if column not in TEXT:
+            frame[column] = pd.to_numeric(frame[column]).astype("float64")
+    frame["refresh"] = frame["refresh"].astype("Int64")
+    return frame.astype({"n": "int64", "steps": "int64"})
+
+
+def write_frame(frame: pd.DataFrame, path: Path) -> None:
+    """Write a frame as Parquet, atomically; its columns that are in the reference carry `description` and `unit`."""
+    table, known = pa.Table.from_pandas(frame, preserve_index=False), reference()
+    fields = [
+        field.with_metadata(dict(zip(("unit", "description"), known[field.name], strict=True)))
+        if field.name in known
+        else field
+        for field in table.schema
+    ]
+    with atomic(path) as temporary:
+        pq.write_table(table.cast(pa.schema(fields, table.schema.metadata)), temporary)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def to_markdown() -> str:
+    """Return `docs/columns.md`."""
+    parts = [
+        "# Columns",
+        "Written by `python -m projected_grpo.measures.columns` from the lists that the pipeline itself reads; a test "
+        "holds the two equal. The Parquet tables carry the same words as `description` and `unit` of each field.",
+        "## `results/QN.parquet`",
+        "What a row is:",
+        _table(
+            ("column", "unit", "what it says"), [(f"`{n}`", u or "text", a) for n, (u, a) in ROWS.items()]
+        ),
+        f"What is measured, from `{'`, `'.join(FILES)}` of each run. Every measure has its mean over seeds under its "
+        "own name and `_std` (ddof 1) beside it. By step: last-five-step mean of a run.",
+        _table(
+            ("measure", "unit", "from", "compared", "what it says"),
+            [(f"`{n}`", m.unit, m.file, "yes" if m.compared else "", m.about) for n, m in MEASURES.items()],
+        ),
+        "A compared measure `X` has these columns, against the row in `baseline`; as `delta_against_X` and so on "
+        "against the row in `against`. `delta_control` and so on compare the question's own measure with random V.",
+        _table(("column", "what it says"), [(f"`{form.format('X')}`", a) for form, a in DIFFERENCE.items()]),
+        "## `results/grpo/{cell}/steps.parquet`",
+        _table(("column", "unit", "what it says"), [(f"`{n}`", c.unit, c.about) for n, c in COLUMNS.items()]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    write_text(sys.argv[1] if len(sys.argv) > 1 else "docs/columns.md", to_markdown())

@@ -1,0 +1,291 @@
+"""The list of measures: what is read off a run, and everything that tables, answers and figures do with it.
+
+A new rate is one more entry. Its column of the Parquet tables, its paired tests, its place on the pages and its
+line in `docs/columns.md` follow; nothing is trained anew, and runs made before it have it, too. A measure takes
+what it needs from the files of a run: `steps` are checked columns by step, `facts` the verdicts of its rollouts.
+A run without a measure (another arm, an older run without its file) is null there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from projected_grpo.environment.levers import LOOPHOLES
+from projected_grpo.errors import UserError
+
+if TYPE_CHECKING:
+    from projected_grpo.measures.runs import Run
+
+LAST = 5  # steps that a run is judged by
+STEPS, ROLLOUTS, RECORD = "steps.parquet", "rollouts.parquet", "run.json"
+Of = Callable[["Run"], "float | None"]
+ByStep = Callable[["Run"], "np.ndarray | None"]
+Facts = dict[str, np.ndarray]  # fact -> its value by rollout, 0, 1 or NaN for null
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of a run, and where it is shown.
+
+    `group`: the table of a page that it stands in, `main` or a key of `GROUPS`; without one it is in the Parquet
+    file alone. `compared`: paired by seed with the baseline, the row named in `against` and random V, a Holm family
+    each. `delta`: its difference stands in the main table. `spoken`: answers say where it differs. `beside`: what an
+    answer about this measure says of the same row.
+    """
+
+    name: str
+    head: str
+    words: str
+    about: str
+    of: Of
+    by_step: ByStep | None = None
+    file: str = STEPS
+    unit: str = "share"
+    group: str | None = None
+    compared: bool = False
+    delta: bool = False
+    spoken: bool = False
+    beside: tuple[str, ...] = ()
+
+    @property
+    def axis(self) -> str:
+        """What a figure's axis says."""
+        return self.words.removeprefix("the ").replace(" with the quarantine", ", quarantine")
+
+
+GROUPS = {
+    "final": "After the last step, with the quarantine kept and ablated",
+    "modes": "Hack rate per loophole",
+    "basis": "How much of the gradient points along the basis",
+}
+
+
+def column(name: str) -> ByStep:
+    """Return a reader of a column of `steps.parquet`."""
+    return lambda run: run.steps.get(name)
+
+
+def last(by_step: ByStep) -> Of:
+    """Return the mean of the last five steps; steps without a value are left out."""
+
+    def of(run: Run) -> float | None:
+        values = by_step(run)
+        tail = np.array([]) if values is None else values[-LAST:]
+        tail = tail[~np.isnan(tail)]
+        return float(tail.mean()) if tail.size else None
+
+    return of
+
+
+def first(name: str) -> Of:
+    """Return the value of the first step, which is sampled before the first update."""
+    return lambda run: None if np.isnan(run.steps[name][0]) else float(run.steps[name][0])
+
+
+def final(name: str) -> Of:
+    """Return a rate of `run.json`'s evaluation after the last step."""
+
+    def of(run: Run) -> float | None:
+        value = (run.info.get("final") or {}).get(name)
+        return None if value is None else float(value)
+
+    return of
+
+
+def hack(facts: Facts) -> np.ndarray:
+    return facts["channel"]
+
+
+def honest(facts: Facts) -> np.ndarray:
+    """Right without the exploit; null where there are no hidden tests."""
+    return facts["gt_pass"] * (1 - np.nan_to_num(facts["channel"]))
+
+
+def share_by_step(fact: Callable[[Facts], np.ndarray]) -> ByStep:
+    """Return the share of the student's rollouts with a fact, step by step; NaN where none can have it."""
+
+    def by_step(run: Run) -> np.ndarray | None:
+        facts = run.facts(ROLLOUTS, "step")
+        if facts is None:
+            return None
+        value, place = fact(facts), (facts["step"] - run.steps["step"][0]).astype(int)
+        known, n = ~np.isnan(value), len(run.steps["step"])
+        sums = np.bincount(place[known], value[known], minlength=n)
+        counts = np.bincount(place[known], minlength=n)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[:n]
+
+    return by_step
+
+
+def share(
+    file: str,
+    key: str,
+    fact: Callable[[Facts], np.ndarray],
+    among: Callable[[Facts], np.ndarray],
+) -> Of:
+    """Return the share of a file's rollouts with a fact, among some of them; None where there are none.
+
+    key: the column beside the facts that `among` may look at, such as `step`, or `panel` of `deployed.parquet`.
+    """
+
+    def of(run: Run) -> float | None:
+        facts = run.facts(file, key)
+        if facts is None:
+            return None
+        values = fact(facts)[among(facts)]
+        values = values[~np.isnan(values)]
+        return float(values.mean()) if values.size else None
+
+    return of
+
+
+def _last_compiled(facts: Facts) -> np.ndarray:
+    return (facts["step"] > facts["step"].max() - LAST) & (facts["can_compile"] == 1)
+
+
+def _held_out(run: Run) -> float | None:
+    mode = run.cell.setting.held_out_mode
+    if not mode:
+        return None
+    value = last(column(f"hack_{mode}"))(run)
+    if value is None:
+        raise UserError(
+            f"{run.cell.id}: hack_{mode}, the rate on the held-out mode, is empty in its last {LAST} steps"
+        )
+    return value
+
+
+def _rate(name: str, by_step: ByStep, words: str, about: str, **more) -> Measure:
+    """Return a rate of the main table: last-five-step mean, compared."""
+    more = {"head": name, "group": "main", "compared": True} | more
+    return Measure(name, words=words, about=about, of=last(by_step), by_step=by_step, **more)
+
+
+def _final(name: str, words: str, beside: tuple[str, ...] = ()) -> Measure:
+    head = name.replace("_", ", ")
+    about = f"{words.removeprefix('the ')}, after the last step"
+    return Measure(
+        name, head, words, about, final(name), file=RECORD, group="final", compared=True, beside=beside
+    )
+
+
+def _basis(name: str, about: str, **more) -> Measure:
+    words = more.pop("words", f"{name} ({about})")
+    by_step = column(name)
+    return Measure(name, name, words, about, last(by_step), by_step, group="basis", **more)
+
+
+_ALL = (
+    _rate(
+        "hack",
+        column("hack_s"),
+        "the hack rate",
+        "student rollouts that use the loophole of their problem, and it works",
+        delta=True,
+        beside=("solve", "honest"),
+    ),
+    _rate(
+        "solve",
+        column("solve_s"),
+        "the solve rate",
+        "student rollouts that pass all hidden tests",
+        delta=True,
+        beside=("hack", "honest"),
+    ),
+    _rate(
+        "honest",
+        share_by_step(honest),
+        "the honest rate",
+        "student rollouts that pass all hidden tests without using the loophole",
+        file=ROLLOUTS,
+        delta=True,
+        spoken=True,
+        beside=("hack", "solve"),
+    ),
+    Measure(
+        "hack_compiled",
+        "hack, compiled",
+        "the hack rate among rollouts that compile",
+        "hacks among the student rollouts of the last five steps whose code compiles",
+        share(ROLLOUTS, "step", hack, _last_compiled),
+        file=ROLLOUTS,
+        group="main",
+        compared=True,
+        delta=True,
+        spoken=True,
+    ),
+    _rate("exploit", column("exploit_s"), "the exploit rate", "hacks without a right solution beside them"),
+    _rate(
+        "compile",
+        column("compile_s"),
+        "the share of rollouts that compile",
+        "student rollouts whose code compiles",
+        spoken=True,
+    ),
+    Measure(
+        "hack_heldout",
+        "hack, held out",
+        "the hack rate on the held-out loophole",
+        "hack rate on the loophole that the teacher's rollouts and the pairs leave out",
+        _held_out,
+        compared=True,
+        beside=("solve", "honest"),
+    ),
+    _final("hack_kept", "the hack rate with the quarantine kept"),
+    _final("hack_ablated", "the hack rate with the quarantine ablated", ("solve_ablated",)),
+    _final("solve_kept", "the solve rate with the quarantine kept"),
+    _final("solve_ablated", "the solve rate with the quarantine ablated"),
+    *(
+        Measure(
+            f"hack_{mode}",
+            mode,
+            f"the hack rate on {mode}",
+            f"hack rate on prompts of {mode}",
+            last(column(f"hack_{mode}")),
+            column(f"hack_{mode}"),
+            group="modes",
+        )
+        for mode in LOOPHOLES
+    ),
+    _basis("cin", "share of the gradient's length along V, before the projection"),
+    _basis("cin_null", "the same along a random V of the same shape"),
+    _basis("cin_s", "the same of the student's part of the gradient"),
+    _basis("cin_t", "the same of the teacher's part"),
+    _basis("cout", "share of the gradient along V, after the projection"),
+    _basis(
+        "cout_update",
+        "share of the step that the optimizer takes along V",
+        words="the share of the applied update along the hack basis",
+        compared=True,
+    ),
+    _basis("fired", "share of the modules whose gradient points hack-ward at all"),
+    Measure(
+        "delta_norm",
+        "|delta_S|",
+        "the norm of delta_S",
+        "norm of delta_S",
+        last(column("delta_norm")),
+        unit="norm",
+    ),
+    Measure(
+        "start_hack",
+        "hack at first",
+        "the hack rate before training",
+        "hack rate of the first step",
+        first("hack_s"),
+    ),
+    Measure(
+        "start_solve",
+        "solve at first",
+        "the solve rate before training",
+        "solve rate of the first step",
+        first("solve_s"),
+    ),
+)
+MEASURES = {measure.name: measure for measure in _ALL}
+# Files of a run that tables are made of; it counts where it has its steps and its record.
+FILES = tuple(dict.fromkeys((STEPS, RECORD, *(measure.file for measure in _ALL))))

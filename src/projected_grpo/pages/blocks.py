@@ -1,0 +1,178 @@
+"""What a page is made of. Stages return blocks; `markdown` and `html` are their two renderers.
+
+Every text is plain but for one notation: a name in backticks is code, and a link where the page has a source of
+that name. Nothing is ever read back out of a rendered page: a page is stored as JSON beside its Markdown.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from projected_grpo.files import read_json, write_json
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Heading:
+    text: str
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """`lead` is set in bold before the text; `kind`: `note` or `warn`, else plain."""
+
+    text: str
+    lead: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a grid: its text, what stands below it, and whether it is set off."""
+
+    text: str
+    small: str = ""
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. Its first `texts` columns are text, the others numbers, which lead to the row's source.
+
+    The source of a row is the page's of the same name as its first cell.
+    """
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    texts: int = 1
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`name` is that of its SVG file in the page's folder of figures."""
+
+    name: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Details:
+    """Blocks that a reader may open."""
+
+    summary: str
+    blocks: tuple
+
+
+@dataclass(frozen=True)
+class Pre:
+    """Text as it is, such as what a model wrote."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Markdown from the documentation."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """What stands behind the numbers of a row: runs, or files below the results folder."""
+
+    name: str
+    cells: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: `name` is its path below the results folder without suffix, `menu` its short name.
+
+    `sources[0]` stands behind numbers whose row has no source of its own where `default` is set.
+    `top`: what the report's first screen says of it; `overview`: its line in the table of all questions.
+    """
+
+    name: str
+    title: str
+    menu: str
+    asks: str
+    blocks: tuple
+    answer: tuple = ()
+    sources: tuple[Source, ...] = ()
+    default: bool = False
+    left_out: tuple[tuple[str, str], ...] = ()
+    top: tuple = ()
+    overview: tuple[Cell, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Return the id of its section in the report."""
+        return self.name.replace("/", "-")
+
+
+def grid(
+    rows: Iterable[T], columns: dict[str, Callable[[T], Cell | str]], texts: int = 1, title: str = ""
+) -> Grid:
+    """Return a grid of one line per row; columns: head -> cell of a row."""
+    made = tuple(
+        tuple(
+            cell if isinstance(cell, Cell) else Cell(str(cell))
+            for cell in (of(row) for of in columns.values())
+        )
+        for row in rows
+    )
+    return Grid(tuple(columns), made, texts, title)
+
+
+def plain_grid(
+    head: Sequence[str], rows: Iterable[Sequence[Cell | str]], texts: int = 1, title: str = ""
+) -> Grid:
+    """Return a grid of rows whose cells are there already."""
+    made = tuple(tuple(cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row) for row in rows)
+    return Grid(tuple(head), made, texts, title)
+
+
+def left_out(found: Iterable[tuple[str, str]]) -> tuple:
+    """Return a warning that names the cells that do not count, with the reason; nothing where all do."""
+    names = ", ".join(f"`{cell}` ({why})" for cell, why in found)
+    return (Paragraph(f"{names}.", "Left out:", "warn"),) if names else ()
+
+
+KINDS = {
+    kind.__name__: kind
+    for kind in (Heading, Paragraph, Listing, Cell, Grid, Figure, Details, Pre, Foreign, Source, Page)
+}
+
+
+def _plain(value: Any) -> Any:
+    if type(value).__name__ in KINDS:
+        values = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {"block": type(value).__name__, **values}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _blocks(value: Any) -> Any:
+    if isinstance(value, dict):
+        values = {key: _blocks(item) for key, item in value.items() if key != "block"}
+        return KINDS[value["block"]](**values)
+    return tuple(map(_blocks, value)) if isinstance(value, list) else value
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Store a page as JSON."""
+    write_json(path, _plain(page))
+
+
+def read_page(path: Path) -> Page:
+    """Read a stored page."""
+    return _blocks(read_json(path))

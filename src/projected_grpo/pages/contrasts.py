@@ -1,0 +1,220 @@
+"""What a table's differences show: to the baseline, to random V, arm against arm.
+
+A row counts as changed only where Holm's p within the question is below 0.05. Everything else is "no effect
+shown", with the interval of what was seen and the difference that one test, before Holm's correction, would find
+with 80% power.
+"""
+
+from collections.abc import Callable
+
+from projected_grpo.measures import stats
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.table import Line, Table
+from projected_grpo.pages.blocks import Listing, Paragraph
+from projected_grpo.pages.text import delta, interval, listing, p_is, paired_text, rate
+
+# Below this rate of its own vanilla a fold of Q14 has no hacking that a basis could lower.
+UNINFORMATIVE = 0.10
+POWER = f"One test at p < {stats.ALPHA} would find"
+
+
+def is_shown(pair: stats.Paired | None) -> bool:
+    """Whether a difference is there: Holm's p below 0.05."""
+    return pair is not None and pair.holm is not None and pair.holm < stats.ALPHA
+
+
+def uninformative(table: Table, line: Line) -> bool:
+    """Whether this row's fold has too little hacking on its held-out loophole to show anything."""
+    if not line.row.setting.held_out_mode:
+        return False
+    base = table.line(line.row.baseline) if line.row.baseline else line
+    summary = base.summary.get("hack_heldout")
+    return summary is not None and summary.mean < UNINFORMATIVE
+
+
+def compared(table: Table) -> list[Line]:
+    """Return the rows with a difference in the primary measure, without uninformative folds."""
+    return [
+        line for line in table.lines if table.primary in line.to_baseline and not uninformative(table, line)
+    ]
+
+
+def tested(table: Table) -> list[Line]:
+    """Return those of them whose difference has a test."""
+    return [line for line in compared(table) if line.to_baseline[table.primary].p is not None]
+
+
+def span(values: list[float], form: Callable[[float], str]) -> str:
+    """Return the smallest and the largest value as text, once where they read the same."""
+    low, high = form(min(values)), form(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def with_p(pair: stats.Paired) -> str:
+    """Return a difference with Holm's p, where it has one."""
+    return paired_text(pair) + (f", Holm p {p_is(pair.holm)}" if pair.holm is not None else "")
+
+
+def effects(table: Table) -> list:
+    """Return blocks on every row that has a baseline, on the question's primary measure."""
+    lines = compared(table)
+    if not lines:
+        missing = "No row can be compared with its baseline: their runs are missing."
+        return [Paragraph(missing)] if table.left_out else []
+
+    def pair(line: Line) -> stats.Paired:
+        return line.to_baseline[table.primary]
+
+    def effect(line: Line) -> str:
+        beside = [
+            f"{MEASURES[name].head} {paired_text(line.to_baseline[name])}"
+            for name in table.about.beside
+            if name in line.to_baseline
+        ]
+        return "; ".join([f"`{line.name}` {with_p(pair(line))}", *beside])
+
+    words = table.about.words
+    if all(pair(line).n < 2 for line in lines):
+        text = f"One seed: without a second one no difference in {words} can be told from noise."
+        return [Paragraph(text), Listing(tuple(effect(line) for line in lines))]
+    known = [line for line in lines if pair(line).p is not None]
+    shown = [line for line in known if is_shown(pair(line))]
+    nulls = [line for line in known if not is_shown(pair(line))]
+    blocks = []
+    for sign, verb in ((-1, "Lower"), (1, "Raise")):
+        group = sorted(
+            (line for line in shown if sign * pair(line).delta > 0), key=lambda line: -sign * pair(line).delta
+        )
+        if group:
+            verb += "s" if len(group) == 1 else ""
+            ns = span([pair(line).n for line in group], str)
+            blocks.append(Paragraph(f"{verb} {words} against its baseline (paired by seed, n = {ns}):"))
+            blocks.append(Listing(tuple(effect(line) for line in group)))
+    if known and not shown:
+        smallest = p_is(min(pair(line).holm for line in known))
+        blocks.append(
+            Paragraph(
+                f"No effect on {words} is shown: none of {len(known)} rows differs from its baseline after Holm's "
+                f"correction (n = {span([pair(line).n for line in known], str)}, smallest Holm p {smallest})."
+            )
+        )
+    if nulls:
+        pairs = [pair(line) for line in nulls]
+        widest = interval(min(p.lo for p in pairs), max(p.hi for p in pairs))
+        names = ", ".join(f"`{line.name}`" for line in nulls)
+        blocks.append(Paragraph(f"No effect shown for {names}."))
+        blocks.append(
+            Paragraph(
+                f"Seen there: {span([p.delta for p in pairs], delta)}, within {widest} by their 95% "
+                f"intervals. {POWER} {span([p.detectable for p in pairs], rate)} with 80% power; Holm's correction "
+                "asks for more, and smaller differences are not ruled out."
+            )
+        )
+    return blocks + _untested(lines, pair)
+
+
+def _row_name(line: Line) -> str:
+    return f"`{line.name}`"
+
+
+def _untested(lines: list[Line], of: Callable, name: Callable[[Line], str] = _row_name) -> list:
+    found = [f"{name(line)} {paired_text(of(line))}" for line in lines if of(line).p is None]
+    said = "Not testable (one seed, or equal differences in every seed)"
+    return [Paragraph(f"{said}: {listing(found)}.")] if found else []
+
+
+BEYOND, LESS, SAME = "beyond it", "less than it", "not told apart from it"
+
+
+def verdict(table: Table, line: Line) -> str:
+    """Say how a row stands to the random-V row beside it."""
+    beyond, own = line.to_random[table.primary], line.to_baseline[table.primary]
+    if not is_shown(beyond):
+        return SAME
+    if is_shown(own):
+        # A difference of the other sign means that random V does more than the arm.
+        return BEYOND if beyond.delta * own.delta > 0 else LESS
+    return "lower than it" if beyond.delta < 0 else "higher than it"
+
+
+def against_random(table: Table) -> list[tuple[Line, str]]:
+    """Return every tested row with a random-V row beside it, and the verdict."""
+    lines = [line for line in compared(table) if table.primary in line.to_random]
+    return [(line, verdict(table, line)) for line in lines if line.to_random[table.primary].holm is not None]
+
+
+def _told_apart(
+    lead: str, lines: list[Line], of: Callable[[Line], stats.Paired], name: Callable[[Line], str], says=None
+) -> list:
+    """Return blocks on differences: those shown, those not, and what a test would have found."""
+    known = [line for line in lines if of(line).holm is not None]
+    shown = [line for line in known if is_shown(of(line))]
+    nulls = [line for line in known if line not in shown]
+    blocks = [Paragraph("", lead)] if lines else []
+    if shown:
+        items = tuple(f"{name(line)} {with_p(of(line))}{': ' + says(line) if says else ''}" for line in shown)
+        blocks += [Paragraph("Told apart:"), Listing(items)]
+    if nulls:
+        items = tuple(f"{name(line)} {paired_text(of(line))}" for line in nulls)
+        smallest = p_is(min(of(line).holm for line in nulls))
+        found = span([of(line).detectable for line in nulls], rate)
+        blocks += [Paragraph(f"No difference shown (smallest Holm p {smallest}):"), Listing(items)]
+        blocks.append(Paragraph(f"{POWER} {found} with 80% power."))
+    return blocks + _untested(lines, of, name)
+
+
+def beyond_random(table: Table) -> list:
+    """Say whether rows differ from what a random basis of the same shape does."""
+    return _told_apart(
+        "Against a random V of the same shape, paired by seed.",
+        [line for line in compared(table) if table.primary in line.to_random],
+        lambda line: line.to_random[table.primary],
+        _row_name,
+        lambda line: verdict(table, line),
+    )
+
+
+def arm_measures(table: Table) -> list[str]:
+    """Return the measures on which rows are compared with the one named in `against`."""
+    measures = [table.primary, *table.about.beside]
+    if any(line.row.setting.knob("space") == "update" for line in table.lines):
+        measures.append("cout_update")
+    return measures
+
+
+def arm_against_arm(table: Table, measure: str) -> list:
+    """Say whether rows differ on `measure` from the row named in `against`."""
+    return _told_apart(
+        f"Arm against arm in {MEASURES[measure].words}, paired by seed.",
+        [line for line in table.lines if measure in line.to_against and not uninformative(table, line)],
+        lambda line: line.to_against[measure],
+        lambda line: f"`{line.name}` against `{line.row.against}`",
+    )
+
+
+def spoken(table: Table) -> list:
+    """Say of the measures that every answer looks at where rows differ from their baseline."""
+    blocks, quiet = [], []
+    for name, measure in MEASURES.items():
+        lines = [line for line in compared(table) if name in line.to_baseline]
+        known = [line for line in lines if line.to_baseline[name].holm is not None]
+        if not measure.spoken or name == table.primary or not known:
+            continue
+        shown = [line for line in known if is_shown(line.to_baseline[name])]
+        if shown:
+            blocks.append(Paragraph(f"{measure.words.capitalize()} differs from the baseline's:"))
+            form = "`{}` {} ({})"
+            blocks.append(
+                Listing(
+                    tuple(
+                        form.format(line.name, rate(line.summary[name].mean), with_p(line.to_baseline[name]))
+                        for line in shown
+                    )
+                )
+            )
+        else:
+            smallest = min(line.to_baseline[name].holm for line in known)
+            quiet.append(f"{measure.words} (smallest Holm p {p_is(smallest)})")
+    return blocks + (
+        [Paragraph(f"Not shown to differ from the baseline's: {listing(quiet)}.")] if quiet else []
+    )

@@ -1,0 +1,74 @@
+"""What a page is made of. Rules plan with this: it draws nothing and imports little."""
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
+from projected_grpo.cells.config import FIRST_SEED, Config
+from projected_grpo.cells.setting import Setting
+from projected_grpo.measures.measure import FILES
+from projected_grpo.strict_yaml import read_yaml
+
+
+@dataclass(frozen=True)
+class Context:
+    """The name of a page (its path below the results folder), the config and the questions.
+
+    `more`: the vanilla cells that the page asked for, by id; they may stand in no question.
+    """
+
+    name: str
+    config: Config
+    questions: dict[str, Question]
+    more: dict[str, Cell] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, name: str, config: Config) -> "Context":
+        """Read the questions that the config names. Raises UserError where the file is missing or a row is unknown."""
+        return cls(name, config, load_questions(read_yaml(config.questions), config))
+
+    @property
+    def results(self) -> Path:
+        return Path(self.config.results)
+
+    @property
+    def question(self) -> Question | None:
+        return self.questions.get(self.name)
+
+    @property
+    def models(self) -> dict[str, int]:
+        """Return each model and the seed of its replication, the first of all where seeds share it."""
+        shared = not self.config.is_replicated
+        return {self.config.model_name(seed): FIRST_SEED if shared else seed for seed in self.config.seeds}
+
+    def below(self, *paths: str) -> list[str]:
+        """Return files of the results folder."""
+        return [str(self.results / path) for path in paths]
+
+    def run_files(self) -> list[str]:
+        """Return the files that the question's tables are made of."""
+        ids = [cell.id for cell in self.question.cells] if self.question else []
+        return self.below(*(f"grpo/{id}/{file}" for id in ids for file in FILES))
+
+    def text(self) -> str:
+        """Return all that decides the page beside files and code, as stable text."""
+        question, probe = self.question, self.config.probe.model_dump()
+        if question is None:
+            return json.dumps(probe, sort_keys=True)
+        bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
+        knobs = {name: self.config.knobs(name).model_dump() for name in bases}
+        said = [question.text(), knobs, probe if question.kind == "probe" else None]
+        return json.dumps(said, sort_keys=True)
+
+    def vanilla(self, seed: int, mix: float | None = None) -> Cell:
+        """Return a replication's vanilla run: that of a question, which may be evaluated at its end, or one more."""
+        setting = Setting() if mix is None else Setting(mix=mix)
+        plain = make_cell(setting, seed, self.config)
+        cell = self._twins.get(plain.twin, plain)
+        return self.more.setdefault(cell.id, cell)
+
+    @cached_property
+    def _twins(self) -> dict:
+        return {cell.twin: cell for question in self.questions.values() for cell in question.cells}

@@ -1,0 +1,50 @@
+"""Which pages there are, in the order of the report, and the file of this folder that makes each.
+
+A question's `kind` says which: `table`, `aa`, or `probe`, whose file is named as the question.
+"""
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+from projected_grpo.cells.cell import Question
+from projected_grpo.cells.config import Config
+from projected_grpo.verdicts.context import Context
+
+STANDING = {
+    "probe/uat": "probe",
+    "self_taught": "critic",
+    "substrate": "substrate",
+    "grader/diagonal": "grader",
+}
+
+
+def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
+    """Return page -> the name of its module."""
+    order = {"table": 0, "aa": 1, "probe": 3}
+    found = {
+        name: (order[question.kind], name.lower() if question.kind == "probe" else question.kind)
+        for name, question in questions.items()
+    }
+    there = {"self_taught": config.has_critic, "substrate": config.is_replicated}
+    found |= {
+        name: (2 if name == "probe/uat" else 4, module)
+        for name, module in STANDING.items()
+        if there.get(name, True)
+    }
+    return {name: module for name, (_, module) in sorted(found.items(), key=lambda item: item[1][0])}
+
+
+def needs(module: str, context: Context) -> list[str]:
+    """Return the files that a page needs beside the runs of its question; a plain question needs nothing."""
+    return [] if module in ("table", "aa") else load(module).needs(context)
+
+
+def file(module: str) -> Path:
+    """Return a verdict's file: editing one reruns its own page alone."""
+    return Path(__file__).with_name(f"{module}.py")
+
+
+def load(module: str) -> ModuleType:
+    """Import a verdict's file by name; they draw, which rules that only plan need not wait for."""
+    return importlib.import_module(f"{__package__}.{module}")

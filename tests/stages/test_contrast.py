@@ -1,0 +1,66 @@
+"""What R6 and R7 measure on bases of a tiny model: drift of a basis, and the two losses' bases."""
+
+import pytest
+from test_probe import Few, make_policy
+from tiny import random_theta
+
+from projected_grpo.errors import UserError
+from projected_grpo.method.basis import overlap
+from projected_grpo.method.extraction import extract_basis
+from projected_grpo.method.pairs import Pair, PairSet
+from projected_grpo.stages.contrast import compare_losses, drift, read_adapter
+from projected_grpo.training.results import write_adapter
+
+KNOBS = {"top_k": 4, "tau": 0.0, "method": "svd", "solve_orth_m": 0, "control": "none"}
+USE = {"k": 3, "drop_bottom_frac": 0.0}
+
+
+def pair_set(lengths):
+    word = "abcdefghij"
+    pairs = tuple(
+        Pair(prompt=f"{i}?", hack=word[i % 5 :][:h], clean=word[::-1][i % 4 :][:c], tags=())
+        for i, (h, c) in enumerate(lengths)
+    )
+    return PairSet("made", pairs)
+
+
+def bases(policy, pairs):
+    return [extract_basis(policy, pairs, KNOBS | {"loss": loss}, 41).used(**USE) for loss in ("nll", "grpo")]
+
+
+def test_length_weighting_is_all_that_tells_the_losses_apart():
+    policy, pairs = make_policy(), pair_set([(3, 6), (5, 2), (6, 3), (2, 5), (4, 6), (6, 2)])
+    nll, grpo = bases(policy, pairs)
+    found = compare_losses(policy, pairs, KNOBS, USE, nll, grpo)
+    assert found["overlap_reweighted"] == pytest.approx(1, abs=1e-4)
+    assert found["overlap"] < 0.98 and found["hash_nll"] != found["hash_grpo"]
+    assert found["overlap"] == pytest.approx(overlap(nll.V, grpo.V))
+    assert found["length_ratio_max"] == pytest.approx(7 / 3)
+
+
+def test_equal_lengths_make_the_losses_equal():
+    policy, pairs = make_policy(), pair_set([(4, 4)] * 6)
+    nll, grpo = bases(policy, pairs)
+    found = compare_losses(policy, pairs, KNOBS, USE, nll, grpo)
+    assert found["overlap"] == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("adapter", ["antipasto", "lora"])
+def test_drift_is_none_at_the_start_and_some_after_training(adapter, tmp_path):
+    policy, pairs = make_policy(adapter), pair_set([(3, 6), (5, 2), (6, 3), (2, 5)])
+    frozen = bases(policy, pairs)[0]
+    knobs = KNOBS | {"loss": "nll"}
+    assert drift(policy, pairs, knobs, USE, frozen, 41)["overlap_fresh"] == pytest.approx(1, abs=1e-4)
+    policy.theta = random_theta(policy.adapter, scale=0.5)
+    write_adapter(tmp_path / "adapter.safetensors", policy.theta, {})
+    again = make_policy(adapter)
+    again.theta = read_adapter(tmp_path / "adapter.safetensors", again)
+    found = drift(again, pairs, knobs, USE, frozen, 41)
+    assert found["overlap_null"] < found["overlap_fresh"] < 0.95
+    (tmp_path / "adapter.safetensors").write_bytes(b"x" * 20)
+    with pytest.raises(UserError, match="no adapter of this model"):
+        read_adapter(tmp_path / "adapter.safetensors", again)
+
+
+def test_the_tokenizer_of_these_tests_makes_lengths_differ():
+    assert len(Few().encode("abc")) != len(Few().encode("abcdef"))
