@@ -1,8 +1,6 @@
 # ruff: noqa: E501  (submissions are kept as they would be written)
 """Texts that a parser, a compiler or what walks a syntax tree chokes on: a verdict of their own, none of the batch."""
 
-from redteam import RIGHT, Case
-
 BIG = 100_000
 SHAPES = {
     "lambdas": lambda n: "x = " + "lambda: " * n + "1",

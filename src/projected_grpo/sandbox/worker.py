@@ -182,7 +182,7 @@ def _file(content: bytes) -> int:
 
 
 def _make_folder() -> str:
-    """Return a new temporary folder, where there is one that every user can reach; the checks may be of another user."""
+    """Return a new temporary folder where every user can reach it, if possible: checks may be of another user."""
     places = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
     for place in places:
         with contextlib.suppress(OSError):
