@@ -52,18 +52,46 @@ KINDS += [
 RIGHT_FRAMES = [b"c", b"l", *[b"v" + encode(sum(nums) + k).encode() for nums, k in TESTS], b"d"]
 
 
+PIECES = [
+    "",
+    "\0",
+    "\ud800",
+    "\u2603",
+    "(" * 50,
+    "\\",
+    "'''",
+    "\t",
+    "\r",
+    "lambda: ",
+    "raise ",
+    "import os; ",
+    "yield ",
+]
+PIECES += [
+    "async ",
+    "@",
+    "{",
+    "f'{",
+    "# ",
+    "_" * 9,
+    "return ",
+    "Solution",
+    "self.",
+    "**",
+    ":=",
+    "0x",
+    "1" * 40,
+    "...",
+]
+PIECES += ["\n" * 3, "else:", "class A: pass\n"]
+
+
 def mutated(rng, text):
     """A text with a few pieces removed, doubled, swapped, or replaced by something that a parser may stumble over."""
     for _ in range(rng.randrange(1, 5)):
         a, b = sorted(rng.randrange(len(text) + 1) for _ in range(2))
         b = min(b, a + rng.choice((1, 3, 20)))
-        piece = rng.choice(
-            (
-                "", text[a:b] * 2, text[a:b][::-1], rng.choice(string.printable), "\0", "\ud800", "\u2603", "(" * 50, "\\",
-                "'''", "\t", "\r", "lambda: ", "raise ", "import os; ", "yield ", "async ", "@", "{", "f'{", "# ", "_" * 9,
-                "return ", "Solution", "self.", "**", ":=", "0x", "1" * 40, "...", "\n" * 3, "else:", "class A: pass\n",
-            )
-        )  # fmt: skip
+        piece = rng.choice((text[a:b] * 2, text[a:b][::-1], rng.choice(string.printable), *PIECES))
         text = text[:a] + piece + text[b:]
     return text
 

@@ -135,6 +135,12 @@ def empty(folder: str) -> None:
             os.rmdir(entry.path)
 
 
+def remove(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        empty(folder)
+        os.rmdir(folder)
+
+
 def open_file(folder: str) -> int | None:
     """Return a descriptor of RESULT in `folder` if it is a regular file, no link; whoever wrote it is gone."""
     path = os.path.join(folder, RESULT)

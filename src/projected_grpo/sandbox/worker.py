@@ -115,9 +115,7 @@ class Zygote:
 
     def _remove_folder(self) -> None:
         if self.folder is not None:
-            with contextlib.suppress(OSError):
-                room.empty(self.folder)
-                os.rmdir(self.folder)
+            room.remove(self.folder)  # if it was killed and could not do it itself
 
 
 def job(setup: str, code: str, checks: list[dict[str, Any]]) -> dict[str, Any]:

@@ -45,7 +45,13 @@ def main() -> functools.partial:
         wire.tell(control, wire.Event(wire.FAILED, text=str(error) or "it failed"))
         return functools.partial(int)
     wire.tell(control, wire.Event(wire.READY))
-    return serve(state) or functools.partial(int)
+    stage = None
+    try:
+        stage = serve(state)
+    finally:
+        if stage is None and folder:
+            room.remove(folder)  # whoever started this may have been killed and could not
+    return stage or functools.partial(int)
 
 
 def _deepen_stack() -> None:
