@@ -14,7 +14,7 @@ from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.modes import MODES
 from projected_grpo.environment.problems import parse_problem
 from projected_grpo.sandbox.values import encode
-from projected_grpo.sandbox.watch import OUTPUT, TOKEN, Budget, Watch
+from projected_grpo.sandbox.watch import OUTPUT, TOKEN, Budget, Watch, sealed
 from projected_grpo.sandbox.wire import ENDED, Event
 
 PROBLEM_OF = parse_problem(PROBLEM, "fuzz")
@@ -164,7 +164,10 @@ def test_mutated_bytes_in_the_pipe_are_frames_or_forged():
     token = bytes(range(TOKEN))
     for _ in range(3000):
         frames = draw_frames(rng)
-        data = b"".join(token + len(frame).to_bytes(4, "little") + frame for frame in frames)
+        data = b"".join(
+            sealed(frame, number, token) + len(frame).to_bytes(4, "little") + frame
+            for number, frame in enumerate(frames)
+        )
         whole = True
         if data and rng.random() < 0.7:
             place = rng.randrange(len(data))
