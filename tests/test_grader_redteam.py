@@ -125,6 +125,31 @@ def test_nothing_left_behind():
     assert left == []
 
 
+@pytest.mark.slow
+def test_hostile_texts_among_many_cost_little():
+    """Every twentieth text hostile, of the kinds that do not use up their seconds: no more than 1.5 times as long."""
+    kinds = ("theft", "reporters", "sharing", "lying", "patching", "forging", "exits", "reading", "inert")
+    hostile = [case for family in kinds for case in cases_of(family)]
+    modes = ("run_tests", "sentinel", "gt_only", "eq_override")
+
+    def good(number):
+        return 1, modes[number % 4], f"```python\n# {number}\n{RIGHT}\n```"
+
+    def seconds(items):
+        with Grader([parse_problem(PROBLEM, "redteam")]) as grader:
+            assert grader.level in STRONG
+            began = time.monotonic()
+            grader.grade(items)
+            return time.monotonic() - began
+
+    plain = [good(number) for number in range(1900)]
+    mixed = [good(number) for number in range(2000)]
+    for place in range(19, 2000, 20):
+        case = hostile[(7 * place) % len(hostile)]
+        mixed[place] = 1, case.mode, case.completion
+    assert seconds(mixed) < 1.5 * min(seconds(plain), seconds(plain))
+
+
 EIGHT = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -23,7 +23,7 @@ def readable() -> list[str]:
 
 
 def others_may_read(*paths: str) -> bool:
-    """Whether any user can reach the folders (a Python in root's home cannot be)."""
+    """Whether any user can get at what lies there (not so a Python in root's home)."""
     for path in paths:
         path = os.path.dirname(path)
         while path != "/":

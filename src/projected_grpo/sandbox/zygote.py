@@ -90,7 +90,7 @@ def set_up(level: str, control: socket.socket, folder: str) -> State:
         _become_init(control, parent)
         room.build_root()
         own_pids = os.pidfd_open(os.getpid())
-    elif level == "bubblewrap" or not room.others_may_read(os.path.dirname(os.__file__), box):
+    elif level == "bubblewrap" or not room.others_may_read(os.__file__, box):
         uid = None  # it could not import: keep the user, without any rights
     if folder and uid is not None:
         os.chown(folder, uid, uid)
