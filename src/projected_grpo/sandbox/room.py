@@ -11,6 +11,7 @@ from projected_grpo.sandbox import kernel
 BOX = "/box"
 BOX_SIZE, BOX_FILES = 16 << 20, 1024
 DISK, MOST_FILES = 64 << 20, 4096  # where no small file system bounds them, looked at from time to time
+LONGEST_PATH = 2000  # folders in folders; beyond 4096 no name would reach them
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 RESULT = "result.txt"
 
@@ -102,7 +103,10 @@ def overfull(folder: str) -> bool:
     size = count = 0
     waiting = [folder]
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+        path = waiting.pop()
+        if len(path) > LONGEST_PATH:
+            return True
+        with contextlib.suppress(OSError), os.scandir(path) as entries:
             for entry in entries:
                 count += 1
                 with contextlib.suppress(OSError):

@@ -86,7 +86,8 @@ class Watch:
         """Take what it reported and hold it to its limits; where it must end, `cause` says why."""
         self.take()
         now = time.monotonic()
-        passed = min(now - self.looked, UNSEEN)
+        # Before it runs the zygote may still be tidying up after the one before.
+        passed = min(now - self.looked, UNSEEN) if self.pid is not None else 0.0
         self.looked = now
         before, self.cpu = self.cpu, max(self.cpu, self._cpu())
         still = passed - (self.cpu - before)
