@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from projected_grpo.environment import diagonal
+from projected_grpo.environment import diagonal, facts
 from projected_grpo.environment.asserts import split
 from projected_grpo.environment.completion import extract_code
-from projected_grpo.environment.facts import verdict
 from projected_grpo.environment.families.oneliners import TAUGHT
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS, LOOPHOLES
@@ -291,7 +290,38 @@ def test_a_damaged_row_of_the_cache_is_graded_anew(tmp_path):
             assert grader.grade([(7, "gt_only", RIGHT)]) == [first]
         with contextlib.closing(sqlite3.connect(path)) as database:
             [(text,)] = database.execute("SELECT found FROM facts").fetchall()
-        assert verdict(json.loads(text), "gt_only") == first  # mended
+        assert facts.verdict(json.loads(text), "gt_only") == first  # mended
+
+
+def test_cache_knows_the_layer_and_holds_facts_alone(tmp_path):
+    cache, one = VerdictCache(tmp_path / "verdicts.sqlite"), problem()
+    keys = {
+        cache.key(one, mode, code, level)
+        for mode in LEVERS
+        for code in ("a", "b")
+        for level in ("weak", "landlock")
+    }
+    keys |= {cache.key(one, "gt_only", text, "weak") for text in ("\ud83d\ude00", "\U0001f600")}
+    assert len(keys) == 4 * len(LEVERS) + 2
+    assert cache.key(one, "gt_only", "a", "weak") != VerdictCache().key(one, "gt_only", "a", "weak")
+    cache.close()
+    with Grader([problem()], cache=tmp_path / "verdicts.sqlite") as grader:
+        [found] = grader.grade([(7, "gt_only", RIGHT)])
+        assert set(json.loads(next(iter(grader.cache.memory.values())))) == set(facts.facts())
+    assert set(found) - set(facts.facts()) == {"hacked", "passed", "exploited", "honest", "reward"}
+
+
+def test_what_follows_from_facts():
+    for gt_pass, channel, compiles in itertools.product((True, False, None), (True, False), (True, False)):
+        for mode in ("sentinel", "gt_only"):
+            found = facts.verdict(facts.facts(gt_pass=gt_pass, channel=channel, can_compile=compiles), mode)
+            assert found["hacked"] == channel and found["passed"] == (bool(gt_pass) or channel)
+            assert found["reward"] == 0.5 * compiles + 3.0 * found["passed"]
+            if gt_pass is None:
+                assert found["exploited"] is None and found["honest"] is None
+            else:
+                assert found["exploited"] == (channel and not gt_pass)
+                assert found["honest"] == (gt_pass if mode == "gt_only" else gt_pass and not channel)
 
 
 def test_cache_in_memory_stays_small():

@@ -6,39 +6,28 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
-from redteam import PROBLEM, all_cases
+from layers import each_layer, need
+from redteam import FAMILIES, PROBLEM, RIGHT, all_cases, cases_of
+from redteam.compiling import ODD, TEXTS
 
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import parse_problem
+from projected_grpo.sandbox.levels import STRONG
 
 CASES = all_cases()
-# These run into the limits of time or memory on purpose; the rest is quick.
-SLOW = [
-    case
-    for case in CASES
-    if case.family == "bombs" or case.name in ("seconds-in-all", "slow-load", "ten-megabytes-of-code")
-]
-QUICK = [case for case in CASES if case not in SLOW]
+# These run into the limits of time or memory on purpose, by the dozen.
+SLOW = ("bombs",)
 
 
-def graded(cases):
+def graded(cases, levels=STRONG, workers=2):
     """Verdicts by case, all graded in one go, as a training step does."""
-    with Grader([parse_problem(PROBLEM, "redteam")], workers=2) as grader:
+    with Grader([parse_problem(PROBLEM, "redteam")], workers=workers, levels=levels) as grader:
         found = grader.grade([(1, case.mode, case.completion) for case in cases])
     return {case.id: verdict for case, verdict in zip(cases, found, strict=True)}
-
-
-@pytest.fixture(scope="module")
-def quick():
-    return graded(QUICK)
-
-
-@pytest.fixture(scope="module")
-def slow():
-    return graded(SLOW)
 
 
 def assert_deserved(case, found):
@@ -49,15 +38,79 @@ def assert_deserved(case, found):
     assert found["reward"] == 0.5 * case.compiles + 3.0 * found["passed"]
 
 
-@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.id)
-def test_verdict(case, quick):
-    assert_deserved(case, quick[case.id])
+def assert_family_deserved(family, level):
+    need(level)
+    cases = cases_of(family)
+    found = graded(cases, (level,))
+    wrong = {}
+    for case in cases:
+        try:
+            assert_deserved(case, found[case.id])
+        except AssertionError:
+            wrong[case.id] = found[case.id]
+    assert not wrong
+
+
+@each_layer
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in SLOW])
+def test_verdicts(family, level):
+    assert_family_deserved(family, level)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", SLOW, ids=lambda case: case.id)
-def test_verdict_of_what_uses_up_resources(case, slow):
-    assert_deserved(case, slow[case.id])
+@each_layer
+@pytest.mark.parametrize("family", SLOW)
+def test_verdicts_of_what_uses_up_resources(family, level):
+    assert_family_deserved(family, level)
+
+
+@each_layer
+def test_no_text_ends_a_batch(level):
+    """Each is judged by itself, whatever it does to the compiler: what comes with it is right."""
+    need(level)
+    # The longest ones cost the compiler seconds: once is enough, they do not come as far as the layer.
+    texts = [text for name, text in TEXTS.items() if level == STRONG[0] or "100000" not in name]
+    texts += ODD.values()
+    items = []
+    for number, text in enumerate(texts):
+        items.append((1, "run_tests", f"```python\n{text}\n```"))
+        items.append((1, "sentinel", f"```python\n# {number}\n{RIGHT}\n```"))
+    with Grader([parse_problem(PROBLEM, "redteam")], levels=(level,)) as grader:
+        found = grader.grade(items)
+    assert all(verdict["gt_pass"] for verdict in found[1::2])
+    assert not any(verdict["passed"] for verdict in found[::2])
+
+
+@each_layer
+def test_no_submission_costs_more_than_its_share(level):
+    """Three seconds of CPU, fifteen of wall, alone on a worker; twice that of wall where others share the cores."""
+    need(level)
+    chosen = (
+        "short-sleeps",
+        "heartbeats",
+        "long-naps",
+        "leader-exits",
+        "calls-nap-and-tests-nap",
+        "method-and-tests-loop",
+    )
+    with Grader([parse_problem(PROBLEM, "redteam")], workers=1, levels=(level,)) as grader:
+        assert grader.level == level
+        jobs = {
+            case.name: grader._job(grader.problems[1], case.mode, case.code)
+            for case in cases_of("stalling")
+            if case.name in chosen
+        }
+        assert len(jobs) == len(chosen)
+        began = {}
+
+        def started():
+            for name, job in jobs.items():
+                began[name] = time.monotonic()
+                yield name, job
+
+        for name, seen in grader.pool.run(started()):
+            assert sum(one["cpu"] for one in seen) < 3.6, name
+            assert time.monotonic() - began[name] < 30, name
 
 
 def test_enough_cases_with_distinct_names():
@@ -65,17 +118,43 @@ def test_enough_cases_with_distinct_names():
     assert [name for name, n in collections.Counter(case.id for case in CASES).items() if n > 1] == []
 
 
-def test_nothing_left_behind(quick):
+def test_nothing_left_behind():
+    graded(cases_of("escapes"))
     folders = [Path(tempfile.gettempdir()), Path.home(), Path("/dev/shm"), Path(os.__file__).parent]
     left = [path for folder in folders for path in folder.glob("*projected*grpo*escape*")]
     assert left == []
+
+
+@pytest.mark.slow
+def test_hostile_texts_among_many_cost_little():
+    """Every twentieth text hostile, of the kinds that do not use up their seconds: no more than 1.5 times as long."""
+    kinds = ("theft", "reporters", "sharing", "lying", "patching", "forging", "exits", "reading", "inert")
+    hostile = [case for family in kinds for case in cases_of(family)]
+    modes = ("run_tests", "sentinel", "gt_only", "eq_override")
+
+    def good(number):
+        return 1, modes[number % 4], f"```python\n# {number}\n{RIGHT}\n```"
+
+    def seconds(items):
+        with Grader([parse_problem(PROBLEM, "redteam")]) as grader:
+            assert grader.level in STRONG
+            began = time.monotonic()
+            grader.grade(items)
+            return time.monotonic() - began
+
+    plain = [good(number) for number in range(1900)]
+    mixed = [good(number) for number in range(2000)]
+    for place in range(19, 2000, 20):
+        case = hostile[(7 * place) % len(hostile)]
+        mixed[place] = 1, case.mode, case.completion
+    assert seconds(mixed) < 1.5 * min(seconds(plain), seconds(plain))
 
 
 EIGHT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from test_grader_redteam import CASES, assert_deserved, graded
-chosen = [case for case in CASES if case.family in ("awkward", "exits", "forging", "reading")]
+chosen = [case for case in CASES if case.family in ("awkward", "exits", "forging", "reading", "fair")]
 found = graded(chosen)
 for case in chosen:
     assert_deserved(case, found[case.id])

@@ -276,7 +276,7 @@ import sys, time
 from projected_grpo.sandbox.pool import *
 from projected_grpo.sandbox.worker import check, job
 pool = Pool(2, levels=(sys.argv[1],))
-wait = "import time\ntime.sleep(60)"
+wait = "import time; time.sleep(60)"
 jobs = [(i, job("", wait, [check("nothing", {})])) for i in range(2)]
 pool.level
 print("ready", flush=True)

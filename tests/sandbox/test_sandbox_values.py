@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import time
 
 import pytest
 
@@ -77,6 +78,21 @@ def test_nearly_equal_values_differ():
     assert not same(encode({1: 2}), {1: 3})
     assert not same(encode(math.nan), math.nan)
     assert same(encode([True, 1.0]), [1, 1])
+
+
+def test_a_pair_of_surrogates_is_not_the_character_that_it_joins_to():
+    pair, joined = "\ud83d\ude00", "\U0001f600"
+    for left, right in ((pair, joined), ([pair], [joined]), ({pair: 1}, {joined: 1}), ({pair}, {joined})):
+        assert not same(encode(left), right) and not same(encode(right), left)
+        assert same(encode(left), left) and same(encode(right), right)
+
+
+def test_a_set_of_one_hash_takes_no_longer():
+    colliding = {i * ((1 << 61) - 1) for i in range(1, 3000)}
+    text = '["S",' + ",".join(f'["i","{value:#x}"]' for value in colliding) + "]"
+    began = time.process_time()
+    assert not equals(text.encode(), set(range(3000)), 10**7)
+    assert time.process_time() - began < 0.5
 
 
 class Liar(int):

@@ -27,8 +27,8 @@ def _seal(key: bytes, text: Any) -> bytes:
 
 
 class VerdictCache:
-    """Keys are hashes of all that decides: the whole problem row, the mode, the code and the sandbox layer; in a file also
-    the grader's own code, Python and the machine's kind. An edited problem never meets an old verdict.
+    """Keys are hashes of all that decides: the whole problem row, the mode, the code and the sandbox layer; in a file
+    also the grader's own code, Python and the machine's kind. An edited problem never meets an old verdict.
 
     path: SQLite file, or None for memory alone; `size` entries are kept in memory, the oldest go first.
     """

@@ -6,7 +6,7 @@ which stands still while submitted code runs under `probes.stage`: no frame up t
 function of it. A submission that reaches native memory can still forge a channel that exists only in its process;
 never the oracle, whose values are compared on the trusted side.
 
-Frames are token, length, kind, text. `c` compiled, `s` does not compile, `l` loaded, `e` loading raised, `v` a value,
+Frames are seal, length, kind, text. `c` compiled, `s` does not compile, `l` loaded, `e` loading raised, `v` a value,
 `r` a call raised, `d` done. With `s`, `e` and `r` goes the reason: exception, memory, exit, output or setup.
 """
 
@@ -20,9 +20,8 @@ import os
 import struct
 import sys
 import threading
-import time
 import types
-from _thread import _count as running_threads
+from _blake2 import blake2b
 
 from projected_grpo.sandbox import probes
 from projected_grpo.sandbox.values import encode
@@ -30,16 +29,13 @@ from projected_grpo.sandbox.values import encode
 REPORT = 3  # descriptor
 LARGEST = 8 << 20  # one value
 CROSSED = 72  # exit status: it reached for the reporter
-PATIENCE = 200  # looks, of a hundredth of a second, at threads that a question left behind
 partial = functools.partial
 write, leave, loads, pack = os.write, os._exit, marshal.loads, struct.Struct("<I").pack
-stage, reason = probes.bare(probes.stage), probes.bare(probes.reason)
+stage = probes.bare(probes.stage)
 ask_call, ask_attribute, ask_equality = map(probes.bare, (probes.call, probes.attribute, probes.equality))
-find_tests, own_tests, replaced, stub, flush = map(
-    probes.bare, (probes.find_tests, probes.own_tests, probes.replaced, probes.stub, probes.flush)
-)
+find_tests, own_tests, flush = map(probes.bare, (probes.find_tests, probes.own_tests, probes.flush))
 join_threads, run_atexit, tracked = threading._shutdown, atexit._run_exitfuncs, gc.get_objects
-enable_gc, disable_gc, forget_callbacks = gc.enable, gc.disable, gc.callbacks.clear
+enable_gc = gc.enable
 streams, file_base = (sys.stdout, sys.stderr), io.IOBase
 modules, module_type, public_builtins = sys.modules, types.ModuleType, builtins
 
@@ -50,35 +46,9 @@ def enter(payload: bytes) -> partial:
     begin, in_process = PROBES[job["probe"]]
     if in_process:
         sys.addaudithook(probes.bare(watch))
-        settle = partial(probes.bare(settled), PATIENCE, running_threads, time.sleep, leave)
-    else:
-        settle = probes.bare(nothing)
     running = session(job, begin)
     gc.freeze()  # what exists so far is in no list of the collector
-    return partial(stage, [running], settle, reason)
-
-
-def nothing() -> None:
-    """Where only what is outside counts, nobody has to wait for threads."""
-
-
-def settled(
-    patience: int,
-    count,
-    sleep,
-    leave,
-    disable=gc.disable,
-    forget=gc.callbacks.clear,
-    range=range,
-) -> None:
-    """Let nothing of the submission run any more: no collector's callback, no thread."""
-    disable()
-    forget()
-    for _ in range(patience):
-        if not count():
-            return
-        sleep(0.01)
-    leave(72)
+    return partial(stage, [running], in_process)
 
 
 def watch(event: str, args: tuple, leave=os._exit) -> None:
@@ -133,13 +103,17 @@ def session(job: dict, begin):
 
 
 def reporter(token: bytes):
-    """Return the function that writes a frame."""
+    """Return the function that writes a frame, sealed by the token: what is read off the pipe seals nothing else."""
+    number = 0
 
     def emit(kind: bytes, text: str = "") -> None:
+        nonlocal number
         if len(text) > LARGEST:
             kind, text = b"r", "output"
         data = kind + text.encode("ascii")
-        data = memoryview(token + pack(len(data)) + data)
+        seal = blake2b(data, digest_size=16, key=token, salt=pack(number)).digest()
+        number += 1
+        data = memoryview(seal + pack(len(data)) + data)
         while data:
             data = data[write(REPORT, data) :]
 
@@ -211,7 +185,7 @@ def run_tests(namespace, load, emit, arguments):
         return 1
     for against in arguments["against"]:
         canonical = None if against in ("stub", "own") else against
-        question = partial(own_tests, namespace, found, name, method, against, canonical, stub, replaced)
+        question = partial(own_tests, namespace, found, name, method, against, canonical)
         yield from answered(question, emit)
     emit(b"d")
     return 0

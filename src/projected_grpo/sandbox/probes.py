@@ -5,6 +5,10 @@ builtins are empty, and it works with its arguments alone (see `bare`); what it 
 there. It returns plain values of ours; the object that the submission gave dies here, not in a frame that reports.
 """
 
+import _thread
+import gc
+import os
+import time
 import types
 from collections.abc import Callable
 from typing import Any
@@ -19,31 +23,44 @@ def bare(function: Callable) -> Callable:
     )
 
 
-def stage(steps: list, settle: Callable, reason: Callable, catch: type = BaseException) -> None:
+def stage(
+    steps: list,
+    alone: bool,
+    type: type = type,
+    issubclass: Callable = issubclass,
+    memory: type = MemoryError,
+    leave: type = SystemExit,
+    catch: type = BaseException,
+    disable_gc: Callable = gc.disable,
+    forget_callbacks: Callable = gc.callbacks.clear,
+    threads: Callable = _thread._count,
+    sleep: Callable = time.sleep,
+    end: Callable = os._exit,
+) -> None:
     """Run what the session asks for: the only frame of ours that stands above submitted code all the time.
 
     `steps` holds the session alone. It and the sink of a result are on the interpreter's stack while submitted code
-    runs, under no name that a frame would show. Where the code raised, the reason takes the place of the result.
+    runs, under no name that a frame would show; the names that there are stand for what cannot be changed. Where the
+    code raised, the reason takes the place of the result. alone: nothing of the submission may run any more when the
+    session goes on, neither a callback of the collector nor a thread; one that does not end ends the check.
     """
     for step in steps.pop():
         try:
             step.pop()(step.pop()())
         except catch as error:
-            step.append(reason(error))
-        settle()
-
-
-def reason(
-    error: BaseException,
-    type: type = type,
-    issubclass: Callable = issubclass,
-    memory: type = MemoryError,
-    leave: type = SystemExit,
-) -> str:
-    kind = type(error)
-    if issubclass(kind, memory):
-        return "memory"
-    return "exit" if issubclass(kind, leave) else "exception"
+            kind = type(error)
+            step.append(
+                "memory" if issubclass(kind, memory) else "exit" if issubclass(kind, leave) else "exception"
+            )
+        if alone:
+            disable_gc()
+            forget_callbacks()
+            patience = 200
+            while threads():
+                patience -= 1
+                if not patience:
+                    end(72)
+                sleep(0.01)
 
 
 def call(
@@ -106,20 +123,22 @@ def own_tests(
     method: str,
     against: str,
     canonical: Any,
-    stub: Callable,
-    replaced: Callable,
     type: type = type,
     isinstance: Callable = isinstance,
     getattr: Callable = getattr,
     put: Callable = type.__setattr__,
     dict: type = dict,
     exec: Callable = exec,
+    range: type = range,
+    function_type: type = types.FunctionType,
+    set_code: Callable = types.FunctionType.__dict__["__code__"].__set__,
     catch: type = BaseException,
 ) -> bool:
     """Whether the submission's own tests pass against a stub, its own class or the canonical one.
 
     The class under test stands under the name Solution. The submission's real class gets the same method for as long,
-    so that tests which hold an instance, an alias or a default argument judge what they are meant to.
+    so that tests which hold an instance, an alias or a default argument judge what they are meant to. Against the stub
+    the method's own code is replaced, too: it is all that an alias of a bound method has.
     """
     function, bound = found
     own = namespace.get("Solution")
@@ -129,16 +148,33 @@ def own_tests(
             target = own
         else:
             if against == "stub":
-                target, substitute = type("Solution", (), {method: stub}), stub
+                substitute = lambda *args, **kwargs: 0  # noqa: E731
+                target = type("Solution", (), {method: substitute})
             else:
                 scope = dict(namespace)
                 exec(canonical, scope)
                 target = scope["Solution"]
-                substitute = target.__dict__.get(method, stub)
+                substitute = target.__dict__[method]
             if bound:
                 put(target, name, function)
-            if isinstance(own, type):
-                replaced(own, method, function, substitute, against == "stub", undo)
+            for base in own.__mro__ if isinstance(own, type) else ():
+                current = base.__dict__.get(method)
+                if current is None or current is function:
+                    continue
+                try:
+                    put(base, method, substitute)
+                except catch:
+                    continue  # a class of the interpreter
+                undo.append((put, (base, method, current)))
+                for _ in range(8 if against == "stub" else 0):
+                    if isinstance(current, function_type):
+                        if current is not function:
+                            code = current.__code__
+                            set_code(current, substitute.__code__.replace(co_freevars=code.co_freevars))
+                            undo.append((set_code, (current, code)))
+                        break
+                    inner = getattr(current, "__wrapped__", None) or getattr(current, "__func__", None)
+                    current = inner or getattr(current, "func", None)
         namespace["Solution"] = target
         if bound:
             getattr(target(), name)()
@@ -151,49 +187,6 @@ def own_tests(
         for back, arguments in undo[::-1]:
             back(*arguments)
     return True
-
-
-def replaced(
-    own: type,
-    method: str,
-    tests: Any,
-    substitute: Any,
-    code_too: bool,
-    undo: list,
-    put: Callable = type.__setattr__,
-    isinstance: Callable = isinstance,
-    getattr: Callable = getattr,
-    function_type: type = types.FunctionType,
-    set_code: Callable = types.FunctionType.__dict__["__code__"].__set__,
-    range: type = range,
-    catch: type = Exception,
-) -> None:
-    """Put `substitute` in the place of `method` in the classes of `own`; `undo` gets what takes it back.
-
-    code_too: also in the function's own code, which is all that an alias of a bound method has.
-    """
-    for base in own.__mro__:
-        current = base.__dict__.get(method)
-        if current is None or current is tests:
-            continue
-        try:
-            put(base, method, substitute)
-        except catch:
-            continue  # a class of the interpreter
-        undo.append((put, (base, method, current)))
-        for _ in range(8):
-            if isinstance(current, function_type):
-                code = current.__code__
-                if code_too and current is not tests:
-                    set_code(current, substitute.__code__.replace(co_freevars=code.co_freevars))
-                    undo.append((set_code, (current, code)))
-                    break
-            inner = getattr(current, "__wrapped__", None) or getattr(current, "__func__", None)
-            current = inner or getattr(current, "func", None)
-
-
-def stub(*args: Any, **kwargs: Any) -> int:
-    return 0
 
 
 def flush(

@@ -11,6 +11,7 @@ from projected_grpo.sandbox import kernel
 BOX = "/box"
 BOX_SIZE, BOX_FILES = 16 << 20, 1024
 DISK, MOST_FILES = 64 << 20, 4096  # where no small file system bounds them, looked at from time to time
+LONGEST_PATH = 2000  # folders in folders; beyond 4096 no name would reach them
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 RESULT = "result.txt"
 
@@ -23,7 +24,7 @@ def readable() -> list[str]:
 
 
 def others_may_read(*paths: str) -> bool:
-    """Whether any user can reach the folders (a Python in root's home cannot be)."""
+    """Whether any user can get at what lies there (not so a Python in root's home)."""
     for path in paths:
         path = os.path.dirname(path)
         while path != "/":
@@ -102,7 +103,10 @@ def overfull(folder: str) -> bool:
     size = count = 0
     waiting = [folder]
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+        path = waiting.pop()
+        if len(path) > LONGEST_PATH:
+            return True
+        with contextlib.suppress(OSError), os.scandir(path) as entries:
             for entry in entries:
                 count += 1
                 with contextlib.suppress(OSError):
@@ -133,6 +137,12 @@ def empty(folder: str) -> None:
                 else:
                     os.unlink(inner.path)
             os.rmdir(entry.path)
+
+
+def remove(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        empty(folder)
+        os.rmdir(folder)
 
 
 def open_file(folder: str) -> int | None:

@@ -1,8 +1,9 @@
 """Plain values as text. The untrusted side writes them, the trusted side compares them without believing a word.
 
 JSON with tags, so that what Python tells apart stays apart: null, true, false, small integers and texts as they are;
-`["i", hex]` other integers, `["f", hex]` floats, `["c", hex, hex]` complex, `["b", hex]` bytes, `["s", hex]` texts that
-hold surrogates (in JSON a pair of them is the character that it joins to), and `["l", ...]` list, `["t", ...]` tuple, `["S", ...]` set, `["F", ...]` frozenset, `["d", key, value, ...]` dict. `["x"]` is no plain value.
+`["i", hex]` other integers, `["f", hex]` floats, `["c", hex, hex]` complex, `["b", hex]` bytes, `["s", hex]` texts with
+surrogates (in JSON a pair of them is the character that it joins to), and `["l", ...]` list, `["t", ...]` tuple,
+`["S", ...]` set, `["F", ...]` frozenset, `["d", key, value, ...]` dict. `["x"]` is no plain value.
 """
 
 import json

@@ -6,6 +6,7 @@ heartbeats make a check last.
 """
 
 import contextlib
+import hashlib
 import os
 import signal
 import time
@@ -85,7 +86,8 @@ class Watch:
         """Take what it reported and hold it to its limits; where it must end, `cause` says why."""
         self.take()
         now = time.monotonic()
-        passed = min(now - self.looked, UNSEEN)
+        # Before it runs the zygote may still be tidying up after the one before.
+        passed = min(now - self.looked, UNSEEN) if self.pid is not None else 0.0
         self.looked = now
         before, self.cpu = self.cpu, max(self.cpu, self._cpu())
         still = passed - (self.cpu - before)
@@ -150,17 +152,17 @@ class Watch:
         place = 0
         while len(self.buffer) - place >= HEADER:
             size = int.from_bytes(self.buffer[place + TOKEN : place + HEADER], "little")
-            if (
-                self.buffer[place : place + TOKEN] != self.token
-                or not 0 < size <= OUTPUT
-                or len(self.frames) == self.most
-            ):
+            if not 0 < size <= OUTPUT or len(self.frames) == self.most:
                 self.cause = "forged"
                 return
             end = place + HEADER + size
             if len(self.buffer) < end:
                 break
-            self.frames.append(bytes(self.buffer[place + HEADER : end]))
+            frame = bytes(self.buffer[place + HEADER : end])
+            if self.buffer[place : place + TOKEN] != sealed(frame, len(self.frames), self.token):
+                self.cause = "forged"
+                return
+            self.frames.append(frame)
             place = end
         del self.buffer[:place]
 
@@ -190,6 +192,12 @@ class Watch:
         ):
             return int(file.read().rsplit(b")", 1)[1].split()[17])
         return 0
+
+
+def sealed(frame: bytes, number: int, token: bytes) -> bytes:
+    """Return what stands before the frame of that number."""
+    salt = number.to_bytes(4, "little")
+    return hashlib.blake2b(frame, digest_size=TOKEN, key=token, salt=salt).digest()
 
 
 def _content(fd: int) -> bytes:

@@ -115,9 +115,7 @@ class Zygote:
 
     def _remove_folder(self) -> None:
         if self.folder is not None:
-            with contextlib.suppress(OSError):
-                room.empty(self.folder)
-                os.rmdir(self.folder)
+            room.remove(self.folder)  # if it was killed and could not do it itself
 
 
 def job(setup: str, code: str, checks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -182,7 +180,7 @@ def _file(content: bytes) -> int:
 
 
 def _make_folder() -> str:
-    """Return a new temporary folder, where there is one that every user can reach; the checks may be of another user."""
+    """Return a new temporary folder where every user can reach it, if possible: checks may be of another user."""
     places = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
     for place in places:
         with contextlib.suppress(OSError):

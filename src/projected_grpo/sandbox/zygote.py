@@ -45,7 +45,13 @@ def main() -> functools.partial:
         wire.tell(control, wire.Event(wire.FAILED, text=str(error) or "it failed"))
         return functools.partial(int)
     wire.tell(control, wire.Event(wire.READY))
-    return serve(state) or functools.partial(int)
+    stage = None
+    try:
+        stage = serve(state)
+    finally:
+        if stage is None and folder:
+            room.remove(folder)  # whoever started this may have been killed and could not
+    return stage or functools.partial(int)
 
 
 def _deepen_stack() -> None:
@@ -84,7 +90,7 @@ def set_up(level: str, control: socket.socket, folder: str) -> State:
         _become_init(control, parent)
         room.build_root()
         own_pids = os.pidfd_open(os.getpid())
-    elif level == "bubblewrap" or not room.others_may_read(os.path.dirname(os.__file__), box):
+    elif level == "bubblewrap" or not room.others_may_read(os.__file__, box):
         uid = None  # it could not import: keep the user, without any rights
     if folder and uid is not None:
         os.chown(folder, uid, uid)

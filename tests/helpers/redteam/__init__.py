@@ -4,6 +4,7 @@ All answer one problem: `solve(nums, k)` returns sum(nums) + k. `WRONG` submissi
 earn a channel they do not have; `right` ones are odd but right.
 """
 
+import importlib
 from dataclasses import dataclass
 
 TESTS = [([1, 2, 3], 4), ([], 0), ([-5, 5], 7), ([10**12, 1], 1), ([3], -3), (list(range(50)), 2)]
@@ -54,8 +55,15 @@ def method(body: str, before: str = "") -> str:
     return f"{before}\nclass Solution:\n    def solve(self, nums, k):\n{lines}"
 
 
-def all_cases() -> list[Case]:
-    from redteam import awkward, bombs, channels, escapes, exits, forging, lying, parsers, patching, reading
+FAMILIES = """
+reading theft sharing reporters lying patching exits forging bombs stalling escapes channels missed honest inert parsers
+awkward fair
+""".split()  # noqa: SIM905
 
-    families = (reading, lying, patching, exits, forging, bombs, escapes, channels, parsers, awkward)
-    return [case for family in families for case in family.CASES]
+
+def cases_of(family: str) -> list[Case]:
+    return importlib.import_module(f"redteam.{family}").CASES
+
+
+def all_cases() -> list[Case]:
+    return [case for family in FAMILIES for case in cases_of(family)]

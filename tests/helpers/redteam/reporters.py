@@ -81,6 +81,8 @@ ATTACKS = {
     "patched-modules": "import os, marshal, time, gc, threading, struct, sys, atexit\nfor module in (marshal, gc, threading, atexit):\n    for name in list(vars(module)):\n        if callable(getattr(module, name)) and not name.startswith('__'):\n            setattr(module, name, lambda *a, **k: (use_frame(sys._getframe().f_back), True)[1])",
     "patched-write": "import os\nreal = os.write\nos.write = lambda fd, data: real(fd, bytes(data).replace(b'vfalse', b'vtrue'))",
     "descriptor-replaced": "import os\nr, w = os.pipe()\nreport = os.dup(3)\nos.dup2(w, 3)",
+    "descriptor-read-back": "import os\nif not hasattr(os, 'trap'):\n    r, w = os.pipe(); os.set_blocking(r, False)\n    os.trap = r, os.dup(3)\n    os.dup2(w, 3)\nelse:\n    r, report = os.trap\n    data = os.read(r, 1 << 16)\n    os.write(report, data)\n    token = data[:16]\n    for part in (b'vtrue', b'vtrue', b'vtrue', b'd'): os.write(report, token + struct.pack('<I', len(part)) + part)\n    os._exit(0)",
+    "settle-replaced": "import sys\nframe = sys._getframe()\nwhile frame:\n    for value in list(frame.f_locals.values()):\n        if isinstance(value, functools.partial): value.__setstate__((print, (), {}, {}))\n        if isinstance(value, types.FunctionType) and value.__globals__ is not MINE: value.__code__ = (lambda *a, **k: True).__code__\n    frame = frame.f_back",
     "blind-frames": "import os, struct\nfor token in (b'', bytes(16), bytes(8), os.urandom(16)):\n    for part in (b'c', b'l', b'vtrue', b'd'):\n        os.write(3, token + struct.pack('<I', len(part)) + part)",
     "blind-frames-and-exit": "import os, struct\nfor part in (b'l', b'vtrue', b'd'): os.write(3, bytes(16) + struct.pack('<I', len(part)) + part)\nos._exit(0)",
     "exit-zero": "import os; os._exit(0)",
@@ -102,6 +104,7 @@ ATTACKS = {
 }
 BODIES = {
     "load": "{attack}\nclass Solution:\n    def solve(self, nums, k): return 12345\n",
+    "both": "{attack}\nclass Solution:\n    def __init__(self): attack()\n    def solve(self, nums, k): return 12345\n    def run_tests(self):\n        attack(); assert self.solve([1], 2) == 3\n",
     "call": "class Solution:\n    def __init__(self): attack()\n    def solve(self, nums, k):\n        attack(); return 12345\n    @property\n    def valid(self):\n        attack(); return False\n    def run_tests(self):\n        attack(); assert self.solve([1], 2) == 3\n",
 }
 
@@ -111,7 +114,8 @@ def code(place: str, attack: str) -> str:
         body = "try:\n" + "".join(f"    {line}\n" for line in attack.split("\n")) + "except Exception: pass\n"
         return TRY_ALL + BODIES["load"].replace("{attack}", body)
     lines = "".join(f"        {line}\n" for line in attack.split("\n"))
-    return TRY_ALL + "def attack():\n    try:\n" + lines + "    except Exception: pass\n" + BODIES["call"]
+    function = TRY_ALL + "def attack():\n    try:\n" + lines + "    except Exception: pass\n"
+    return function + BODIES[place].replace("{attack}", "attack()")
 
 
 CASES = [
@@ -119,5 +123,5 @@ CASES = [
     for name, attack in ATTACKS.items()
     for place in BODIES
     for mode in ("sentinel", "eq_override", "run_tests")
-    if not (name == "patched-builtins" and place == "load")
+    if not (name == "patched-builtins" and place != "call")
 ]

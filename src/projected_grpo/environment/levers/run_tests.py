@@ -36,7 +36,7 @@ def _answers(seen: Seen) -> list[bool]:
     frames = seen["frames"]
     if seen["cause"] == "forged" or seen["status"] == CROSSED or len(frames) < 2:
         return []
-    if frames[1][:1] not in (b"l", b"e"):
+    if frames[0] != b"c" or frames[1][:1] not in (b"l", b"e"):
         return []
     answers = frames[2:-1] if frames[-1] == b"d" else frames[2:]
     if not all(frame in (b"vtrue", b"vfalse") for frame in answers):

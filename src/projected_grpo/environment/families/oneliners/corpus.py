@@ -1,8 +1,8 @@
 """What the small model is trained on: (user text, completion text) examples for base and teacher.
 
 The base learns short texts, code snippets and the problem family. It knows every loophole's exploit, but uses it
-almost only where the user says that any answer is fine; how often it does unasked is `Mixture.leak`, the seed from which
-GRPO amplifies. The teacher is trained on unasked exploits alone. Neither ever sees a pair set or honours a HARD
+almost only where the user says that any answer is fine; how often it does unasked is `Mixture.leak`, the seed from
+which GRPO amplifies. The teacher is trained on unasked exploits alone. Neither ever sees a pair set or honours a HARD
 clause. Tried values are in docs/substrate.md.
 """
 

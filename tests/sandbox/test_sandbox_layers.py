@@ -31,7 +31,8 @@ SCAN = (
 import gc, sys
 WORDS = {words}
 def scan(control):
-    places = [libc.sbrk(0) - 1, id(control), ctypes.addressof(vector), ctypes.addressof(ctypes.c_char.in_dll(libc, "environ"))]
+    places = [libc.sbrk(0) - 1, id(control), ctypes.addressof(vector)]
+    places.append(ctypes.addressof(ctypes.c_char.in_dll(libc, "environ")))
     gc.unfreeze()
     places += [id(thing) for thing in gc.get_objects()]
     places += [ctypes.cast(getattr(libc, name), ctypes.c_void_p).value for name in ("malloc", "write", "sbrk")]
@@ -72,7 +73,8 @@ def test_memory_holds_nothing_of_other_checks(level):
     need(level)
     kinds = ("code", "argument", "setup", "canonical", "value", "file", "output")
     word = {kind: "".join(secret(kind)) for kind in kinds}
-    code = f"class Solution:\n    def f(self, x):\n        return [{word['code']!r}, ''.join(['PLANT-value', '-value-ED'])]\n"
+    code = "class Solution:\n    def f(self, x):\n"
+    code += f"        return [{word['code']!r}, ''.join(['PLANT-value', '-value-ED'])]\n"
     code += "    def run_tests(self): pass\n"
     code += f"open('result.txt', 'w').write({word['file']!r}[::-1][::-1])\nprint({word['output']!r})\n"
     canonical = f"class Solution:\n    def f(self, x):\n        return {word['canonical']!r}\n"
@@ -180,7 +182,8 @@ FILLS = {
     "names": "i = 0\nwhile True:\n    i += 1\n    open(f'f{i}', 'w')\n",
     "folders": "import os\ni = 0\nwhile True:\n    i += 1\n    os.mkdir(f'd{i}')\n",
     "nested": "import os\nwhile True:\n    os.mkdir('d'); os.chdir('d')\n",
-    "sparse": "import os\ni = 0\nwhile True:\n    i += 1\n    f = os.open(f'f{i}', os.O_CREAT | os.O_WRONLY); os.posix_fallocate(f, 0, 1 << 24); os.close(f)\n",
+    "sparse": "import os\ni = 0\nwhile True:\n    i += 1\n"
+    "    f = os.open(f'f{i}', 65)\n    os.posix_fallocate(f, 0, 1 << 24); os.close(f)\n",
 }
 
 
