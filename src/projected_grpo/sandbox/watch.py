@@ -64,6 +64,7 @@ class Watch:
         self.buffer = bytearray()
         self.total = 0
         self.pid: int | None = None
+        self.started = False
         self.cpu = self.idle = 0.0
         self.waits: dict[str, int] = {}
         self.looked = time.monotonic()
@@ -73,6 +74,7 @@ class Watch:
 
     def running(self, event: wire.Event) -> None:
         """Learn its process id in our own namespace, which a pidfd tells."""
+        self.started = True
         if not event.fds:
             self.pid = event.number
         for fd in event.fds:
@@ -87,7 +89,7 @@ class Watch:
         self.take()
         now = time.monotonic()
         # Before it runs the zygote may still be tidying up after the one before.
-        passed = min(now - self.looked, UNSEEN) if self.pid is not None else 0.0
+        passed = min(now - self.looked, UNSEEN) if self.started else 0.0
         self.looked = now
         before, self.cpu = self.cpu, max(self.cpu, self._cpu())
         still = passed - (self.cpu - before)
