@@ -5,7 +5,6 @@ import os
 import random
 import re
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +12,7 @@ import pytest
 from workspace import snakemake
 
 from projected_grpo import records
+from projected_grpo.environment.verdicts import VerdictCache
 from projected_grpo.errors import UserError
 
 MODEL = "models/small-s41"
@@ -193,16 +193,14 @@ def test_the_command_of_the_line_makes_the_file_anew(scratch):
 
 
 @pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "no database"])
-def test_a_damaged_verdict_cache_is_dropped(finished, tmp_path, damage):
-    from projected_grpo.environment.verdicts import VerdictCache
-
+def test_a_damaged_verdict_cache_is_dropped(tmp_path, damage):
     path = tmp_path / "verdicts.sqlite"
-    shutil.copy(next((finished / "results/smoke/cache").glob("*.sqlite")), path)
-    with sqlite3.connect(path) as database:
-        rows = dict(database.execute("SELECT key, verdict FROM checked"))
-    database.close()
+    rows = {i.to_bytes(16): {"error": None, "reward": i, "text": "x" * (i % 50)} for i in range(300)}
+    made = VerdictCache(path)
+    for key, verdict in rows.items():
+        made.put(key, verdict)
+    made.close()
     data, draws = path.read_bytes(), random.Random(0)
-    assert rows
     for _ in range(40 if damage == "flipped" else 1):
         path.write_bytes(
             {
@@ -215,7 +213,7 @@ def test_a_damaged_verdict_cache_is_dropped(finished, tmp_path, damage):
         cache = VerdictCache(path)
         for key, verdict in rows.items():
             found = cache.get(key)
-            assert found is None or found == json.loads(verdict)
+            assert found is None or found == verdict
         cache.put(b"new", {"error": None, "reward": 1})
         assert cache.get(b"new") == {"error": None, "reward": 1}
         cache.close()
