@@ -66,7 +66,7 @@ def test_a_size_is_a_replication_of_its_own_and_the_default_one_has_no_name(conf
     small = Config.model_validate(config).small
     assert (small.of("3M").base, small.of("3M").recipe.hidden) == (7400, 192)
     config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
-    with pytest.raises(UserError, match="Q.rows.1..size: '0.9M', allowed with a given base: null"):
+    with pytest.raises(UserError, match=r"Q.rows.1..size: '0.9M', allowed with a given base: null"):
         load_questions(questions(rows), config)
 
 

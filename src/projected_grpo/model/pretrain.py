@@ -15,7 +15,7 @@ from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer, save_weights, shapes
 from projected_grpo.model.muon import Muon
 from projected_grpo.model.qwen3 import Config, Qwen3
-from projected_grpo.model.recipes import BaseRecipe
+from projected_grpo.model.recipes import BASE, BaseRecipe
 from projected_grpo.progress import Progress
 
 Examples = Sequence[tuple[list[int], list[int]]]  # (prompt ids, completion ids with the end token)
@@ -31,7 +31,7 @@ def train_base(
     tokenizer: str | os.PathLike,
     out: str | os.PathLike,
     seed: int,
-    recipe: BaseRecipe = BaseRecipe(),
+    recipe: BaseRecipe = BASE,
     threads: int = 1,
 ) -> list[float]:
     """Train on `texts` (user, completion) once through and write a checkpoint folder with its tokenizer to `out`.

@@ -46,3 +46,6 @@ class TeacherRecipe(_Recipe):
     lr: Positive = 2e-3
     warmup: Count = 10
     final: Part = 0.03
+
+
+BASE, TEACHER = BaseRecipe(), TeacherRecipe()

@@ -13,7 +13,7 @@ from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import find, load
 from projected_grpo.model.pretrain import encode, fit, linear_schedule, pack
-from projected_grpo.model.recipes import TeacherRecipe
+from projected_grpo.model.recipes import TEACHER, TeacherRecipe
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -23,7 +23,7 @@ def train_teacher(
     base: str | os.PathLike,
     out: str | os.PathLike,
     seed: int,
-    recipe: TeacherRecipe = TeacherRecipe(),
+    recipe: TeacherRecipe = TEACHER,
     threads: int = 1,
 ) -> list[float]:
     """Train on `texts` (user, completion) once through; write a PEFT adapter folder to `out`; return the losses.
