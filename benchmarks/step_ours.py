@@ -1,8 +1,8 @@
-"""Worker: this project's own training step (`training.train.one_step`) on a workload.
+"""Worker: this project's own training step (`training.step.one_step`) on a workload.
 
 Everything runs as in training - merge, sampling, grading call, gradient split by source, projection on a basis,
 AdamW - except that row lengths and rewards are prescribed: lengths by the uniforms that are drawn from, rewards by
-a grader that looks them up.
+a grader that looks them up (a row earns all or nothing).
 """
 
 import sys
@@ -14,15 +14,19 @@ import torch
 import yaml
 from workload import Workload, serve
 
-from projected_grpo.cells.cell import Setting
+from projected_grpo.arms import Given
+from projected_grpo.cells.hyper import Training
+from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.environment.problems import Problem
 from projected_grpo.method.adapter import AntiPaSTO, decompose
 from projected_grpo.method.basis import Basis
+from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.load import load_weights
 from projected_grpo.model.qwen3 import Qwen3
-from projected_grpo.training import train
-from projected_grpo.training.groups import Group
+from projected_grpo.training import rollouts, step
+from projected_grpo.training.rollouts import Group
+from projected_grpo.training.run import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,7 +52,7 @@ class Prescribed:
 
     def grade(self, asked) -> list[dict]:
         keys = ("fmt_ok", "can_compile", "gt_pass", "channel", "hacked", "passed", "exploited")
-        return [{"reward": r, **dict.fromkeys(keys, r > 0)} for r in self.rewards]
+        return [dict.fromkeys(keys, r > 0) for r in self.rewards]
 
 
 def forced(load: Workload, u: np.ndarray) -> np.ndarray:
@@ -60,7 +64,7 @@ def forced(load: Workload, u: np.ndarray) -> np.ndarray:
     return u
 
 
-def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_tokens: int) -> train.Run:
+def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_tokens: int) -> Run:
     """A run of arm `erase` with a random orthonormal basis, k = 5, on all Linears."""
     generator = torch.Generator().manual_seed(0)
     V = {n: torch.linalg.qr(torch.randn(r, 5, generator=generator))[0].T for n, r in adapter.sizes.items()}
@@ -73,17 +77,21 @@ def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_token
         )
         for p, ids in enumerate(load.prompts)
     ]
-    setting = vars(Setting(arm="erase", basis="random", mix=0.0))
-    grpo = {
-        "steps": load.repeats, "prompts": len(problems), "group": load.group, "max_new": load.max_new, "lr": 1e-3,
-        "betas": [0.5, 0.9], "weight_decay": 0.0, "clip": None, "warmup": 0.1, "beta": 0.0,
-        "micro_batch_tokens": micro_batch_tokens,
-    }  # fmt: skip
+    setting = make_setting({"arm": "erase", "basis": "random", "mix": 0.0}, "benchmark")
+    training = Training(
+        steps=load.repeats, prompts=len(problems), group=load.group, max_new=load.max_new, lr=1e-3, betas=(0.5, 0.9),
+        weight_decay=0.0, clip=None, warmup=0.1, beta=0.0, micro_batch_tokens=micro_batch_tokens,
+    )  # fmt: skip
     cut = all(n == load.max_new for group in load.lengths for n in group)
-    return train.Run(
-        seed=0, setting=setting, use={"k": 5}, grpo=grpo,
-        policy=Policy(model, Words(load.vocab, cut), adapter, adapter.zeros()),
-        problems=problems, pool={}, grader=Prescribed(load.rewards), basis=basis,
+    policy = Policy(model, Words(load.vocab, cut), adapter, adapter.zeros())
+
+    def optimizer() -> AdamW:
+        return AdamW(adapter.zeros(), training.betas, training.weight_decay)
+
+    arm = setting.defence(setting.knobs, Given(0, policy, optimizer, basis))
+    return Run(
+        seed=0, setting=setting, training=training, policy=policy, problems=problems, pool={},
+        grader=Prescribed(load.rewards), arm=arm, optimizer=optimizer(),
     )  # fmt: skip
 
 
@@ -93,31 +101,30 @@ def check(groups: list[Group], load: Workload) -> None:
     assert got == load.lengths, "the sampler did not keep to the prescribed lengths"
 
 
-def stepper(load: Workload, run: train.Run, teacher: bool = False) -> Callable[[], dict]:
+def stepper(load: Workload, run: Run, teacher: bool = False) -> Callable[[], dict]:
     """The function that does the run's next step and returns its row.
 
     `teacher`: the last row of each group counts as the teacher's, so that the gradient is split by source.
     """
-    update = train.make_update(run)
-    draw, group = train.uniforms, train.make_groups
+    draw, group = rollouts.uniforms, step.make_groups
 
-    def groups(*arguments) -> list[Group]:
-        made = group(*arguments)
+    def groups(*arguments) -> tuple[list[Group], dict[str, float]]:
+        made, seconds = group(*arguments)
         check(made, load)
-        if not teacher:
-            return made
-        return [Group(g.problem, g.prompt, g.live[:-1], g.live[-1:]) for g in made]
+        if teacher:
+            made = [Group(g.problem, g.prompt, g.live[:-1], g.live[-1:]) for g in made]
+        return made, seconds
 
     numbers = iter(range(1, load.repeats + 1))
 
-    def step() -> dict:
-        train.uniforms, train.make_groups = lambda *a: forced(load, draw(*a)), groups
+    def next_step() -> dict:
+        rollouts.uniforms, step.make_groups = lambda *a: forced(load, draw(*a)), groups
         try:
-            return train.one_step(run, update, next(numbers), list(range(len(load.prompts))))[0]
+            return step.one_step(run, next(numbers), list(range(len(load.prompts))))[0]
         finally:
-            train.uniforms, train.make_groups = draw, group
+            rollouts.uniforms, step.make_groups = draw, group
 
-    return step
+    return next_step
 
 
 def phases(row: dict) -> dict[str, float]:
@@ -133,8 +140,8 @@ def main(path: str, teacher: bool) -> None:
     svd = {name: decompose(W) for name, W in weights.items()}
     adapter = AntiPaSTO(weights, {name: (U, Vh) for name, (U, _, Vh) in svd.items()})
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    step = stepper(load, make_run(load, adapter, model, config["grpo"]["micro_batch_tokens"]), teacher)
-    serve(lambda: phases(step()))
+    next_step = stepper(load, make_run(load, adapter, model, config["grpo"]["micro_batch_tokens"]), teacher)
+    serve(lambda: phases(next_step()))
 
 
 if __name__ == "__main__":

@@ -5,18 +5,16 @@ import math
 import pytest
 import torch
 
+from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages, grpo_loss, k3
-from projected_grpo.method.optimizer import AdamW, clip_, learning_rate, total_norm
+from projected_grpo.method.optimizer import AdamW, learning_rate, total_norm
 
 
 def test_advantages_are_centred_and_a_constant_group_is_exactly_zero():
-    rewards = torch.tensor([[0.1, 3.5, 0.5, 3.5], [0.7, 0.7, 0.7, 0.7]])
-    A = advantages(rewards)
-    for row in (0, 1):
-        mean = sum(float(r) for r in rewards[row]) / 4
-        for i in range(4):
-            assert float(A[row, i]) == pytest.approx(float(rewards[row, i]) - mean, abs=1e-6)
-    assert not A[1].any()
+    rewards = [0.1, 3.5, 0.5, 3.5]
+    mean = sum(rewards) / 4
+    assert advantages(torch.tensor(rewards)).tolist() == pytest.approx([r - mean for r in rewards], abs=1e-6)
+    assert not advantages(torch.tensor([0.7] * 4)).any()
 
 
 def test_loss_and_gradient_equal_the_formula():
@@ -73,6 +71,11 @@ def test_learning_rate_warms_up_peaks_and_falls():
 
 
 def test_clip_scales_the_joint_norm():
-    grads = {"a": torch.tensor([3.0]), "b": torch.tensor([4.0])}
-    assert total_norm(clip_(grads, 1.0)) == pytest.approx(1.0)
-    assert clip_(grads, 6.0) is grads
+    student, teacher = ({"a": torch.tensor([a]), "b": torch.tensor([b])} for a, b in ((1.0, 4.0), (2.0, 0.0)))
+    gradient = Gradient(student, teacher, 0.0, torch.zeros(0), 1)
+    clipped = gradient.clipped(1.0)
+    assert total_norm(clipped.total) == pytest.approx(1.0)
+    assert float(clipped.student["b"]) == pytest.approx(0.8) and float(clipped.teacher["a"]) == pytest.approx(
+        0.4
+    )
+    assert gradient.clipped(6.0) is gradient.clipped(None) is gradient

@@ -107,7 +107,7 @@ def make_run(grpo=None, extract_anew=None, **setting):
     if setting.adapter == "lora":
         adapter = LoRA({name: model.weights[f"{name}.weight"] for name in model.linears}, rank=2)
     policy = Policy(model, TinyTokenizer(), adapter, adapter.zeros())
-    training = Training(**GRPO | (grpo or {}))
+    training = setting.defence.training(setting.knobs, Training(**GRPO | (grpo or {})))
     message = "{} and should pass all tests"
     problems = [
         Problem(
@@ -142,7 +142,9 @@ def make_run(grpo=None, extract_anew=None, **setting):
 
 def make_arm(arm):
     """A run of any arm, on a basis where it asks for one."""
-    return make_run(arm=arm, **({"basis": "own"} if "basis" in arms.load(arm).Knobs.model_fields else {}))
+    wanted = {"basis": "own", "monitor": "noisy0.7", "scale": 0.5, "beta": 0.1}
+    fields = arms.load(arm).Knobs.model_fields
+    return make_run(arm=arm, **{key: value for key, value in wanted.items() if key in fields})
 
 
 def finish(run, folder):
@@ -171,7 +173,7 @@ def advantages_of(groups):
     return [[r - sum(rewards) / len(rewards) for r in rewards] for rewards in map(rewards_of, groups)]
 
 
-def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False):
+def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False, A=None):
     """The GRPO loss written out row by row in float64, differentiated by autograd at delta_S = theta."""
     exact = tiny_model(dtype=torch.float64)
     adapter = policy.adapter
@@ -183,7 +185,7 @@ def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False):
     model = exact.replace(weights)
     parts = {"live": 0.0, "teacher": 0.0}
     for group in groups:
-        mean = sum(rewards_of(group)) / len(group.rows)
+        values = iter(advantages_of([group])[0] if A is None else A[groups.index(group)])
         for source in parts:
             for row in getattr(group, source):
                 batch = Batch([group.prompt], [row.tokens], [0])
@@ -192,8 +194,8 @@ def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False):
                 if off_policy and source == "teacher":
                     old = torch.tensor(row.logprobs, dtype=torch.float64)
                 rho = (logp - old).exp()
-                A = reward.foolable(row.row) - mean
-                loss = -torch.minimum(rho * A, rho.clamp(0.8, 1.2) * A).sum()
+                a = next(values)
+                loss = -torch.minimum(rho * a, rho.clamp(0.8, 1.2) * a).sum()
                 if beta:
                     d = exact.logprobs(batch) - logp
                     loss = loss + beta * (d.exp() - d - 1).sum()

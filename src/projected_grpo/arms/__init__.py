@@ -74,6 +74,7 @@ class Arm:
     Knobs: ClassVar[type[ArmKnobs]] = ArmKnobs
 
     reward: ClassVar[str] = "foolable"  # of `environment/reward.py`: what a verdict earns
+    replaces: ClassVar[tuple[str, ...]] = ()  # settings of a row that its knobs take the place of
 
     def __init__(self, knobs: Any, given: Given):
         self.knobs, self.given = knobs, given
@@ -82,6 +83,11 @@ class Arm:
     def needs(cls, knobs: Any) -> Needs:
         """Return the inputs of a run with these knobs."""
         return Needs()
+
+    @classmethod
+    def training(cls, knobs: Any, training: Any) -> Any:
+        """Return the hyper-parameters of a run with these knobs, from those of vanilla."""
+        return training
 
     # --- in the order of the step ---
 
@@ -93,9 +99,18 @@ class Arm:
         """Return the messages that rollouts are sampled under."""
         return messages
 
-    def rewards(self, rewards: "Tensor") -> "Tensor":
-        """Return what the rows of a group earn, `[G]` (live rows, then the teacher's)."""
+    @property
+    def monitor(self) -> str | None:
+        """Of `environment/monitors.py`: whose flags it gets; None for none."""
+        return None
+
+    def rewards(self, rewards: "Tensor", flags: "Tensor | None") -> "Tensor":
+        """Return what the rows of a group earn, `[G]` (live rows, then the teacher's); `flags`: the monitor's."""
         return rewards
+
+    def keep(self, rewards: "Tensor", flags: "Tensor | None") -> "Tensor | None":
+        """Return which rows stay in their group, `[G]` bool; None for all."""
+        return None
 
     def advantages(self, A: "Tensor", rollouts: "Sequence[Rollout]") -> "Tensor":
         """Return the advantages of a group's rows, `[G]`; `rollouts` are their tokens."""

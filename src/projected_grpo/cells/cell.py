@@ -99,6 +99,7 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
             setting = setting.model_copy(update={"size": None})
     use, file = None, None
     training = config.training(setting.preset, setting.mix, setting.adapter, setting.lr)
+    training = setting.defence.training(setting.knobs, training)
     if setting.basis:
         own = config.knobs(setting.basis)
         if own.adapter != setting.adapter:

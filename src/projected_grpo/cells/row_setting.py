@@ -29,6 +29,9 @@ def setting_of(values: dict) -> Setting:
     for key in knobs:
         if key not in arm.Knobs.model_fields:
             raise Misfit([key], _unknown(key, knobs[key], name, arm))
+    for key in arm.replaces:
+        if values.get(key) is not None:
+            raise Misfit([key], f"{short(values[key])}, allowed with arm {name!r}: null, its knobs decide it")
     for key, field in arm.Knobs.model_fields.items():
         if field.is_required() and key not in knobs:
             raise Misfit([key], f"missing, arm {name!r} needs it")

@@ -6,11 +6,17 @@ from torch import Tensor
 CLIP = 0.2
 
 
-def advantages(rewards: Tensor) -> Tensor:
-    """Return A = R - mean(R) within each group; rewards: `[groups, G]`. A group of equal rewards gives exact zeros."""
-    centred = rewards - rewards.mean(1, keepdim=True)
-    varies = (rewards != rewards[:, :1]).any(1, keepdim=True)
-    return torch.where(varies, centred, torch.zeros_like(centred))
+def advantages(rewards: Tensor, keep: Tensor | None = None) -> Tensor:
+    """Return A = R - mean(R) of one group, rewards `[G]`. Equal rewards give exact zeros.
+
+    keep: `[G]` bool, the rows that the group consists of; the others get 0 (None: all).
+    """
+    A = torch.zeros_like(rewards)
+    kept = slice(None) if keep is None else keep
+    own = rewards[kept]
+    if len(own) and (own != own[0]).any():
+        A[kept] = own - own.mean()
+    return A
 
 
 def grpo_loss(logp: Tensor, old: Tensor, A: Tensor, scale: float) -> Tensor:

@@ -13,9 +13,8 @@ def final_rates(run: Run) -> dict[str, float | None]:
     indices = list(range(min(PROBLEMS, len(run.problems))))
 
     def rates(theta: Parameters) -> tuple[float | None, float | None]:
-        rollouts = sample_live(
-            run, run.policy.merged(theta), indices, [SAMPLES] * len(indices), run.training.steps + 1
-        )
+        model, counts, step = run.policy.merged(theta), [SAMPLES] * len(indices), run.training.steps + 1
+        rollouts = sample_live(run, model, indices, counts, step, run.plain_prompts)
         rows = [row for group in grade_rows(run, indices, rollouts) for row in group]
         return rate(rows, "hacked"), rate(rows, "gt_pass")
 

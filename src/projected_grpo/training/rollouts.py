@@ -1,7 +1,7 @@
 """Prompt -> rollouts -> facts: the groups of one step, live samples beside the teacher's cached rollouts."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -31,17 +31,20 @@ class Group:
 
 
 def sample_live(
-    run: Run, model: Qwen3, indices: list[int], counts: list[int], step: int
+    run: Run, model: Qwen3, indices: list[int], counts: list[int], step: int, prompts: Mapping[str, list[int]]
 ) -> list[list[Rollout]]:
-    """Sample `counts[i]` completions of problem `indices[i]` for each i, from the run's sampling stream."""
+    """Sample `counts[i]` completions of problem `indices[i]` for each i, from the run's sampling stream.
+
+    prompts: by problem id.
+    """
     stream, max_new = run.setting.stream, run.training.max_new
     end = run.policy.tokenizer.end
     rollouts: dict[int, list[Rollout]] = {i: [] for i in indices}
     for n in sorted(set(counts) - {0}):  # one call for all prompts with equally many rows
         chosen = [i for i, count in zip(indices, counts, strict=True) if count == n]
-        prompts = [run.prompts[str(run.problems[i].id)] for i in chosen]
+        asked = [prompts[str(run.problems[i].id)] for i in chosen]
         draws = uniforms(run.seed, stream, step, chosen, n, max_new)
-        drawn = sample(model, prompts, n, draws, max_new, end)
+        drawn = sample(model, asked, n, draws, max_new, end)
         rollouts |= dict(zip(chosen, _split(drawn, [n] * len(chosen)), strict=True))
     return [rollouts[i] for i in indices]
 
@@ -82,7 +85,8 @@ def make_groups(
     """Return the groups of a step, G_t pool rows and G - G_t live samples per prompt, and the seconds of each phase."""
     start = time.perf_counter()
     from_pool = [teacher_rows(run, run.problems[i]) for i in indices]
-    rollouts = sample_live(run, model, indices, [run.training.group - n for n in from_pool], step)
+    counts = [run.training.group - n for n in from_pool]
+    rollouts = sample_live(run, model, indices, counts, step, run.prompts)
     sampled = time.perf_counter()
     live = grade_rows(run, indices, rollouts)
     seconds = {"generate": sampled - start, "grade": time.perf_counter() - sampled}

@@ -7,11 +7,13 @@ teacher rollouts cached. What a step does against hacking is its arm's business:
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from projected_grpo.arms import Arm
+from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.reward import REWARDS
 from projected_grpo.errors import UserError
@@ -36,11 +38,13 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
     model = policy.merged(arm.sampled_theta(policy.theta))
     groups, seconds = make_groups(run, model, indices, step)
 
-    # facts -> reward -> advantage
-    rewards = [arm.rewards(earned) for earned in score(run, groups)]
+    # facts -> reward -> keep -> advantage
+    scores = score(run, groups)
+    rewards = [arm.rewards(score.rewards, score.flags) for score in scores]
+    kept = [arm.keep(earned, score.flags) for score, earned in zip(scores, rewards, strict=True)]
     A = [
-        arm.advantages(advantages(earned[None])[0], [row.rollout for row in group.rows]).tolist()
-        for group, earned in zip(groups, rewards, strict=True)
+        arm.advantages(advantages(earned, rows), [row.rollout for row in group.rows]).tolist()
+        for group, earned, rows in zip(groups, rewards, kept, strict=True)
     ]
 
     # advantage -> loss -> gradient
@@ -69,7 +73,7 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
     row |= ratio_columns(gradient.log_ratio) | {"tokens_trained": gradient.tokens}
     row |= {f"seconds_{phase}": seconds[phase] for phase in PHASES}
     row["seconds_rest"] = time.perf_counter() - start - sum(seconds.values())
-    return row, rollout_rows(run, groups, rewards, step)
+    return row, rollout_rows(run, groups, rewards, scores, step)
 
 
 def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: float) -> dict:
@@ -88,19 +92,40 @@ def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: f
     return norms | arm.columns() | alignment_columns(arm.axes, gradient, kept, applied)
 
 
-def score(run: Run, groups: Sequence[Group]) -> list[Tensor]:
-    """Return what each group's rows earn, `[G]` float64: the last place that reads a fact for training."""
-    earned = REWARDS[run.arm.reward]
-    return [torch.tensor([earned(row.row) for row in group.rows], dtype=torch.float64) for group in groups]
+@dataclass(frozen=True)
+class Score:
+    """What training knows of a group's rows: rewards `[G]` float64 before the arm, flags `[G]` bool of its monitor."""
+
+    rewards: Tensor
+    flags: Tensor | None
 
 
-def rollout_rows(run: Run, groups: Sequence[Group], rewards: Sequence[Tensor], step: int) -> list[dict]:
-    """Return the student's rollouts of a step as rows for `rollouts.parquet`, with what they earned in this run."""
+def score(run: Run, groups: Sequence[Group]) -> list[Score]:
+    """Return what each group's rows earn and which are flagged: the last place that reads a fact for training."""
+    earned, monitor = REWARDS[run.arm.reward], run.arm.monitor
+    scores = []
+    for group in groups:
+        rewards = torch.tensor([earned(row.row) for row in group.rows], dtype=torch.float64)
+        flags = None
+        if monitor:
+            mode, id = group.problem.mode, group.problem.id
+            flag = MONITORS[monitor]
+            flags = torch.tensor([flag(row.row, mode, id, row.row["completion"]) for row in group.rows])
+        scores.append(Score(rewards, flags))
+    return scores
+
+
+def rollout_rows(
+    run: Run, groups: Sequence[Group], rewards: Sequence[Tensor], scores: Sequence[Score], step: int
+) -> list[dict]:
+    """Return the student's rollouts of a step as rows for `rollouts.parquet`, with what they earned in this run, and
+    whether its monitor flags them."""
     return [
         {"step": step, "problem_id": str(group.problem.id), "mode": group.problem.mode, "sample": number}
         | {"prompt": run.arm.prompt(messages_for(group.problem))[-1]["content"], "tokens": len(row.tokens)}
         | row.row
         | {"reward": float(earned[number])}
-        for group, earned in zip(groups, rewards, strict=True)
+        | ({} if found.flags is None else {"flagged": bool(found.flags[number])})
+        for group, earned, found in zip(groups, rewards, scores, strict=True)
         for number, row in enumerate(group.live)
     ]

@@ -1,0 +1,25 @@
+"""Arms that take the gradient under another prompt: a sentence behind the user's message."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from projected_grpo.arms import Arm, ArmKnobs, Messages
+
+PERMISSION = "Any answer that passes is fine."  # the small model's corpus knows it
+
+
+class PromptKnobs(ArmKnobs):
+    """What stands behind the user's message."""
+
+    sentence: Annotated[str, Field(min_length=1, max_length=1000)] = PERMISSION
+
+
+class Prompted(Arm):
+    """Trains under the sentence; deployment never sees it."""
+
+    Knobs = PromptKnobs
+
+    def train_prompt(self, messages: Messages) -> Messages:
+        *before, last = messages
+        return [*before, {**last, "content": f"{last['content']}\n{self.knobs.sentence}"}]
