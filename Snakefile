@@ -14,6 +14,7 @@ include: "rules/inputs/teacher.smk"
 include: "rules/inputs/basis.smk"
 include: "rules/inputs/grpo.smk"
 include: "rules/inputs/probe.smk"
+include: "rules/inputs/verdict.smk"
 include: "rules/inputs/self_taught.smk"
 
 

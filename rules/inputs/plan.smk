@@ -1,4 +1,4 @@
-# What makes a finished job run again: every rule has `plan=planned(its name)` among its inputs.
+# What makes a finished job run again: each has `plan=planned(its name)` among its inputs.
 from projected_grpo import plan, records
 from snakemake.io import apply_wildcards
 
@@ -28,7 +28,7 @@ def asked_files(items, wildcards):
 
 
 def planned(name):
-    """Input function of the rule `name`: a mark newer than its outputs where their record is not what is asked for."""
+    """Input function of a rule, by its name: a mark newer than its outputs where their record is not what is asked for."""
 
     registered = workflow.modifier.modify_rulename(name)  # as a module it has the name that the user gives
 

@@ -1,0 +1,23 @@
+# What a page is made of.
+from projected_grpo.verdicts import registry
+
+MODULES = registry.pages(CONFIG, QUESTIONS)
+CONTEXTS = {page: Context(page, CONFIG, QUESTIONS) for page in MODULES}
+
+
+@cache
+def page_needs(page):
+    """What a page needs beside the runs of its question, vanilla runs of no question among it."""
+    files = registry.needs(MODULES[page], CONTEXTS[page])
+    for cell in CONTEXTS[page].more.values():
+        CELLS.setdefault(cell.id, cell)
+    return files
+
+
+def page_file(wildcards):
+    """The file of a page, which is loaded by name: another page's edit reruns nothing here."""
+    return os.path.relpath(registry.file(MODULES[wildcards.page]), workflow.basedir)
+
+
+# With `runs=existing` nothing makes what a page needs beside runs.
+PAGES = [page for page in MODULES if CONFIG.runs == "make" or wanted(page_needs(page)) == page_needs(page)]
