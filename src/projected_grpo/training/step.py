@@ -69,7 +69,7 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
     row |= ratio_columns(gradient.log_ratio) | {"tokens_trained": gradient.tokens}
     row |= {f"seconds_{phase}": seconds[phase] for phase in PHASES}
     row["seconds_rest"] = time.perf_counter() - start - sum(seconds.values())
-    return row, rollout_rows(run, groups, step)
+    return row, rollout_rows(run, groups, rewards, step)
 
 
 def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: float) -> dict:
@@ -94,12 +94,13 @@ def score(run: Run, groups: Sequence[Group]) -> list[Tensor]:
     return [torch.tensor([earned(row.row) for row in group.rows], dtype=torch.float64) for group in groups]
 
 
-def rollout_rows(run: Run, groups: Sequence[Group], step: int) -> list[dict]:
-    """Return the student's rollouts of a step as rows for `rollouts.parquet`."""
+def rollout_rows(run: Run, groups: Sequence[Group], rewards: Sequence[Tensor], step: int) -> list[dict]:
+    """Return the student's rollouts of a step as rows for `rollouts.parquet`, with what they earned in this run."""
     return [
         {"step": step, "problem_id": str(group.problem.id), "mode": group.problem.mode, "sample": number}
         | {"prompt": run.arm.prompt(messages_for(group.problem))[-1]["content"], "tokens": len(row.tokens)}
         | row.row
-        for group in groups
+        | {"reward": float(earned[number])}
+        for group, earned in zip(groups, rewards, strict=True)
         for number, row in enumerate(group.live)
     ]
