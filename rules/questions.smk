@@ -27,7 +27,7 @@ PAGES = [page for page in MODULES if CONFIG.runs == "make" or wanted(page_needs(
 rule verdict:
     input:
         runs=lambda w: wanted(CONTEXTS[w.page].run_files()),
-        files=lambda w: page_needs(w.page),
+        files=lambda w: [by_content(path) for path in page_needs(w.page)],
         plan=planned("verdict"),
     output:
         md=report(

@@ -87,7 +87,7 @@ def test_a_pair_edit_reruns_its_basis_its_cells_and_what_shows_them(finished, ed
     edit("config/pairs/moral.yaml", "I take the money", "I keep the money")
     jobs, cells = planned(finished)
     assert cells == {"erase-moral-m0.125-s41", "erase-moral-refresh2-m0.125-s41"}
-    assert jobs == Counter(basis=1, grpo=2, question=1, figures=1, report=1)
+    assert jobs == Counter(basis=1, grpo=2, verdict=1, report=1)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_row_setting_reruns_its_cell_alone(finished, edit):
     row = "{ name: moral, arm: erase, basis: moral }"
     edit("config/questions-smoke.yaml", row, "{ name: moral, arm: erase, basis: moral, overshoot: 1.5 }")
     jobs, cells = planned(finished, Q10)
-    assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, question=1)
+    assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, verdict=1)
 
 
 def cells_of_arm(finished, arm):
@@ -179,7 +179,7 @@ def test_a_new_question_that_shares_cells_makes_only_its_table(finished, edit):
     rows = "[{ name: vanilla }, { name: m, arm: erase, basis: moral }]"
     block = f"Q99: {{ title: New, asks: Same cells?, baseline: vanilla, rows: {rows} }}\n\nQ1:"
     edit("config/questions-smoke.yaml", "Q1:", block)
-    assert planned(finished, "results/smoke/Q99.md") == (Counter(question=1), set())
+    assert planned(finished, "results/smoke/Q99.md") == (Counter(verdict=1), set())
 
 
 def test_the_published_command_line_has_a_form_in_plain_snakemake(finished):
