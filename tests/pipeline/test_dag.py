@@ -151,7 +151,7 @@ def test_editing_one_arms_file_reruns_its_cells_alone(finished, edit):
     )
     jobs, cells = planned(finished)
     assert cells == cells_of_arm(finished, "route")
-    assert set(jobs) <= {"grpo", "question", "figures", "report"}
+    assert set(jobs) <= {"grpo", "verdict", "report"}
 
 
 def test_an_arm_added_as_the_docs_say_plans_its_own_cells_alone(finished, edit):
@@ -164,7 +164,7 @@ def test_an_arm_added_as_the_docs_say_plans_its_own_cells_alone(finished, edit):
         edit("config/questions-smoke.yaml", f"- {first}", f"- {first}\n    - {row}")
         jobs, cells = planned(finished)
         assert cells == {"brevity-cost0.2-m0.125-s41"}
-        assert jobs["grpo"] == 1 and set(jobs) <= {"grpo", "question", "figures", "report"}
+        assert jobs["grpo"] == 1 and set(jobs) <= {"grpo", "verdict", "report"}
     finally:
         path.unlink()
 
