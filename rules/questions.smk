@@ -5,7 +5,7 @@
 rule verdict:
     input:
         runs=lambda w: wanted(CONTEXTS[w.page].run_files()),
-        files=lambda w: page_needs(w.page),
+        files=lambda w: [by_content(path) for path in page_needs(w.page)],
         plan=planned("verdict"),
     output:
         md=report(

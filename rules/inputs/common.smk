@@ -63,6 +63,11 @@ def wanted(paths):
     return [path for path in paths if CONFIG.runs == "make" or Path(path).exists()]
 
 
+def by_content(path):
+    """A file that a rule reads; one that no rule makes counts by its content alone, whatever its time."""
+    return path if Path(path).is_relative_to(RESULTS) else ancient(path)
+
+
 @cache
 def code(script, *sources):
     """Fingerprint of a script and of the library code behind it and behind `sources`, which it loads by name."""

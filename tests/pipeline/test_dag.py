@@ -87,7 +87,7 @@ def test_a_pair_edit_reruns_its_basis_its_cells_and_what_shows_them(finished, ed
     edit("config/pairs/moral.yaml", "I take the money", "I keep the money")
     jobs, cells = planned(finished)
     assert cells == {"erase-moral-m0.125-s41", "erase-moral-refresh2-m0.125-s41"}
-    assert jobs == Counter(basis=1, grpo=2, question=1, figures=1, report=1)
+    assert jobs == Counter(basis=1, grpo=2, verdict=1, report=1)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_row_setting_reruns_its_cell_alone(finished, edit):
     row = "{ name: moral, arm: erase, basis: moral }"
     edit("config/questions-smoke.yaml", row, "{ name: moral, arm: erase, basis: moral, overshoot: 1.5 }")
     jobs, cells = planned(finished, Q10)
-    assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, question=1)
+    assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, verdict=1)
 
 
 def cells_of_arm(finished, arm):
@@ -151,7 +151,7 @@ def test_editing_one_arms_file_reruns_its_cells_alone(finished, edit):
     )
     jobs, cells = planned(finished)
     assert cells == cells_of_arm(finished, "route")
-    assert set(jobs) <= {"grpo", "question", "figures", "report"}
+    assert set(jobs) <= {"grpo", "verdict", "report"}
 
 
 def test_an_arm_added_as_the_docs_say_plans_its_own_cells_alone(finished, edit):
@@ -164,7 +164,7 @@ def test_an_arm_added_as_the_docs_say_plans_its_own_cells_alone(finished, edit):
         edit("config/questions-smoke.yaml", f"- {first}", f"- {first}\n    - {row}")
         jobs, cells = planned(finished)
         assert cells == {"brevity-cost0.2-m0.125-s41"}
-        assert jobs["grpo"] == 1 and set(jobs) <= {"grpo", "question", "figures", "report"}
+        assert jobs["grpo"] == 1 and set(jobs) <= {"grpo", "verdict", "report"}
     finally:
         path.unlink()
 
@@ -179,7 +179,7 @@ def test_a_new_question_that_shares_cells_makes_only_its_table(finished, edit):
     rows = "[{ name: vanilla }, { name: m, arm: erase, basis: moral }]"
     block = f"Q99: {{ title: New, asks: Same cells?, baseline: vanilla, rows: {rows} }}\n\nQ1:"
     edit("config/questions-smoke.yaml", "Q1:", block)
-    assert planned(finished, "results/smoke/Q99.md") == (Counter(question=1), set())
+    assert planned(finished, "results/smoke/Q99.md") == (Counter(verdict=1), set())
 
 
 def test_the_published_command_line_has_a_form_in_plain_snakemake(finished):

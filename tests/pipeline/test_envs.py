@@ -102,6 +102,11 @@ def test_every_rule_states_its_environment_threads_and_gpu():
             assert re.search(stated, block, re.M), f"{file}, rule {rule}: no {stated}"
 
 
+def test_every_rule_is_planned_by_its_record():
+    for file, rule, block in blocks():
+        assert f'        plan=planned("{rule}"),\n' in block, f"{file}, rule {rule}: no plan among its inputs"
+
+
 def test_what_is_hashed_beside_a_script_is_named_to_its_job():
     """A job hashes its code anew, so it must know of every file that the plan has hashed."""
     for file, rule, block in blocks():

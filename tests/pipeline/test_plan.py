@@ -44,7 +44,7 @@ def test_edits_of_a_copied_tree_plan_what_they_invalidate_and_their_undoing_noth
     edit(copied, name, old, new)
     jobs, cells = planned(copied)
     if what == "pairs":
-        assert jobs == Counter(basis=1, grpo=2, question=1, figures=1, report=1) and cells == MORAL
+        assert jobs == Counter(basis=1, grpo=2, verdict=1, report=1) and cells == MORAL
     else:
         assert jobs["grpo"] == len(list((copied / "results/smoke/grpo").iterdir()))
         assert not {"base", "teacher", "teacher_pool", "svd", "basis"} & set(jobs)

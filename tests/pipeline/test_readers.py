@@ -40,9 +40,7 @@ def test_export_takes_what_is_whole(results, tmp_path):
     assert main(["adapter", "export", str(results / LORA), str(tmp_path / "out")]) == 0
 
 
-@pytest.mark.parametrize(
-    "name", ["Q10.md", "figures/Q10/effects.svg", "probe/uat.md", "probe/trajectory.svg", "aa.md"]
-)
+@pytest.mark.parametrize("name", ["Q10.json", "figures/Q10/effects.svg", "aa.json", "probe/uat.json"])
 def test_publishing_refuses_a_damaged_page_or_figure(results, tmp_path, name):
     assert (results / name).exists()
     flip(results / name)
