@@ -2,7 +2,8 @@
 
 The hash covers the syntax trees of a script and of every module of this package that it imports, directly or
 through others, at the top or inside a function. Comments, docstrings and formatting are not in a tree. A
-package's `__init__` on the way to a module counts alone; its own imports count where a name is taken from it.
+package's `__init__` on the way to a module counts like any other, as Python loads it; what is imported for types alone
+does not.
 What is no import, but named in a string, counts too: a module (`"projected_grpo.sandbox.child"`), and a file
 beside the module or in a plain folder there (`"published.csv"`, `"templates"`). Other packages are the lock's
 business, not ours.
@@ -54,19 +55,19 @@ def closure(script: Path, root: Path = ROOT) -> set[Path]:
     while waiting:
         path = waiting.pop()
         followed.add(path)
-        for other, follow in _needs(path, _version(path), root):
+        for other in _needs(path, _version(path), root):
             found.add(other)
-            if follow and other.suffix == ".py" and other not in followed:
+            if other.suffix == ".py" and other not in followed:
                 waiting.append(other)
     return found
 
 
 @cache
-def _needs(path: Path, version: tuple[int, int], root: Path) -> list[tuple[Path, bool]]:
-    """Return the files that `path` needs, each with whether what it needs counts as well."""
+def _needs(path: Path, version: tuple[int, int], root: Path) -> list[Path]:
+    """Return the files that `path` needs itself."""
     file = _parse(path, version)
     inside = path.is_relative_to(root)
-    needs: list[tuple[Path, bool]] = []
+    needs: list[Path] = []
     for module, name in file.imports:
         if module.startswith("."):
             if not inside:
@@ -78,27 +79,25 @@ def _needs(path: Path, version: tuple[int, int], root: Path) -> list[tuple[Path,
     for dotted in re.findall(rf"\b{root.name}(?:\.\w+)+", strings):
         needs += _resolve(dotted, "", root)
     if inside:
-        needs += [
-            (other, True) for name, other in _neighbours(path.parent) if other != path and name in strings
-        ]
+        needs += [other for name, other in _neighbours(path.parent) if other != path and name in strings]
     return needs
 
 
-def _resolve(module: str, name: str, root: Path) -> list[tuple[Path, bool]]:
+def _resolve(module: str, name: str, root: Path) -> list[Path]:
     """Return the files that `import module` (name "") or `from module import name` loads from the package."""
     parts = module.split(".")
     if parts[0] != root.name:
         return []
-    found: list[tuple[Path, bool]] = []
+    found: list[Path] = []
     folder = root.parent
     for depth, part in enumerate(parts, 1):
         folder /= part
         if folder.with_suffix(".py").is_file():
-            return [*found, (folder.with_suffix(".py"), True)]
+            return [*found, folder.with_suffix(".py")]
         last = depth == len(parts)
         submodule = last and bool(name) and ((folder / f"{name}.py").is_file() or (folder / name).is_dir())
         if (folder / "__init__.py").is_file():
-            found.append((folder / "__init__.py", last and not submodule))
+            found.append(folder / "__init__.py")
         if submodule:
             found += _resolve(f"{module}.{name}", "", root)
     return found
@@ -111,10 +110,10 @@ def _absolute(module: str, path: Path, root: Path) -> str:
     return ".".join([*package[: len(package) - dots + 1], module.lstrip(".")]).rstrip(".")
 
 
-def _beside(module: str, path: Path) -> list[tuple[Path, bool]]:
+def _beside(module: str, path: Path) -> list[Path]:
     """Return the file of `module` where it is a neighbour of the script (Python finds those first)."""
     other = path.parent / f"{module.split('.')[0]}.py"
-    return [(other, True)] if other.is_file() else []
+    return [other] if other.is_file() else []
 
 
 @cache
@@ -165,6 +164,8 @@ def _dump(node: ast.AST, out: list[str], imports: list, strings: list) -> None:
         if isinstance(node.value, str):
             strings.append(node.value)
         return
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        imports, strings = [], []  # what is imported for types alone never runs
     if isinstance(node, ast.Import):
         imports += [(alias.name, "") for alias in node.names]
     elif isinstance(node, ast.ImportFrom):

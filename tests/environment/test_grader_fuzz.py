@@ -8,10 +8,10 @@ import string
 
 from redteam import PROBLEM, RIGHT, TESTS, all_cases
 
-from projected_grpo.environment import channels
 from projected_grpo.environment.facts import verdict
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS
+from projected_grpo.environment.levers.eq_override import decoys
 from projected_grpo.environment.problems import parse_problem
 from projected_grpo.sandbox.values import encode
 from projected_grpo.sandbox.watch import OUTPUT, TOKEN, Budget, Watch, sealed
@@ -205,7 +205,7 @@ def test_answers_of_own_tests_count_only_as_asked():
     rng = random.Random(3)
     for _ in range(3000):
         seen = draw_seen(rng)
-        found = channels.read(PROBLEM_OF, "run_tests", seen)
+        found = LEVERS["run_tests"].read(PROBLEM_OF, seen)
         if found["channel"]:
             assert seen["frames"][0] == b"c" and seen["frames"][2] == b"vtrue" and seen["cause"] != "forged"
-    assert marshal.loads(channels.decoys(3, "f"))
+    assert marshal.loads(decoys(3, "f"))

@@ -1,6 +1,5 @@
 """Locks and conda environments: one set of versions, and all that the rules' scripts import."""
 
-import ast
 import re
 import sys
 import tomllib
@@ -129,13 +128,9 @@ def test_every_environment_holds_what_its_rules_import():
         for path in fingerprint.closure(HERE / "workflow" / "scripts" / script):
             if path.suffix != ".py":
                 continue
-            for node in ast.walk(ast.parse(path.read_bytes())):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                names += [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
-                for top in {name.split(".")[0] for name in names} - set(sys.stdlib_module_names):
-                    found = {normal(name) for name in distributions.get(top, [top])}
-                    if top not in ("projected_grpo", "snakemake") and not found & {
-                        normal(n) for n in pins(env)
-                    }:
-                        missing[top] = path.name
+            names = [name for name, _ in fingerprint._parse(path, fingerprint._version(path)).imports]
+            for top in {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {""}:
+                found = {normal(name) for name in distributions.get(top, [top])}
+                if top not in ("projected_grpo", "snakemake") and not found & {normal(n) for n in pins(env)}:
+                    missing[top] = path.name
         assert not missing, f"{file}, rule {rule}: envs/{env} lacks {missing}"

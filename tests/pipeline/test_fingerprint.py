@@ -71,7 +71,7 @@ def test_comments_docstrings_and_formatting_change_nothing(house, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("pkg/low/a.py", "def f(x):\n    return x + 2\n", {"uses_a", "uses_f"}),
+        ("pkg/low/a.py", "def f(x):\n    return x + 2\n", set(SCRIPTS)),
         ("pkg/low/b.py", "def g(x):\n    from . import c\n    return c.h(x) + 1\n", {"uses_b"}),
         ("pkg/low/c.py", "def h(x):\n    return -x\n", {"uses_b", "uses_data"}),
         (
@@ -97,6 +97,14 @@ def test_values_that_look_alike_are_told_apart(house):
         (house / "low" / "c.py").write_text(f"def h(x):\n    return {literal}\n")
         seen.add(prints(house)["uses_b"])
     assert len(seen) == 9
+
+
+def test_what_is_imported_for_types_alone_is_not_hashed(house):
+    (house / "high.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pkg.low.b import g\nDATA = 'table.csv'\n"
+    )
+    assert changed(house, "pkg/low/b.py", "def g(x):\n    return 5 * x\n") == {"uses_b"}
+    assert house / "low" / "b.py" not in module.closure(house / "high.py", house)
 
 
 def test_a_clone_elsewhere_has_the_same_fingerprint(house, tmp_path_factory):

@@ -1,4 +1,4 @@
-"""profiles/slurm against a real Slurm of one node with one fake GPU (tests/slurm/node.sh)."""
+"""profiles/slurm against a real Slurm of one node with one fake GPU (tests/helpers/slurm/node.sh)."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ import pytest
 from workspace import clone
 
 HERE = Path(__file__).resolve().parents[2]
-NODE = HERE / "tests" / "slurm" / "node.sh"
+NODE = HERE / "tests" / "helpers" / "slurm" / "node.sh"
 
 
 @pytest.fixture(scope="module")
