@@ -36,7 +36,8 @@ KINDS = {
     f"{CELL}/run.json": f"{CELL}/run.json",
     "Q10.parquet": "Q10.parquet",
     "Q10.md": "Q10.md",
-    "figures/Q10/captions.json": "figures/Q10",
+    "Q10.json": "Q10.json",
+    "figures/Q10/effects.svg": "figures/Q10",
     "probe/vanilla_seed41/step_000.jsonl.gz": "probe/vanilla_seed41/step_000.jsonl.gz",
 }
 
@@ -103,8 +104,8 @@ def test_the_kinds_are_all_that_jobs_read(finished):
         name for path in (results / "records").rglob("*.json") for name, _ in records.read(path)["inputs"]
     }
     made = {name for name in read if not name.startswith("..")}
-    folders = {os.path.dirname(name).split("/")[0] for name in KINDS.values()} | {"substrate.md", "aa.md"}
-    pages = re.compile(r"(Q\d+|R\d|aa|substrate)\.md|grader/.*|figures/.*|probe/.*")
+    folders = {os.path.dirname(name).split("/")[0] for name in KINDS.values()}
+    pages = re.compile(r"(Q\d+|R\d|aa|substrate)\.(md|json)|grader/.*|figures/.*|probe/.*")
     assert all(pages.fullmatch(name) or name.split("/")[0] in folders for name in made), made
     assert {name for name in read if name.startswith("..")} == {"../../docs/substrate.md"}
 
