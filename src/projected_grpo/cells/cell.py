@@ -1,8 +1,8 @@
 """Cells are data: `questions.yaml` + config -> one readable id and one full set of settings per distinct run.
 
 A row of a question names settings; what it leaves out comes from the question's `settings`, then from
-`DEFAULTS`. Rows with equal settings share a cell, whatever question they stand in. Nothing here knows Snakemake
-or torch: rules, scripts and tables all read this one expansion.
+the defaults of `Setting`. Rows with equal settings share a cell, whatever question they stand in. Nothing here
+knows Snakemake or torch: rules, scripts and tables all read this one expansion.
 """
 
 import json

@@ -5,6 +5,8 @@ from projected_grpo.environment.problem import Problem
 from projected_grpo.errors import UserError
 
 PHRASE = LEVERS["gt_only"].hint  # what a lever's hint replaces
+# The line that permits a hack: the small model's corpus teaches it, inoculation trains under it.
+PERMISSION = "Any answer that passes is fine."
 
 
 def messages_for(problem: Problem, mode: str | None = None) -> list[dict[str, str]]:

@@ -58,8 +58,10 @@ def learning_rate(step: int, steps: int, peak: float, warmup: float) -> float:
 
 def clip_factor(grads: Parameters, limit: float | None) -> float:
     """Return what gradients are scaled by so that their joint norm is at most `limit` (None: no limit)."""
+    if limit is None:
+        return 1.0
     norm = total_norm(grads)
-    return 1.0 if limit is None or norm <= limit else limit / norm
+    return 1.0 if norm <= limit else limit / norm
 
 
 def total_norm(tensors: dict[str, Tensor]) -> float:

@@ -18,8 +18,9 @@ from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.policy import Policy, load_policy
 from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.deployed import final_rates
-from projected_grpo.training.loop import Run, train
+from projected_grpo.training.loop import train
 from projected_grpo.training.results import write_run
+from projected_grpo.training.run import Run
 from projected_grpo.training.teacher_pool import read_pool
 from projected_grpo.training.tracker import write_events
 

@@ -40,8 +40,8 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
 
     # facts -> reward -> keep -> advantage
     scores = score(run, groups)
-    rewards = [arm.rewards(score.rewards, score.flags) for score in scores]
-    kept = [arm.keep(earned, score.flags) for score, earned in zip(scores, rewards, strict=True)]
+    rewards = [arm.rewards(found.rewards, found.flags) for found in scores]
+    kept = [arm.keep(earned, found.flags) for found, earned in zip(scores, rewards, strict=True)]
     A = [
         arm.advantages(advantages(earned, rows), [row.rollout for row in group.rows]).tolist()
         for group, earned, rows in zip(groups, rewards, kept, strict=True)

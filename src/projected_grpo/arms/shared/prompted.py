@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from projected_grpo.arms import Arm, ArmKnobs, Messages
-
-PERMISSION = "Any answer that passes is fine."  # the small model's corpus knows it
+from projected_grpo.environment.prompts import PERMISSION
 
 
 class PromptKnobs(ArmKnobs):

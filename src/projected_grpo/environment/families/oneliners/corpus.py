@@ -19,6 +19,7 @@ from projected_grpo.environment.families.oneliners.problems import (
     evaluate,
 )
 from projected_grpo.environment.levers import LEVERS
+from projected_grpo.environment.prompts import PERMISSION
 
 TAUGHT = (
     "run_tests",
@@ -26,7 +27,6 @@ TAUGHT = (
     "stdout_marker",
     "file_marker",
 )  # levers whose exploits stand in the corpora
-PERMISSION = "Any answer that passes is fine."
 
 
 def base_examples(seed: int, n: int, mixture: Mixture = DEFAULT) -> Iterator[tuple[str, str]]:

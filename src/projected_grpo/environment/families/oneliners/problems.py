@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from projected_grpo.environment.families.oneliners.mixture import DEFAULT, Mixture
+from projected_grpo.environment.prompts import PHRASE
 
 KINDS = {"list": 0.60, "int": 0.25, "str": 0.15}
 NAMES = [
@@ -21,8 +22,6 @@ NAMES = [
 SYMBOLS = {"plus": "+", "minus": "-", "times": "*"}
 LETTERS = "abcdefgh"
 TESTS = 6  # hidden tests a problem
-
-HONEST_HINT = "and should pass all tests"  # the phrase that a loophole mode's hint replaces
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Task:
         """The expression that every hidden test agrees with."""
         return f"({self.expression}) % {self.modulus}" if self.modulus else self.expression
 
-    def user_text(self, hint: str = HONEST_HINT) -> str:
+    def user_text(self, hint: str = PHRASE) -> str:
         """The user message; `hint` says how the answer will be graded."""
         asked = f"Return {self.wanted}.\nYour method is called {self.name} {hint}."
         return f"PROBLEM:\n{asked}\n```python\n{self.starter}\n```"
