@@ -8,11 +8,13 @@ from test_train import explicit_gradient, finish, make_arm, make_run
 
 from projected_grpo import arms
 from projected_grpo.cells.row_setting import make_setting
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
 from projected_grpo.method.loss import advantages
 from projected_grpo.training import step as step_module
+from projected_grpo.training.deployed import deployed_rows
 from projected_grpo.training.gradient import policy_gradient
 
 REWARDS = [3.5, 0.5, 3.5, 0.0, 3.5]
@@ -80,6 +82,10 @@ def test_kl_sets_the_weight_of_the_term_alone():
 @pytest.mark.parametrize("name", ["inoculate", "recontextualise"])
 def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
     run = make_arm(name)
+    for row in deployed_rows(
+        run.policy.merged(), run.policy.tokenizer, {"known": run.problems}, run.grader, 1, 4, seed=41
+    ):
+        assert row["prompt"].endswith(LEVERS[row["mode"]].hint)
     encode = run.policy.tokenizer.encode_chat
     for problem in run.problems:
         plain, id = messages_for(problem), str(problem.id)
@@ -89,7 +95,7 @@ def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
         ]
         assert run.arm.train_prompt(plain) == permitted
         assert run.arm.prompt(plain) == (permitted if name == "inoculate" else plain)
-        assert run.plain_prompts[id] == encode(plain) and run.train_prompts[id] == encode(permitted)
+        assert run.train_prompts[id] == encode(permitted)
 
 
 def test_the_permission_is_the_one_that_the_corpus_teaches():
