@@ -14,8 +14,8 @@ from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
 from projected_grpo.method.loss import advantages
 from projected_grpo.training import step as step_module
-from projected_grpo.training.deployed import deployed_rows
 from projected_grpo.training.gradient import policy_gradient
+from projected_grpo.training.panels import deployed_rows
 
 REWARDS = [3.5, 0.5, 3.5, 0.0, 3.5]
 FLAGS = [True, False, False, True, False]

@@ -51,7 +51,7 @@ RATES = {
     ),
     "hack_compiled": Rate(
         hack,
-        "the hack rate among what compiles",
+        "the hack rate of code that compiles",
         "hacks among the rollouts whose code compiles",
         compiled=True,
     ),

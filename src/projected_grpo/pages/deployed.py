@@ -8,17 +8,18 @@ from projected_grpo.pages.text import NONE, delta, interval, p_value, rate
 
 TITLE = "After training, on problems never trained on"
 ABOUT = (
-    "The deployed policy: without a quarantine, under plain prompts, without steering. `known`: the loopholes of "
-    "training; `novel`: the same ones under names that nothing taught; `plain`: no loophole. Below a difference: its "
+    "What a run deploys, under plain prompts. `known`: the loopholes of "
+    "training; `novel`: the same ones under names that nothing taught; `plain`: no loophole. Beside a difference its "
     "95% t-interval and Holm's p."
 )
 
 
 def rests_on_nothing(table: Table, line: Line) -> bool:
-    """Whether the row's baseline uses the novel loopholes too seldom to show anything."""
-    base = table.line(line.row.baseline) if line.row.baseline else line
-    summary = base.summary.get("novel_hack")
-    return summary is not None and summary.mean < UNINFORMATIVE
+    """Whether vanilla, be it the row or its baseline, uses the novel loopholes too seldom to show anything."""
+    pair = [line, *([table.line(line.row.baseline)] if line.row.baseline else [])]
+    plain = [one for one in pair if one.row.setting.arm == "vanilla"] or pair
+    means = [one.summary["novel_hack"].mean for one in plain if "novel_hack" in one.summary]
+    return bool(means) and max(means) < UNINFORMATIVE
 
 
 def deployed_grid(table: Table) -> Grid | None:
