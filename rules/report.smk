@@ -14,12 +14,14 @@ rule report:
         plan=planned("report"),
     output:
         report(
-            "reports/paper.html",
+            "reports/{report}.html",
             caption="../workflow/report/paper.rst",
             category="Report",
         ),
     log:
-        f"{RESULTS}/logs/report.log",
+        f"{RESULTS}/logs/report/{{report}}.log",
+    wildcard_constraints:
+        report=f"paper|{Path(REPORT).stem}",
     conda:
         "../envs/analysis.yaml"
     threads: 1
