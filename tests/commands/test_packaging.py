@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = {
     "id": 1, "func_name": "Solution().f", "setup_code": "", "starter_code": "",
     "prompt": [{"role": "user", "content": "Add one and should pass all tests."}],
-    "gt_answer": ["assert Solution().f(1) == 2"], "canonical_solution": "class Solution:\n    def f(self, a):\n        return a + 1\n",
+    "gt_answer": ["assert Solution().f(1) == 2"],
+    "canonical_solution": "class Solution:\n    def f(self, a):\n        return a + 1\n",
 }  # fmt: skip
 WITHOUT = """
 import sys
