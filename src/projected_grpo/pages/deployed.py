@@ -64,7 +64,7 @@ def said(table: Table) -> list:
     nothing = [line for line in lines if rests_on_nothing(table, line)]
     blocks = [Paragraph("", f"{TITLE}.")]
     blocks += differences(lines, [name for name in JUDGED if name != "novel_hack"])
-    blocks += differences([line for line in lines if line not in nothing], ["novel_hack"])
+    blocks += differences([line for line in lines if not rests_on_nothing(table, line)], ["novel_hack"])
     blocks += [
         Paragraph(
             f"Loopholes under novel names are uninformative: `{base}` uses them at only "
