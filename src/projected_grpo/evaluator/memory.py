@@ -68,9 +68,9 @@ class Memory:
         self._note({"type": "skipped", "source": source, "reason": reason})
 
     def note_usage(self, counts: dict[str, int]) -> None:
-        """Record calls and tokens so far (`Usage.counts`), those of interrupted runs included."""
+        """Record calls and tokens so far (`Usage`), those of interrupted runs included."""
         if counts != self.usage:
-            self._note({"type": "usage", "counts": counts})
+            self._note({"type": "usage", "counts": dict(counts)})
 
     def promoted(self, kind: str | None = None) -> list[Card]:
         """The promoted cards (of one kind), in the order of their promotion."""
