@@ -24,11 +24,6 @@ RATIOS = (
 )
 
 
-def needs(context: Context) -> list[str]:
-    """Runs alone."""
-    return []
-
-
 def at_step(line: Line, step: int) -> dict[int, float]:
     """Return seed -> hack rate at a step, for the runs that have that step."""
     values = {}
