@@ -4,7 +4,7 @@ pydantic finds the error, the model's JSON schema says what is allowed there.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -86,12 +86,17 @@ def _plain(value: object, keys: Keys) -> None:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise Misfit(
-                    [*keys, str(key)], f"{short(key)} as a name, allowed: text, so write it in quotes"
-                )
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in inner:
+                problem = f"{short(key)} as a name, allowed: text, so write it in quotes"
+                raise Misfit([*keys, str(key)], problem)
+    for key, item in children(value):
         _plain(item, [*keys, key])
+
+
+def children(value: object) -> Iterable[tuple[str | int, object]]:
+    """What stands below a mapping or a list, by key; nothing below any other value."""
+    if isinstance(value, Mapping):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _misfit(error: ErrorDetails, value: object, root: dict) -> Misfit:

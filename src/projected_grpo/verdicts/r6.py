@@ -68,10 +68,10 @@ def matched_sentences(table: Table, pairs: list[Twins]) -> list[str]:
     return said
 
 
-def effect_by_seed(table: Table, name: str, measure: str = "hack") -> dict[int, float]:
-    """Return seed -> (row - its baseline)."""
+def effect_by_seed(table: Table, name: str) -> dict[int, float]:
+    """Return seed -> hack rate of a row - that of its baseline."""
     line = table.line(name)
-    ours, theirs = (row.values.get(measure, {}) for row in (line, table.line(line.row.baseline)))
+    ours, theirs = (row.values.get("hack", {}) for row in (line, table.line(line.row.baseline)))
     return {seed: ours[seed] - theirs[seed] for seed in sorted(set(ours) & set(theirs))}
 
 
