@@ -123,7 +123,7 @@ def _misfit(error: ErrorDetails, value: object, root: dict) -> Misfit:
 
 def _at(schema: dict, root: dict, keys: Sequence[str | int], value: object) -> dict:
     """Return the schema of what stands at `keys`; of alternatives the one whose type the value has."""
-    schema = _only(_resolved(schema, root), root, value)
+    schema = _only(resolved(schema, root), root, value)
     if not keys:
         return schema
     key, *rest = keys
@@ -142,12 +142,13 @@ def _has(value: dict | list | tuple, key: str | int) -> bool:
 def _only(schema: dict, root: dict, value: object) -> dict:
     kinds = {dict: "object", list: "array", tuple: "array", str: "string", int: "integer", float: "number"}
     kind = kinds.get(type(value))
-    branches = [_resolved(branch, root) for branch in schema.get("anyOf", schema.get("oneOf", []))]
+    branches = [resolved(branch, root) for branch in schema.get("anyOf", schema.get("oneOf", []))]
     fitting = [branch for branch in branches if branch.get("type") == kind]
     return fitting[0] if kind and len(fitting) == 1 else schema
 
 
-def _resolved(schema: dict, root: dict) -> dict:
+def resolved(schema: dict, root: dict) -> dict:
+    """Return what a schema refers to; itself where it refers to nothing."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     return schema
@@ -164,7 +165,7 @@ def _choices(schema: dict) -> list[str]:
 
 def describe(schema: dict, root: dict) -> str:
     """What a schema allows, in words."""
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     for several in ("anyOf", "oneOf"):
         if several in schema:
             return ", or ".join(describe(branch, root) for branch in schema[several])
