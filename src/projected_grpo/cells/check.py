@@ -50,12 +50,6 @@ def load(
     return checked.config, questions
 
 
-def check(paths: Sequence[str | Path], config: Mapping[str, Any], questions: object) -> None:
-    """Check a merged config and its parsed questions. Raises UserError, one line, for the first mistake."""
-    checked = _ConfigCheck(Layers(paths, config), {})
-    QuestionsCheck(checked.config, checked.bases, questions).run()
-
-
 def has_gpu() -> bool:
     """Whether this machine shows a GPU to its processes; asked without torch, which takes seconds to import."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
