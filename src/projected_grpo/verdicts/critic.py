@@ -68,9 +68,8 @@ ROUNDS = (
 def needs(context: Context) -> list[str]:
     """The critic's rounds, and the rollouts of the vanilla runs that its traces come from."""
     paths = [f"self_taught/{model}/{file}" for model in context.models for file in FILES]
-    return context.below(
-        *paths, *(f"grpo/{context.vanilla(seed).id}/{ROLLOUTS}" for seed in context.models.values())
-    )
+    paths += [f"grpo/{context.vanilla(seed).id}/{ROLLOUTS}" for seed in context.models.values()]
+    return context.below(*paths)
 
 
 def make_frame(measured: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
@@ -172,9 +171,8 @@ def answer(frame: pd.DataFrame) -> tuple:
                 verb = "shows no effect" if p >= stats.ALPHA else "falls" if change < 0 else "rises"
                 between = interval(row[f"delta_{name}_lo"], row[f"delta_{name}_hi"])
                 said.append(f"{MEASURES[name]} {verb} (Δ {delta(change)}, 95% {between}, Holm p {p_is(p)})")
-        said.append(
-            f"{rate(row['same_score'])} of the traces get the commonest score (before: {rate(before)})"
-        )
+        same = f"{rate(row['same_score'])} of the traces get the commonest score"
+        said.append(f"{same} (before: {rate(before)})")
         lead = f"{row['condition'].capitalize()}, after round {row['round']}:"
         blocks += [Paragraph("", lead), Listing(tuple(said))]
     return tuple(blocks)
@@ -244,8 +242,8 @@ def _examples(cards: pd.DataFrame) -> tuple:
     both = both.sort_values(["gap", "id"], ascending=[False, True]).drop_duplicates(["mistake_type_wrong"])
     blocks = []
     for row in both.head(EXAMPLES).itertuples():
-        judged = [f"{row.action}\n\n{row.outcome}"]
-        judged.append(f"Correct: {row.phi_after:g}. {row.reasoning}")
-        judged.append(f"Wrong ({row.mistake_type_wrong}): {row.phi_after_wrong:g}. {row.reasoning_wrong}")
-        blocks.append(Details("A card, right and wrong", tuple(map(Pre, judged))))
+        right = f"Correct: {row.phi_after:g}. {row.reasoning}"
+        wrong = f"Wrong ({row.mistake_type_wrong}): {row.phi_after_wrong:g}. {row.reasoning_wrong}"
+        judged = (Pre(f"{row.action}\n\n{row.outcome}"), Pre(right), Pre(wrong))
+        blocks.append(Details("A card, right and wrong", judged))
     return tuple(blocks)

@@ -121,9 +121,8 @@ def folders(context: Context) -> tuple[dict[str, str], dict[str, str]]:
 
 def needs(context: Context) -> list[str]:
     """The replays."""
-    return context.below(
-        *(path for own in folders(context) for f in own.values() for path in files(f, context.config))
-    )
+    found = [folder for each in folders(context) for folder in each.values()]
+    return context.below(*(path for folder in found for path in files(folder, context.config)))
 
 
 def make(context: Context) -> Verdict:
@@ -134,9 +133,8 @@ def make(context: Context) -> Verdict:
         for each in folders(context)
     )
     controls = [name for name in others if context.config.knobs(name).control != "none"]
-    return verdict(
-        context.name, own["vanilla"], own["projected"], others, context.config.probe.basis, controls
-    )
+    basis = context.config.probe.basis
+    return verdict(context.name, own["vanilla"], own["projected"], others, basis, controls)
 
 
 def verdict(

@@ -40,12 +40,11 @@ def twins(context: Context, knob: str) -> list[Twins]:
     default = getattr(context.config.basis, knob)
     rest = {row.name: _rest(row.setting, context, knob) for row in rows}
     plain = [row for row in rows if getattr(context.config.knobs(row.setting.basis), knob) == default]
-    pairs = [
-        (next((r for r in plain if rest[r.name] == rest[row.name]), None), row)
-        for row in rows
-        if row not in plain
-    ]
-    return [Twins(reference, other) for reference, other in pairs if reference]
+    found = []
+    for row in (row for row in rows if row not in plain):
+        same = [other for other in plain if rest[other.name] == rest[row.name]]
+        found += [Twins(reference, row) for reference in same[:1]]
+    return found
 
 
 def replay_folders(context: Context, knob: str) -> dict[str, dict[int, str]]:
@@ -63,18 +62,14 @@ def replay_folders(context: Context, knob: str) -> dict[str, dict[int, str]]:
 
 def replay_files(context: Context, knob: str) -> list[str]:
     """Return the step files of all of them, below the results folder."""
-    folders = replay_folders(context, knob).values()
-    return [
-        path for by_seed in folders for folder in by_seed.values() for path in files(folder, context.config)
-    ]
+    folders = [folder for own in replay_folders(context, knob).values() for folder in own.values()]
+    return [path for folder in folders for path in files(folder, context.config)]
 
 
 def sources(context: Context, knob: str) -> tuple[Source, ...]:
     """Return what stands behind the bases in tables of T4."""
-    folders = replay_folders(context, knob)
-    return tuple(
-        Source(basis, files=tuple(f"probe/{f}" for f in own.values())) for basis, own in folders.items()
-    )
+    folders = replay_folders(context, knob).items()
+    return tuple(Source(basis, files=tuple(f"probe/{f}" for f in own.values())) for basis, own in folders)
 
 
 @dataclass(frozen=True)
