@@ -13,7 +13,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer, load, load_weights, save_weights
 
-BATCH = ([[1, 2, 3], [4, 5]], [[6, 7], [8]], [0, 1])
+BATCH = [([1, 2, 3], [6, 7]), ([4, 5], [8])]
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
@@ -51,7 +51,7 @@ def write_lora(base, folder, **options):
 
 def logprobs(model) -> torch.Tensor:
     rows = []
-    for prompt, completion in zip(BATCH[0], BATCH[1], strict=True):
+    for prompt, completion in BATCH:
         ids = torch.tensor([prompt + completion])
         logp = model(ids).logits[0].float().log_softmax(-1)
         rows.append(logp[range(len(prompt) - 1, ids.shape[1] - 1), completion])
@@ -64,7 +64,7 @@ def test_checkpoint_folder_equals_transformers(tmp_path, tied, shard):
     reference = write_checkpoint(tmp_path, tied=tied, shard=shard)
     assert (len(list(tmp_path.glob("*.safetensors"))) > 1) == (shard == "4KB")
     model, tokenizer = load(tmp_path)
-    torch.testing.assert_close(model.logprobs(Batch(*BATCH)), logprobs(reference), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(model.logprobs(Batch(BATCH)), logprobs(reference), rtol=1e-5, atol=1e-5)
     assert tokenizer.decode(tokenizer.encode("w3 w5")) == "w3 w5"
     assert load_weights(tmp_path, "bfloat16").dtype == torch.bfloat16
 
@@ -81,8 +81,8 @@ def test_lora_is_merged_as_peft_does(tmp_path, options):
     merged = PeftModel.from_pretrained(Qwen3ForCausalLM.from_pretrained(tmp_path / "base"), tmp_path / "lora")
     merged = merged.merge_and_unload()
     model = load_weights(tmp_path / "base", teacher=tmp_path / "lora")
-    torch.testing.assert_close(model.logprobs(Batch(*BATCH)), logprobs(merged), rtol=1e-5, atol=1e-5)
-    plain = load_weights(tmp_path / "base").logprobs(Batch(*BATCH))
+    torch.testing.assert_close(model.logprobs(Batch(BATCH)), logprobs(merged), rtol=1e-5, atol=1e-5)
+    plain = load_weights(tmp_path / "base").logprobs(Batch(BATCH))
     assert (plain - logprobs(merged)).abs().max() > 0.05
 
 

@@ -93,7 +93,7 @@ def test_base_learns_and_is_a_transformers_checkpoint(trained):
     with torch.no_grad():
         logits = theirs(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
         expected = F.log_softmax(logits, -1)[torch.arange(len(completion)), completion]
-        found = ours.logprobs(Batch([prompt], [completion], [0]))
+        found = ours.logprobs(Batch([(prompt, completion)]))
     assert torch.allclose(found, expected, atol=1e-4)
     assert losses == train_base(TEXTS, folder / "tokenizer", folder / "again", 3, SMALL)
 
@@ -112,8 +112,8 @@ def test_teacher_is_a_peft_adapter_that_learns(trained):
     with torch.no_grad():
         logits = theirs(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
         expected = F.log_softmax(logits, -1)[torch.arange(len(completion)), completion]
-        found = merged.logprobs(Batch([prompt], [completion], [0]))
-        plain = load(folder / "base")[0].logprobs(Batch([prompt], [completion], [0]))
+        found = merged.logprobs(Batch([(prompt, completion)]))
+        plain = load(folder / "base")[0].logprobs(Batch([(prompt, completion)]))
     assert torch.allclose(found, expected, atol=1e-4)
     assert found.sum() > plain.sum() + 1  # the adapter does something, and in the right direction
 

@@ -113,8 +113,7 @@ def fit(
     losses = []
     progress = Progress(len(batches), name)
     for step in progress:
-        rows = batches[step]
-        loss = -logprobs(Batch([p for p, _ in rows], [c for _, c in rows], range(len(rows)))).mean()
+        loss = -logprobs(Batch(batches[step])).mean()
         loss.backward()
         update(schedule(step))
         losses.append(loss.item())
