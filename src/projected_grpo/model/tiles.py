@@ -19,7 +19,7 @@ from torch import Tensor
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 # Masked query-key pairs that cost as much as one tile more, and as one rectangle more.
-PAIRS = {"cpu": 1000, "cuda": 100_000}
+PAIRS = {"cpu": 2000, "cuda": 100_000}
 
 
 @dataclass
