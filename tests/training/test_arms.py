@@ -4,6 +4,7 @@ import random
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from test_train import explicit_gradient, finish, make_arm, make_run
 
 from projected_grpo import arms
@@ -12,8 +13,10 @@ from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
 from projected_grpo.method.loss import advantages
+from projected_grpo.method.projection import Intervention, project
 from projected_grpo.training import step as step_module
 from projected_grpo.training.gradient import policy_gradient
+from projected_grpo.training.results import write_run
 
 REWARDS = [3.5, 0.5, 3.5, 0.0, 3.5]
 FLAGS = [True, False, False, True, False]
@@ -60,6 +63,61 @@ def test_the_loss_of_a_screened_group_keeps_its_denominator(tmp_path, monkeypatc
     run.policy.theta = theta
     loss, _ = explicit_gradient(run.policy, run.training, groups, A=A)
     assert got.loss == pytest.approx(loss, abs=1e-5)
+
+
+def test_routing_the_update_trains_what_vanilla_trains_and_deploys_it_without_the_quarantine(tmp_path):
+    _, rollouts, vanilla = finish(make_run(), tmp_path / "a")
+    rows, same, routed = finish(make_run(arm="route", space="update", basis="own"), tmp_path / "b")
+    assert rollouts == same
+    theta, quarantine = routed.policy.theta, routed.arm.quarantine
+    deployed = routed.arm.deployed(theta)
+    for name, value in vanilla.policy.theta.items():
+        assert torch.equal(value, theta[name]) and torch.equal(
+            theta[name], routed.arm.sampled_theta(theta)[name]
+        )
+        assert torch.equal(deployed[name], theta[name] - quarantine[name])
+    assert any(bool(value.any()) for value in quarantine.values())
+    assert max(row["cout_update"] for row in rows) < 1e-5 < max(row["cin"] for row in rows if row["cin"])
+    write_run(tmp_path / "files", routed.policy, routed.arm, [{"step": 1}], [{"step": 1}], {})
+    stored = load_file(tmp_path / "files" / "adapter.safetensors")
+    for name in theta:
+        assert torch.equal(stored[f"{name}.delta_S"], deployed[name])
+        assert torch.equal(stored[f"{name}.delta_S_hack"], quarantine[name])
+
+
+def test_what_would_break_the_sum_of_the_parts_is_refused():
+    with pytest.raises(UserError, match="space: 'update', allowed: gradient with preserve_magnitude"):
+        make_setting({"arm": "route", "basis": "own", "space": "update", "preserve_magnitude": True}, "test")
+    with pytest.raises(UserError, match="weight decay"):
+        make_run(grpo={"weight_decay": 0.1}, arm="route", basis="own", space="update")
+    make_setting({"arm": "erase", "basis": "own", "space": "update", "preserve_magnitude": True}, "test")
+
+
+def test_a_flipped_basis_takes_out_what_points_the_other_way():
+    plain, flipped = (make_run(arm="erase", basis="own", sign=sign) for sign in (1, -1))
+    draws = torch.Generator().manual_seed(6)
+    g = {name: torch.randn(size, generator=draws) for name, size in plain.policy.adapter.sizes.items()}
+    kept, _ = flipped.arm.split(g)
+    for name, V in plain.arm.axes.items():
+        assert torch.equal(flipped.arm.axes[name], -V)
+        expected = g[name].clone()
+        for v in V:
+            expected -= min(0.0, float(v @ g[name])) * v
+        torch.testing.assert_close(kept[name], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_no_gate_does_not_see_the_sign():
+    draws = torch.Generator().manual_seed(6)
+    g = torch.randn(20, generator=draws)
+    V = torch.linalg.qr(torch.randn(20, 3, generator=draws)).Q.T
+    for one, other in zip(
+        project(g, V, Intervention("no_gate")), project(g, -V, Intervention("no_gate")), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+    for gate in ("no_gate", "reverse"):
+        with pytest.raises(UserError, match=f"sign: -1, allowed: 1 with gate {gate}"):
+            make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": -1}, "test")
+        make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": 1}, "test")
 
 
 def test_less_is_vanilla_at_a_smaller_rate(tmp_path):

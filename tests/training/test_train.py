@@ -305,7 +305,7 @@ def test_verdicts_reach_training_only_inside_the_reward(arm, tmp_path, monkeypat
     def score_then_scramble(run, groups):
         scores = true_score(run, groups)
         for row in (row for group in groups for row in group.rows):
-            row.row.update({key: draws.choice([True, False, None]) for key in VERDICTS})
+            row.row.update({key: draws.choice([True, False, None]) for key in sorted(VERDICTS)})
         return scores
 
     monkeypatch.setattr(step_module, "score", score_then_scramble)

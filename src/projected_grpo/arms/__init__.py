@@ -65,7 +65,7 @@ class Given:
     policy: "Policy"
     optimizer: "Callable[[], AdamW]"  # a fresh one with the run's betas and weight decay
     basis: "Basis | None" = None
-    extract: "Callable[[Policy], Basis] | None" = None
+    extract: "Callable[[Policy, int], Basis] | None" = None  # at which step: a random one is drawn anew by it
 
 
 class Arm:
@@ -86,7 +86,10 @@ class Arm:
 
     @classmethod
     def training(cls, knobs: Any, training: Any) -> Any:
-        """Return the hyper-parameters of a run with these knobs, from those of vanilla."""
+        """Return the hyper-parameters of a run with these knobs, from those of vanilla.
+
+        Raises SettingError where the knobs do not go with them.
+        """
         return training
 
     # --- in the order of the step ---
@@ -129,8 +132,15 @@ class Arm:
         return gradient.total, {}
 
     def split_update(self, direction: "Parameters") -> "tuple[Parameters, Parameters]":
-        """Return (applied, parked) of what the optimizer is about to apply."""
+        """Return (applied, parked) of what the optimizer is about to apply: what the deployed adapter moves by, and
+
+        what is taken out of it.
+        """
         return direction, {}
+
+    def moved(self, direction: "Parameters", applied: "Parameters") -> "Parameters":
+        """Return what the trained adapter moves by, of the whole direction and what `split_update` left of it."""
+        return applied
 
     def park(self, gradient: "Parameters", direction: "Parameters", lr: float) -> None:
         """Take what `split_gradient` and `split_update` took out; by default it is gone."""

@@ -146,9 +146,9 @@ def given_to_arm(
     stored = Basis.load(sources.basis, str(policy.base.device))
     use = cell.use.model_dump()
 
-    def extract(policy: Policy) -> Basis:
+    def extract(policy: Policy, step: int) -> Basis:
         # By the knobs of its basis: a generated set may have fewer pairs than asked for.
         knobs = json.loads(stored.metadata["knobs"])
-        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed).used(**use)
+        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed, step).used(**use)
 
     return Given(cell.seed, policy, optimizer, stored.used(**use), extract)

@@ -85,10 +85,12 @@ def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: f
     if not math.isfinite(norm):
         raise UserError(f"the gradient's norm is {norm}: a smaller grpo.lr may help")
     kept, parked = arm.split_gradient(gradient)
-    applied, parked_direction = arm.split_update(optimizer.direction(kept))
-    policy.theta = optimizer.apply(policy.theta, applied, lr)
+    direction = optimizer.direction(kept)
+    applied, parked_direction = arm.split_update(direction)
+    policy.theta = optimizer.apply(policy.theta, arm.moved(direction, applied), lr)
     arm.park(parked, parked_direction, lr)
-    norms = {"grad_norm": norm, "delta_norm": total_norm(policy.theta), "delta_hack_norm": None}
+    deployed = total_norm(arm.deployed(policy.theta))
+    norms = {"grad_norm": norm, "delta_norm": deployed, "delta_hack_norm": None}
     return norms | arm.columns() | alignment_columns(arm.axes, gradient, kept, applied)
 
 
