@@ -1,5 +1,6 @@
 """The arms' mechanics, each against a loop written from its formula."""
 
+import copy
 import random
 
 import pytest
@@ -12,6 +13,7 @@ from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
+from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages
 from projected_grpo.method.projection import Intervention, project
 from projected_grpo.training import step as step_module
@@ -23,7 +25,7 @@ FLAGS = [True, False, False, True, False]
 
 
 def tensors(rewards=REWARDS, flags=FLAGS):
-    return torch.tensor(rewards, dtype=torch.float64), torch.tensor(flags)
+    return torch.tensor(rewards, dtype=torch.float64), arms.Seen([], torch.tensor(flags))
 
 
 def an_arm(name, **knobs):
@@ -51,8 +53,8 @@ def test_the_loss_of_a_screened_group_keeps_its_denominator(tmp_path, monkeypatc
     run = make_arm("screen")
     seen = []
 
-    def spy(policy, model, groups, A, training, off_policy, checkpoint):
-        got = policy_gradient(policy, model, groups, A, training, off_policy, checkpoint)
+    def spy(policy, model, groups, A, *rest):
+        got = policy_gradient(policy, model, groups, A, *rest)
         seen.append((groups, A, got, dict(policy.theta)))
         return got
 
@@ -118,6 +120,84 @@ def test_no_gate_does_not_see_the_sign():
         with pytest.raises(UserError, match=f"sign: -1, allowed: 1 with gate {gate}"):
             make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": -1}, "test")
         make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": 1}, "test")
+
+
+def parts_of(policy, training, groups, A, chosen):
+    """The gradient of the chosen rows alone, over all modules, from the formula; `chosen`: by group, by row."""
+    only = [[a * c for a, c in zip(row, of, strict=True)] for row, of in zip(A, chosen, strict=True)]
+    _, sources = explicit_gradient(policy, training, groups, A=only)
+    return {name: sources["live"][name] + sources["teacher"][name] for name in policy.theta}
+
+
+def test_route_labels_trains_the_quarantine_on_flagged_rows_alone(tmp_path, monkeypatch):
+    run, seen = make_arm("route_labels"), []
+
+    def spy(policy, model, groups, A, *rest):
+        got = policy_gradient(policy, model, groups, A, *rest)
+        both = run.arm.sampled_theta(policy.theta)
+        seen.append((groups, A, got, both, rest[3], dict(run.arm.optimizer.m), dict(run.optimizer.m)))
+        return got
+
+    monkeypatch.setattr(step_module, "policy_gradient", spy)
+    finish(run, tmp_path / "run")
+    flag = MONITORS["noisy0.7"]
+    for (groups, A, got, theta, kinds, parked, kept), later in zip(seen, [*seen[1:], None], strict=True):
+        expected = [
+            [flag(r.row, g.problem.mode, g.problem.id, r.row["completion"]) for r in g.rows] for g in groups
+        ]
+        assert kinds == expected
+        run.policy.theta = theta
+        for label, moment, at in ((0, kept, 6), (1, parked, 5)):
+            own = parts_of(run.policy, run.training, groups, A, [[k == label for k in of] for of in kinds])
+            for name, g in own.items():
+                torch.testing.assert_close(got.by_label[label][name].double(), g, atol=1e-5, rtol=1e-3)
+                if later:  # and its own optimizer has heard that part alone
+                    moved = 0.5 * moment[name] + 0.5 * got.by_label[label][name]
+                    torch.testing.assert_close(later[at][name], moved)
+
+
+def test_rows_without_labels_have_one_layout(tmp_path):
+    """Where nothing is flagged, an arm that splits by label is vanilla to the bit: the layout is one."""
+    rows, rollouts, vanilla = finish(make_run(), tmp_path / "a")
+    run = make_arm("route_labels")
+    run.arm.labels = lambda seen: torch.zeros(len(seen.rollouts), dtype=torch.long)
+    same, others, _ = finish(run, tmp_path / "b")
+    assert [r["completion"] for r in rollouts] == [r["completion"] for r in others]
+    assert [r["loss"] for r in rows] == [r["loss"] for r in same]
+    assert all(torch.equal(value, run.policy.theta[name]) for name, value in vanilla.policy.theta.items())
+    assert not any(bool(value.any()) for value in run.arm.quarantine.values())
+
+
+def test_absorb_trains_coordinates_along_v_ahead_of_delta_s(tmp_path):
+    run = make_run(arm="absorb", basis="own", head_start=3.0)
+    draws, z = torch.Generator().manual_seed(8), {}
+    moments = {}
+    for step in (1, 2):
+        parts = [
+            {name: torch.randn(size, generator=draws) for name, size in run.policy.adapter.sizes.items()}
+            for _ in range(2)
+        ]
+        gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+        direction = copy.deepcopy(run.optimizer).direction(gradient.total)
+        before = dict(run.policy.theta)
+        row = step_module.update(run.policy, run.arm, run.optimizer, gradient, 0.1)
+        squares = 0.0
+        for name, V in run.arm.axes.items():
+            c = V.double() @ (parts[0][name] + parts[1][name]).double()
+            m, v = moments.get(name, (0.0, 0.0))
+            m, v = 0.5 * m + 0.5 * c, 0.9 * v + 0.1 * c**2
+            moments[name] = m, v
+            d = m / (1 - 0.5**step) / ((v / (1 - 0.9**step)).sqrt() + 1e-8)
+            z[name] = z.get(name, 0.0) - 0.1 * 3.0 * d
+            squares += float((3.0 * d).square().sum())
+            torch.testing.assert_close(
+                run.arm.quarantine[name].double(), z[name] @ V.double(), atol=1e-5, rtol=1e-4
+            )
+        for name, value in run.policy.theta.items():  # delta_S is vanilla's
+            assert torch.equal(value, before[name] - 0.1 * direction[name])
+        own, beside = squares**0.5, sum(float(d.square().sum()) for d in direction.values()) ** 0.5
+        assert row["quarantine_share"] == pytest.approx(own / (own + beside), rel=1e-4)
+    assert run.arm.deployed(run.policy.theta) is run.policy.theta
 
 
 def test_less_is_vanilla_at_a_smaller_rate(tmp_path):

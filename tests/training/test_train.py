@@ -124,8 +124,8 @@ def make_run(grpo=None, extract_anew=None, **setting):
         ]
         basis = extract(*sides, Knobs(top_k=3)).used(K)
 
-    def optimizer():
-        return AdamW(policy.theta, training.betas, training.weight_decay)
+    def optimizer(parameters):
+        return AdamW(parameters, training.betas, training.weight_decay)
 
     return Run(
         seed=41,
@@ -136,7 +136,7 @@ def make_run(grpo=None, extract_anew=None, **setting):
         pool=stored_pool(problems, grader, policy.tokenizer),
         grader=grader,
         arm=setting.defence(setting.knobs, arms.Given(41, policy, optimizer, basis, extract_anew)),
-        optimizer=optimizer(),
+        optimizer=optimizer(policy.theta),
     )
 
 

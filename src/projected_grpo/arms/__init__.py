@@ -63,9 +63,17 @@ class Given:
 
     seed: int
     policy: "Policy"
-    optimizer: "Callable[[], AdamW]"  # a fresh one with the run's betas and weight decay
+    optimizer: "Callable[[Parameters], AdamW]"  # a fresh one with the run's betas and weight decay
     basis: "Basis | None" = None
     extract: "Callable[[Policy, int], Basis] | None" = None  # at which step: a random one is drawn anew by it
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an arm may know of a group's rows, the live ones first, then the teacher's: never a fact."""
+
+    rollouts: "Sequence[Rollout]"
+    flags: "Tensor | None" = None  # [G] bool, of its monitor
 
 
 class Arm:
@@ -74,6 +82,7 @@ class Arm:
     Knobs: ClassVar[type[ArmKnobs]] = ArmKnobs
 
     reward: ClassVar[str] = "foolable"  # of `environment/reward.py`: what a verdict earns
+    n_labels: ClassVar[int] = 1  # kinds of rows whose share of the gradient it wants by itself
     replaces: ClassVar[tuple[str, ...]] = ()  # settings of a row that its knobs take the place of
 
     def __init__(self, knobs: Any, given: Given):
@@ -107,17 +116,21 @@ class Arm:
         """Of `environment/monitors.py`: whose flags it gets; None for none."""
         return None
 
-    def rewards(self, rewards: "Tensor", flags: "Tensor | None") -> "Tensor":
-        """Return what the rows of a group earn, `[G]` (live rows, then the teacher's); `flags`: the monitor's."""
+    def rewards(self, rewards: "Tensor", seen: Seen) -> "Tensor":
+        """Return what the rows of a group earn, `[G]`."""
         return rewards
 
-    def keep(self, rewards: "Tensor", flags: "Tensor | None") -> "Tensor | None":
+    def keep(self, rewards: "Tensor", seen: Seen) -> "Tensor | None":
         """Return which rows stay in their group, `[G]` bool; None for all."""
         return None
 
-    def advantages(self, A: "Tensor", rollouts: "Sequence[Rollout]") -> "Tensor":
-        """Return the advantages of a group's rows, `[G]`; `rollouts` are their tokens."""
+    def advantages(self, A: "Tensor", seen: Seen) -> "Tensor":
+        """Return the advantages of a group's rows, `[G]`."""
         return A
+
+    def labels(self, seen: Seen) -> "Tensor | None":
+        """Return which kind each row is, `[G]` in 0 ... n_labels - 1; None where there is one kind."""
+        return None
 
     def train_prompt(self, messages: Messages) -> Messages:
         """Return the messages that the gradient is taken under."""

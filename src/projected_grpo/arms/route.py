@@ -52,9 +52,10 @@ class Route(Quarantined, Projection):
         return direction if self._holds_both else applied
 
     def park(self, gradient: "Parameters", direction: "Parameters", lr: float) -> None:
-        if not self._holds_both:
-            direction = self.optimizer.direction(self.filled(gradient))
-        self.train_quarantine(direction, lr)
+        if self._holds_both:
+            self.train_quarantine(direction, lr)
+        else:
+            super().park(gradient, direction, lr)
 
     def deployed(self, theta: "Parameters") -> "Parameters":
         if not self._holds_both:

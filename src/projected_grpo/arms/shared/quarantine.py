@@ -14,10 +14,14 @@ class Quarantined(Arm):
     def __init__(self, knobs: Any, given: Given):
         super().__init__(knobs, given)
         self.quarantine = given.policy.adapter.zeros()
-        self.optimizer = given.optimizer()
+        self.optimizer = given.optimizer(self.quarantine)
 
     def sampled_theta(self, theta: "Parameters") -> "Parameters":
         return {name: value + self.quarantine[name] for name, value in theta.items()}
+
+    def park(self, gradient: "Parameters", direction: "Parameters", lr: float) -> None:
+        """Train the quarantine, by an optimizer of its own, on what `split_gradient` took out."""
+        self.train_quarantine(self.optimizer.direction(self.filled(gradient)), lr)
 
     def train_quarantine(self, direction: "Parameters", lr: float) -> None:
         """Move the quarantine by -lr times a direction, which may leave modules out."""
