@@ -10,6 +10,7 @@ from test_train import explicit_gradient, finish, make_arm, make_run
 
 from projected_grpo import arms
 from projected_grpo.cells.row_setting import make_setting
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
@@ -17,6 +18,8 @@ from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages
 from projected_grpo.method.projection import Intervention, project
 from projected_grpo.training import step as step_module
+from projected_grpo.training.checkpoint import Checkpoint
+from projected_grpo.training.deployed import deployed_rows
 from projected_grpo.training.gradient import policy_gradient
 from projected_grpo.training.results import write_run
 
@@ -80,10 +83,14 @@ def test_routing_the_update_trains_what_vanilla_trains_and_deploys_it_without_th
         assert torch.equal(deployed[name], theta[name] - quarantine[name])
     assert any(bool(value.any()) for value in quarantine.values())
     assert max(row["cout_update"] for row in rows) < 1e-5 < max(row["cin"] for row in rows if row["cin"])
-    write_run(tmp_path / "files", routed.policy, routed.arm, [{"step": 1}], [{"step": 1}], {})
+    saved = Checkpoint(tmp_path / "b", "key")
+    saved.load()
+    write_run(tmp_path / "files", routed.policy, routed.arm, rows, saved, [], {})
     stored = load_file(tmp_path / "files" / "adapter.safetensors")
+    after = load_file(tmp_path / "files" / "deltas.safetensors")
     for name in theta:
         assert torch.equal(stored[f"{name}.delta_S"], deployed[name])
+        assert torch.equal(after[f"{name}.delta_S"][-1], deployed[name])
         assert torch.equal(stored[f"{name}.delta_S_hack"], quarantine[name])
 
 
@@ -218,6 +225,10 @@ def test_kl_sets_the_weight_of_the_term_alone():
 @pytest.mark.parametrize("name", ["inoculate", "recontextualise"])
 def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
     run = make_arm(name)
+    for row in deployed_rows(
+        run.policy.merged(), run.policy.tokenizer, {"known": run.problems}, run.grader, 1, 4, seed=41
+    ):
+        assert row["prompt"].endswith(LEVERS[row["mode"]].hint)
     encode = run.policy.tokenizer.encode_chat
     for problem in run.problems:
         plain, id = messages_for(problem), str(problem.id)
@@ -227,7 +238,7 @@ def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
         ]
         assert run.arm.train_prompt(plain) == permitted
         assert run.arm.prompt(plain) == (permitted if name == "inoculate" else plain)
-        assert run.plain_prompts[id] == encode(plain) and run.train_prompts[id] == encode(permitted)
+        assert run.train_prompts[id] == encode(permitted)
 
 
 def test_the_permission_is_the_one_that_the_corpus_teaches():

@@ -62,8 +62,12 @@ class TinyTokenizer:
     def encode_chat(self, messages):
         return self.encode(messages if isinstance(messages, str) else messages[-1]["content"])
 
-    def decode(self, tokens):
+    def decode(self, tokens, **_):
         return "".join(chr(97 + t) for t in tokens)
+
+    @property
+    def inner(self):
+        return self
 
 
 class TinyGrader:
@@ -148,8 +152,8 @@ def make_arm(arm):
 
 
 def finish(run, folder):
-    rows, rollouts = train(run, Checkpoint(folder, "key"))
-    return without_seconds(rows), rollouts, run
+    saved = Checkpoint(folder, "key")
+    return without_seconds(train(run, saved)), saved.rows("rollouts"), run
 
 
 def same_adapter(a, b):
@@ -350,6 +354,41 @@ def test_a_resumed_run_equals_an_undisturbed_one(arm, stop, tmp_path):
     resumed = finish(make_arm(arm), tmp_path / "b")
     assert resumed[:2] == whole[:2]
     assert same_adapter(resumed[2], whole[2])
+    one, other = (reopened(tmp_path / name) for name in "ab")
+    assert one.rows("teacher") == other.rows("teacher")
+    assert all(same(a, b) for a, b in zip(one.deltas(), other.deltas(), strict=True))
+
+
+def reopened(folder):
+    saved = Checkpoint(folder, "key")
+    assert saved.load()[0] == GRPO["steps"]
+    return saved
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_each_step_leaves_its_delta_S_and_what_its_teacher_rows_were_worth(tmp_path):
+    rows, _, run = finish(make_run(), tmp_path / "a")
+    saved = reopened(tmp_path / "a")
+    thetas, taught = saved.deltas(), saved.rows("teacher")
+    assert len(thetas) == GRPO["steps"] and same(thetas[-1], run.policy.theta)
+    norms = [sum(float(v.double().square().sum()) for v in theta.values()) ** 0.5 for theta in thetas]
+    assert norms == pytest.approx([row["delta_norm"] for row in rows], rel=1e-5)
+    for row in rows:
+        own = [other for other in taught if other["step"] == row["step"]]
+        assert len(own) == GRPO["prompts"] * 2
+        assert sum(other["channel"] for other in own) / len(own) == row["hack_t"]
+        assert all(other["reward"] == reward.foolable(other) for other in own)
+        for other in own:
+            assert run.pool[other["problem_id"]][other["sample"]].row["gt_pass"] == other["gt_pass"]
+    assert not reopened_lora(tmp_path / "b").deltas()
+
+
+def reopened_lora(folder):
+    finish(make_run(adapter="lora"), folder)
+    return reopened(folder)
 
 
 @pytest.mark.parametrize("damage", ["state", "part", "key"])

@@ -130,6 +130,15 @@ class Pool(Model):
     max_new: Tokens = Field(description="Tokens a rollout may have.")
 
 
+class Deployed(Model):
+    """What every run is judged on after training: problems it never saw, in three panels, with plain prompts."""
+
+    known: Problems = Field(description="Problems with the row's own loopholes, in rotation.")
+    novel: Problems = Field(description="Problems with the same loopholes under names that nothing teaches.")
+    plain: Problems = Field(description="Problems without a loophole.")
+    samples: Annotated[int, Field(ge=1, le=1_024)] = Field(description="Rollouts per problem.")
+
+
 class GivenPool(Model):
     """Rollouts of another teacher."""
 
@@ -175,6 +184,7 @@ class Config(Model):
     small: Small
     pool: Pool
     grpo: Grpo
+    deployed: Deployed
     probe: Probe
     self_taught: SelfTaught
     basis: Knobs

@@ -2,11 +2,13 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from projected_grpo.arms import Given
+from projected_grpo.cells.config import Deployed, Pool
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
@@ -18,7 +20,7 @@ from projected_grpo.method.extraction import extract_basis, select_pairs
 from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.policy import Policy, load_policy
 from projected_grpo.training.checkpoint import Checkpoint
-from projected_grpo.training.deployed import final_rates
+from projected_grpo.training.deployed import deployed_rows, final_rates, make_panels
 from projected_grpo.training.loop import train
 from projected_grpo.training.results import write_run
 from projected_grpo.training.run import Run
@@ -51,10 +53,14 @@ class Machine:
     verdicts: Path | None = None  # file of verdicts that all runs on one set of problems share
 
 
-def training_problems(path: Path, limit: int, modes: list[str], all_modes: list[str]) -> list[Problem]:
-    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode."""
-    problems = assign_modes(load_problems(path)[:limit], all_modes)
-    return [problem for problem in problems if problem.mode in modes]
+def split_problems(
+    path: Path, limit: int, modes: Sequence[str], all_modes: Sequence[str]
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode; and all
+    others, which are held out."""
+    problems = load_problems(path)
+    training = assign_modes(problems[:limit], all_modes)
+    return [problem for problem in training if problem.mode in modes], problems[limit:]
 
 
 def step_line(row: dict, steps: int) -> str:
@@ -77,7 +83,8 @@ def run_cell(
     params: str,
     sources: Sources,
     machine: Machine,
-    pool_config: dict,
+    pool: Pool,
+    deployed: Deployed,
     folder: Path,
     checkpoint: Path,
     record: dict,
@@ -94,9 +101,8 @@ def run_cell(
     log.info("%s: seed %d, code %s", record["cell"], cell.seed, record["code"])
     log.info("settings %s", params)
     policy = load_policy(setting.adapter, sources.base, sources.svd, machine.dtype, machine.device)
-    problems = training_problems(
-        sources.problems, pool_config["problems"], setting.modes, pool_config["modes"]
-    )
+    problems, held_out = split_problems(sources.problems, pool.problems, setting.modes, pool.modes)
+    panels = make_panels(held_out, setting.modes, deployed)
     digests = {
         "pool": file_digest(sources.pool),
         "problems": file_digest(sources.problems),
@@ -104,7 +110,9 @@ def run_cell(
         "base": checkpoint_digest(sources.base),
         "svd": file_digest(sources.svd) if sources.svd else None,
     }
-    with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
+    with Grader(
+        [*problems, *held_out], machine.threads, machine.verdicts, machine.allow_weak_sandbox
+    ) as grader:
 
         def optimizer(parameters: Parameters) -> AdamW:
             return AdamW(parameters, cell.training.betas, cell.training.weight_decay)
@@ -120,7 +128,7 @@ def run_cell(
             arm=setting.defence(setting.knobs, given_to_arm(cell, sources, policy, optimizer)),
             optimizer=optimizer(policy.theta),
         )
-        log.info("sandbox level %s, %d problems", grader.level, len(problems))
+        log.info("sandbox level %s, %d problems, %d held out", grader.level, len(problems), len(held_out))
         key = json.dumps([params, record["code"], digests, machine.dtype, machine.device], sort_keys=True)
         saved = Checkpoint(checkpoint, key)
 
@@ -128,11 +136,14 @@ def run_cell(
             log.info("%s", step_line(row, cell.training.steps))
             progress(row)
 
-        rows, rollouts = train(run, saved, report)
+        rows = train(run, saved, report)
         final = final_rates(run) if setting.final_eval else None
-    more = {"seed": cell.seed, "settings": cell.model_dump(mode="json"), "final": final}
+        model, max_new = policy.merged(run.arm.deployed(policy.theta)), cell.training.max_new
+        judged = deployed_rows(model, policy.tokenizer, panels, grader, deployed.samples, max_new, cell.seed)
+    more = {"deployed": Counter(row["panel"] for row in judged)}
+    more |= {"seed": cell.seed, "settings": cell.model_dump(mode="json"), "final": final}
     more |= {"sandbox": grader.level, "inputs": digests, "device": machine.device, "dtype": machine.dtype}
-    write_run(folder, policy, run.arm, rows, rollouts, {**record, **more})
+    write_run(folder, policy, run.arm, rows, saved, judged, {**record, **more})
     if events:
         write_events(events, rows)
     saved.remove()

@@ -27,10 +27,15 @@ from projected_grpo.training.rollouts import Group, make_groups
 from projected_grpo.training.run import Run
 
 PHASES = ("generate", "grade", "backward", "project")
+FACTS = ("fmt_ok", "can_compile", "gt_pass", "channel")
+TEACHER = ("step", "problem_id", "mode", "sample", *FACTS, "reward")  # columns of `teacher.parquet`
 
 
-def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]:
-    """Run a step (1, 2, ...) on problems `indices`; return its row and rollouts. Policy, optimizer and arm advance."""
+def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, list[dict]]]:
+    """Run a step (1, 2, ...) on problems `indices`; return its row, and rows of `rollouts` and `teacher`.
+
+    Policy, optimizer and arm advance.
+    """
     start = time.perf_counter()
     arm, policy, training = run.arm, run.policy, run.training
 
@@ -74,7 +79,10 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
     row |= ratio_columns(gradient.log_ratio) | {"tokens_trained": gradient.tokens}
     row |= {f"seconds_{phase}": seconds[phase] for phase in PHASES}
     row["seconds_rest"] = time.perf_counter() - start - sum(seconds.values())
-    return row, rollout_rows(run, groups, rewards, scores, step)
+    return row, {
+        "rollouts": rollout_rows(run, groups, rewards, scores, step),
+        "teacher": teacher_rows(groups, rewards, scores, step),
+    }
 
 
 def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: float) -> dict:
@@ -127,8 +135,27 @@ def rollout_rows(
         {"step": step, "problem_id": str(group.problem.id), "mode": group.problem.mode, "sample": number}
         | {"prompt": run.arm.prompt(messages_for(group.problem))[-1]["content"], "tokens": len(row.tokens)}
         | row.row
-        | {"reward": float(earned[number])}
-        | ({} if found.seen.flags is None else {"flagged": bool(found.seen.flags[number])})
+        | _outcome(earned, found, number)
         for group, earned, found in zip(groups, rewards, scores, strict=True)
         for number, row in enumerate(group.live)
     ]
+
+
+def teacher_rows(
+    groups: Sequence[Group], rewards: Sequence[Tensor], scores: Sequence[Score], step: int
+) -> list[dict]:
+    """Return the teacher's rows of a step for `teacher.parquet`: facts and outcome; their texts are in the pool, where
+    `sample` finds them."""
+    return [
+        {"step": step, "problem_id": str(group.problem.id), "mode": group.problem.mode}
+        | {"sample": row.row.get("sample_id"), **{name: row.row.get(name) for name in FACTS}}
+        | _outcome(earned, found, len(group.live) + number)
+        for group, earned, found in zip(groups, rewards, scores, strict=True)
+        for number, row in enumerate(group.teacher)
+    ]
+
+
+def _outcome(earned: Tensor, found: Score, place: int) -> dict:
+    """What the row at `place` of its group earned and, where there is a monitor, whether it flags it."""
+    flagged = {} if found.seen.flags is None else {"flagged": bool(found.seen.flags[place])}
+    return {"reward": float(earned[place])} | flagged
