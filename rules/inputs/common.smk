@@ -180,8 +180,10 @@ def cell_model(wildcards):
 
 
 def cell_basis(wildcards):
-    """The basis file of a cell, if its arm has one."""
+    """The basis file of a cell, if its arm has one; the clean run's axes are one."""
     cell = CELLS[wildcards.cell]
+    if cell.setting.needs.clean_run:
+        return [f"{RESULTS}/clean/{cell.model}/axes.safetensors"]
     return [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
 
 

@@ -272,3 +272,29 @@ def test_a_noisy_flag_hangs_on_the_problem_and_the_code_alone():
     }
     assert len(same) == 1
     assert {flag(hack, "a", 7, f"```python\nx = {i}\n```") for i in range(40)} == {True, False}
+
+
+@pytest.mark.parametrize("space", ["gradient", "update"])
+def test_trusted_keeps_what_lies_along_the_axes_and_nothing_else(space):
+    run, random_run = (
+        make_run(arm="trusted", space=space, control=control) for control in ("none", "random")
+    )
+    draws = torch.Generator().manual_seed(8)
+    parts = [
+        {name: torch.randn(size, generator=draws) for name, size in run.policy.adapter.sizes.items()}
+        for _ in range(2)
+    ]
+    gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+    axes, others = run.arm.given.basis.V, random_run.arm._trusted
+    for name, V in axes.items():
+        assert others[name].shape == V.shape and not torch.allclose(others[name], V, atol=0.1)
+        torch.testing.assert_close(others[name] @ others[name].T, torch.eye(len(V)), atol=1e-5, rtol=0)
+    along = {n: sum(float(v @ (parts[0][n] + parts[1][n])) * v for v in V) for n, V in axes.items()}
+    direction = copy.deepcopy(run.optimizer).direction(gradient.total if space == "update" else along)
+    if space == "update":
+        direction = {n: sum(float(v @ direction[n]) * v for v in V) for n, V in axes.items()}
+    row = step_module.update(run.policy, run.arm, run.optimizer, gradient, 0.1)
+    for name, value in run.policy.theta.items():
+        torch.testing.assert_close(value, -0.1 * direction[name], atol=1e-5, rtol=1e-3)
+    squares = [sum(float(g.square().sum()) for g in vectors.values()) for vectors in (along, gradient.total)]
+    assert row["trusted_share"] == pytest.approx((squares[0] / squares[1]) ** 0.5, rel=1e-4)

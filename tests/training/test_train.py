@@ -121,7 +121,7 @@ def make_run(grpo=None, extract_anew=None, **setting):
     ]
     grader = TinyGrader()
     basis = None
-    if setting.basis:
+    if setting.basis or setting.needs.clean_run:
         generator = torch.Generator().manual_seed(9)
         sides = [
             {n: torch.randn(6, s, generator=generator) for n, s in adapter.sizes.items()} for _ in range(2)

@@ -55,6 +55,7 @@ class Needs:
 
     basis: str | None = None  # a basis file
     pairs: str | None = None  # the pair set of this basis is read by the run itself
+    clean_run: bool = False  # axes of the updates of a run that cannot hack, as its basis
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import Training
+from projected_grpo.cells.knobs import Use
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.cells.setting import Setting, cell_id
@@ -109,9 +110,27 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
         if setting.knob("k") == own.k:  # saying what is the default makes no other cell
             setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
         use, file = config.use(setting.basis, setting.knob("k")), config.basis_file(setting.basis, seed)
+    if setting.needs.clean_run:
+        setting, use = _of_clean_run(setting, config)
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
     settings = RunSettings(seed=seed, setting=complete, training=training, basis=file, use=use)
     return Cell(cell_id(setting, seed), config.model_name(seed, setting.size), settings)
+
+
+def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
+    """Return a setting whose basis is that of the clean run, and how much of that is used."""
+    if setting.adapter != "antipasto":
+        raise SettingError("adapter", f"{setting.adapter!r}, allowed with arm {setting.arm!r}: antipasto")
+    steps = config.clean_training().steps
+    default = min(config.basis.k, steps)
+    k = setting.knob("k") or default
+    if k > steps:
+        raise SettingError(
+            "k", f"{k}, allowed with arm {setting.arm!r}: 1 to {steps}, steps of the clean run"
+        )
+    if k == default:  # saying what is the default makes no other cell
+        setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
+    return setting, Use(k=k, drop_bottom_frac=0.0)
 
 
 def has_pairs(basis: str | None, config: Config) -> bool:
@@ -155,8 +174,8 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
                 cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
             except SettingError as error:
                 raise UserError(f"{where}.{error.key}: {error.problem}") from error
-            control = bool(setting.basis) and config.knobs(setting.basis).control == "random"
-            rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others))
+            control = setting.knob("control") or (setting.basis and config.knobs(setting.basis).control)
+            rows.append(Row(row["name"], setting, cells=cells, is_control=control == "random", **others))
         kept = {row.name for row in rows}
         for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out
             others = {key: getattr(row, key) for key in OTHER_ROWS}
