@@ -9,6 +9,7 @@ rule grpo:
         problems=lambda w: problems_file(cell_model(w)),
         pool=lambda w: pool_manifest(cell_model(w)),
         basis=cell_basis,
+        generated=own_generated_pairs,
         plan=planned("grpo"),
     output:
         steps=f"{RESULTS}/grpo/{{cell}}/steps.parquet",

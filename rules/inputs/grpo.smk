@@ -11,8 +11,15 @@ def own_pairs(wildcards):
 
 def own_pairs_digest(wildcards):
     """Hash of the pairs that a run reads itself."""
-    basis = CELLS[wildcards.cell].setting.needs.pairs
-    return pairs_digest(basis) if basis else None
+    needs = CELLS[wildcards.cell].setting.needs
+    return pairs_digest(needs.pairs, whole=bool(needs.direction)) if needs.pairs else None
+
+
+def own_generated_pairs(wildcards):
+    """The pairs of a run's direction as an input, if the pipeline writes them; a basis has waited for its own."""
+    cell = CELLS[wildcards.cell]
+    generated = cell.settings.direction and cell.settings.direction.is_generated
+    return [own_pairs(wildcards)] if generated else []
 
 
 def arm_file(wildcards):

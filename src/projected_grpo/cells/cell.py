@@ -112,8 +112,11 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
         use, file = config.use(setting.basis, setting.knob("k")), config.basis_file(setting.basis, seed)
     if setting.needs.clean_run:
         setting, use = _of_clean_run(setting, config)
+    direction = config.knobs(setting.source).direction if setting.needs.direction else None
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
-    settings = RunSettings(seed=seed, setting=complete, training=training, basis=file, use=use)
+    settings = RunSettings(
+        seed=seed, setting=complete, training=training, basis=file, use=use, direction=direction
+    )
     return Cell(cell_id(setting, seed), config.model_name(seed, setting.size), settings)
 
 
@@ -164,7 +167,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             where = f"{config.questions}: {name}.rows[{number}]"
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
             setting = make_setting({**shared, **own}, where)
-            if not (has_pairs(setting.basis, config) and has_held_out_mode(setting, config)):
+            if not (has_pairs(setting.source, config) and has_held_out_mode(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             for key, other in others.items():
@@ -174,7 +177,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
                 cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
             except SettingError as error:
                 raise UserError(f"{where}.{error.key}: {error.problem}") from error
-            control = setting.knob("control") or (setting.basis and config.knobs(setting.basis).control)
+            control = setting.knob("control") or (setting.source and config.knobs(setting.source).control)
             rows.append(Row(row["name"], setting, cells=cells, is_control=control == "random", **others))
         kept = {row.name for row in rows}
         for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out

@@ -13,14 +13,17 @@ import torch
 from torch import Tensor
 
 from projected_grpo.arms import Arm, Seen
-from projected_grpo.environment.monitors import MONITORS
+from projected_grpo.environment.monitors import DIRECTION, MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.reward import REWARDS
 from projected_grpo.errors import UserError
+from projected_grpo.method.concept import Concept
 from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages
 from projected_grpo.method.optimizer import AdamW, learning_rate, total_norm
 from projected_grpo.method.policy import Policy
+from projected_grpo.model.qwen3 import Batch, Qwen3
+from projected_grpo.training.batches import micro_batches
 from projected_grpo.training.columns import alignment_columns, outcome_columns, ratio_columns
 from projected_grpo.training.gradient import policy_gradient
 from projected_grpo.training.rollouts import Group, make_groups
@@ -44,7 +47,7 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, l
     groups, seconds = make_groups(run, model, indices, step)
 
     # facts -> reward -> keep -> advantage
-    scores = score(run, groups)
+    scores = score(run, model, groups)
     rewards = [arm.rewards(found.rewards, found.seen) for found in scores]
     kept = [arm.keep(earned, found.seen) for found, earned in zip(scores, rewards, strict=True)]
     A = [
@@ -57,7 +60,7 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, l
     sampled = time.perf_counter()
     on_gpu = policy.base.device.type == "cuda"  # where layers are computed twice instead of kept
     gradient = policy_gradient(
-        policy, model, groups, A, training, run.setting.off_policy, on_gpu, kinds, arm.n_labels
+        policy, model, groups, A, training, run.setting.off_policy, on_gpu, kinds, arm.n_labels, arm.residual
     ).clipped(training.clip)
     seconds["backward"] = time.perf_counter() - sampled
 
@@ -111,19 +114,43 @@ class Score:
     seen: Seen
 
 
-def score(run: Run, groups: Sequence[Group]) -> list[Score]:
-    """Return what each group's rows earn and which are flagged: the last place that reads a fact for training."""
-    earned, monitor = REWARDS[run.arm.reward], run.arm.monitor
+def score(run: Run, model: Qwen3, groups: Sequence[Group]) -> list[Score]:
+    """Return what each group's rows earn, which are flagged, and their concept scores at `model`, if the arm asks.
+
+    The last place that reads a fact for training.
+    """
+    earned, monitor, concept = REWARDS[run.arm.reward], run.arm.monitor, run.arm.reads
+    read = concept_scores(concept, model, groups, run.training.micro_batch_tokens) if concept else {}
     scores = []
-    for group in groups:
+    for place, group in enumerate(groups):
         rewards = torch.tensor([earned(row.row) for row in group.rows], dtype=torch.float64)
-        flags = None
-        if monitor:
+        flags, along = None, read.get(place)
+        if monitor == DIRECTION:
+            flags = along > concept.threshold
+        elif monitor:
             mode, id = group.problem.mode, group.problem.id
             flag = MONITORS[monitor]
             flags = torch.tensor([flag(row.row, mode, id, row.row["completion"]) for row in group.rows])
-        scores.append(Score(rewards, Seen([row.rollout for row in group.rows], flags)))
+        scores.append(Score(rewards, Seen([row.rollout for row in group.rows], flags, along)))
     return scores
+
+
+def concept_scores(concept: Concept, model: Qwen3, groups: Sequence[Group], limit: int) -> dict[int, Tensor]:
+    """Return by place the scores of each group's rows `[G]`, under the prompts that gradients are taken under.
+
+    limit: tokens of one forward.
+    """
+    found = {}
+    for part in micro_batches(groups, limit):
+        own = [groups[i] for i in part]
+        batch = Batch(
+            prompts=[group.prompt for group in own],
+            completions=[row.tokens for group in own for row in group.rows],
+            unit=[unit for unit, group in enumerate(own) for _ in group.rows],
+        )
+        values = concept.scores(model, batch).split([len(group.rows) for group in own])
+        found |= dict(zip(part, values, strict=True))
+    return found
 
 
 def rollout_rows(
@@ -156,6 +183,10 @@ def teacher_rows(
 
 
 def _outcome(earned: Tensor, found: Score, place: int) -> dict:
-    """What the row at `place` of its group earned and, where there is a monitor, whether it flags it."""
-    flagged = {} if found.seen.flags is None else {"flagged": bool(found.seen.flags[place])}
-    return {"reward": float(earned[place])} | flagged
+    """What the row at `place` of its group earned and, where the arm hears so, whether it is flagged and its score."""
+    seen, told = found.seen, {"reward": float(earned[place])}
+    if seen.flags is not None:
+        told["flagged"] = bool(seen.flags[place])
+    if seen.scores is not None:
+        told["concept"] = float(seen.scores[place])
+    return told
