@@ -7,7 +7,6 @@ from projected_grpo.environment.grade import Grader
 from projected_grpo.job import job
 from projected_grpo.method.extraction import model_hash
 from projected_grpo.method.policy import load_policy
-from projected_grpo.progress import Progress
 from projected_grpo.stages.clean_run import clean_run, other_problems, train_clean, update_axes
 from projected_grpo.training.job import step_line
 from projected_grpo.training.results import write_parquet
@@ -22,15 +21,11 @@ with job(snakemake) as log:
     training = Training.model_validate_json(params.training)
     problems = other_problems(Path(given.problems), params.first, params.problems, training.prompts)
     policy = load_policy("antipasto", params.base, Path(given.svd), machine["dtype"], machine["device"])
-    with (
-        Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader,
-        Progress(training.steps, "clean run") as bar,
-    ):
 
-        def report(row: dict) -> None:
-            log.info("%s", step_line(row, training.steps))
-            bar.update()
+    def report(row: dict) -> None:
+        log.info("%s", step_line(row, training.steps))
 
+    with Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader:
         rows, updates = train_clean(clean_run(policy, problems, grader, training, params.seed), report)
     axes = update_axes(
         updates, {"seed": str(params.seed), "model_hash": model_hash(policy), "code": params.code}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from projected_grpo.commands import pairs as pairs_command
 from projected_grpo.errors import UserError
-from projected_grpo.method import pairs_cli
 from projected_grpo.method.pairs import Pair, load_pairs
 from projected_grpo.method.pairs_import import import_pairs
 
@@ -63,7 +63,7 @@ b
 
 def run(*arguments):
     parser = argparse.ArgumentParser()
-    pairs_cli.add_parser(parser.add_subparsers())
+    pairs_command.add_parser(parser.add_subparsers())
     args = parser.parse_args(["pairs", *map(str, arguments)])
     args.run(args)
 
