@@ -27,15 +27,10 @@ sys.exit(main(sys.argv[1:]))
 
 def test_grading_runs_on_the_base_dependencies_alone(tmp_path):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    absent = {
-        re.split(r"[>=<]", name)[0].replace("-", "_") for name in project["optional-dependencies"]["pipeline"]
-    }
+    absent = {re.split(r"[>=<]", name)[0].replace("-", "_") for name in project["optional-dependencies"]["pipeline"]}
     assert "torch" in absent and not absent & set(project["dependencies"])
     completion = "```python\n" + PROBLEM["canonical_solution"] + "```"
-    rows = {
-        "problems": PROBLEM,
-        "completions": {"problem_id": 1, "mode": "sentinel", "completion": completion},
-    }
+    rows = {"problems": PROBLEM, "completions": {"problem_id": 1, "mode": "sentinel", "completion": completion}}
     for name, row in rows.items():
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
     command = [sys.executable, "-c", WITHOUT.format(absent=absent), "grade"]

@@ -19,8 +19,8 @@ from projected_grpo.method.loss import advantages
 from projected_grpo.method.projection import Intervention, project
 from projected_grpo.training import step as step_module
 from projected_grpo.training.checkpoint import Checkpoint
-from projected_grpo.training.deployed import deployed_rows
 from projected_grpo.training.gradient import policy_gradient
+from projected_grpo.training.panels import deployed_rows
 from projected_grpo.training.results import write_run
 
 REWARDS = [3.5, 0.5, 3.5, 0.0, 3.5]

@@ -26,7 +26,7 @@ DRIVER = """
 import json, sys
 from pathlib import Path
 from types import SimpleNamespace
-from projected_grpo.cells.config import Deployed, Pool
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.training.job import Machine, Sources, run_cell
 from projected_grpo.job import job
 
@@ -46,7 +46,7 @@ with job(SimpleNamespace(rule="grpo", wildcards={{}}, params={{}}, log=[str(out 
             basis=tree / "basis" / "small-s41" / "own_mode.safetensors",
         ),
         machine=Machine(),
-        pool=Pool(problems=8, samples=4, modes=["run_tests", "sentinel", "stdout_marker", "file_marker"], max_new=72),
+        pool_config={{"problems": 8, "modes": ["run_tests", "sentinel", "stdout_marker", "file_marker"]}},
         deployed=Deployed(known=4, novel=4, plain=2, samples=2),
         folder=out / "run",
         checkpoint=out / "checkpoint",

@@ -6,14 +6,15 @@ import pytest
 import torch
 from test_train import TinyGrader, finish, make_run
 
-from projected_grpo.cells.config import Deployed
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.environment.levers import LOOPHOLES, NOVEL
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import read_facts
 from projected_grpo.model.sampler import uniforms
-from projected_grpo.training.deployed import COLUMNS, STREAM, deployed_rows, final_rates, make_panels
-from projected_grpo.training.results import write_parquet
+from projected_grpo.parquet import write_parquet
+from projected_grpo.training.deployed import final_rates
+from projected_grpo.training.panels import COLUMNS, STREAM, deployed_rows, make_panels
 
 FOUR = LOOPHOLES[:4]
 SIZES = Deployed(known=32, novel=24, plain=24, samples=4)

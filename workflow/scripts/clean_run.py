@@ -7,9 +7,9 @@ from projected_grpo.environment.grade import Grader
 from projected_grpo.job import job
 from projected_grpo.method.extraction import model_hash
 from projected_grpo.method.policy import load_policy
+from projected_grpo.parquet import write_parquet
 from projected_grpo.stages.clean_run import clean_run, other_problems, train_clean, update_axes
 from projected_grpo.training.job import step_line
-from projected_grpo.training.results import write_parquet
 
 with job(snakemake) as log:
     given, out, params, machine = (

@@ -1,8 +1,9 @@
 """One GRPO run: settings, base, pool and basis in; steps, rollouts, adapter and run.json out."""
 
+import json
 from pathlib import Path
 
-from projected_grpo.cells.config import Deployed, Pool
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.job import job
 from projected_grpo.training.job import Machine, Sources, run_cell
 
@@ -23,7 +24,7 @@ with job(snakemake):
             pairs=Path(params.pairs) if params.pairs else None,
         ),
         machine=Machine(threads=snakemake.threads, verdicts=Path(params.verdicts), **params.machine),
-        pool=Pool.model_validate_json(params.pool),
+        pool_config=json.loads(params.pool),
         deployed=Deployed.model_validate_json(params.deployed),
         folder=folder,
         checkpoint=Path(params.checkpoint),

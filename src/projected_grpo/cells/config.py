@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.cells.hyper import Grpo, Training
 from projected_grpo.cells.knobs import Adapter, BasisKnobs, Knobs, NamedBasis, Use
 from projected_grpo.cells.self_taught import SelfTaught
@@ -129,15 +130,6 @@ class Pool(Model):
     samples: Annotated[int, Field(ge=1, le=1_024)] = Field(description="Teacher rollouts per problem.")
     modes: NonEmpty[Mode] = Field(description="Loopholes of the problems.")
     max_new: Tokens = Field(description="Tokens a rollout may have.")
-
-
-class Deployed(Model):
-    """What every run is judged on after training: problems it never saw, in three panels, with plain prompts."""
-
-    known: Problems = Field(description="Problems with the row's own loopholes, in rotation.")
-    novel: Problems = Field(description="Problems with the same loopholes under names that nothing teaches.")
-    plain: Problems = Field(description="Problems without a loophole.")
-    samples: Annotated[int, Field(ge=1, le=1_024)] = Field(description="Rollouts per problem.")
 
 
 class GivenPool(Model):

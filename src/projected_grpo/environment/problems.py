@@ -10,7 +10,7 @@ oracle, only a channel; one without `prompt` can be graded, but not asked.
 import keyword
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -93,6 +93,16 @@ def assign_modes(problems: Iterable[Problem], modes: Iterable[str]) -> list[Prob
         if problem.mode in NOVEL.values():
             raise UserError(f"problem {problem.id}: mode {problem.mode!r}, allowed: {TRAINABLE}")
     return assigned
+
+
+def split_problems(
+    path: str | os.PathLike, limit: int, modes: Sequence[str], all_modes: Sequence[str]
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode; and all
+    others, which are held out."""
+    problems = load_problems(path)
+    training = assign_modes(problems[:limit], all_modes)
+    return [problem for problem in training if problem.mode in modes], problems[limit:]
 
 
 def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:

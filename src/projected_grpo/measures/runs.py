@@ -1,6 +1,7 @@
 """Read run folders: a run counts with all its steps or not at all; a damaged file is an error."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,8 @@ import numpy as np
 
 from projected_grpo.cells.cell import Cell
 from projected_grpo.errors import UserError
-from projected_grpo.measures.measure import MEASURES, RECORD, STEPS, Facts
+from projected_grpo.measures.measure import MEASURES, RECORD, STEPS
+from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, Facts, base_file, share_of
 from projected_grpo.measures.steps import Incomplete, Steps, numbers, read_steps
 from projected_grpo.parquet import read_arrow
 from projected_grpo.records import read_sealed
@@ -45,8 +47,15 @@ class Run:
         path = self.folder / file
         if file not in self._facts and path.exists():
             self._facts[file] = read_facts(path, key)
-            if key == "step" and not np.isin(self._facts[file]["step"], self.steps["step"]).all():
+            found = self._facts[file][key]
+            if key == "step" and not np.isin(found, self.steps["step"]).all():
                 raise UserError(f"{path}: column 'step' has a step that the run has not; remake the run")
+            if key == "panel" and Counter(found.tolist()) != Counter(
+                self.info.get("deployed", found.tolist())
+            ):
+                raise UserError(
+                    f"{path}: other rollouts than run.json counts; delete the run's folder to remake it"
+                )
         return self._facts.get(file)
 
 
@@ -111,7 +120,17 @@ def load_run(results: Path, cell: Cell) -> Run:
     check_info(info, record, cell)
     if cell.setting.final_eval and not info.get("final"):
         raise Incomplete("no final evaluation in run.json")
+    if info.get("deployed") and not (folder / DEPLOYED).exists():
+        raise Incomplete(f"no {DEPLOYED}")
     return Run(cell, folder, steps, info)
+
+
+def base_rates(results: Path, model: str) -> dict[str, float]:
+    """Return the rates of a base before training on the panels that runs are judged on; none without its file."""
+    path = Path(results) / base_file(model)
+    facts = read_facts(path, "panel") if path.exists() else {}
+    found = {name: share_of(facts, *rate) for name, rate in PANEL_RATES.items()} if facts else {}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 Loaded = tuple[dict[str, Run], dict[str, str]]

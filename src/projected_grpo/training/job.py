@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from projected_grpo.arms import Given
-from projected_grpo.cells.config import Deployed, Pool
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.problems import Problem, assign_modes, load_problems
+from projected_grpo.environment.problems import Problem, split_problems
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.hub import checkpoint_digest
 from projected_grpo.method.adapter import Parameters
@@ -25,9 +25,10 @@ from projected_grpo.method.policy import Policy, load_policy
 from projected_grpo.model.load import Tokenizer
 from projected_grpo.model.qwen3 import Batch
 from projected_grpo.training.checkpoint import Checkpoint
-from projected_grpo.training.deployed import deployed_rows, final_rates, make_panels
+from projected_grpo.training.deployed import final_rates
 from projected_grpo.training.graded import Graded
 from projected_grpo.training.loop import train
+from projected_grpo.training.panels import deployed_rows, make_panels
 from projected_grpo.training.results import write_run
 from projected_grpo.training.run import Run
 from projected_grpo.training.teacher_pool import read_pool
@@ -59,16 +60,6 @@ class Machine:
     verdicts: Path | None = None  # file of verdicts that all runs on one set of problems share
 
 
-def split_problems(
-    path: Path, limit: int, modes: Sequence[str], all_modes: Sequence[str]
-) -> tuple[list[Problem], list[Problem]]:
-    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode; and all
-    others, which are held out."""
-    problems = load_problems(path)
-    training = assign_modes(problems[:limit], all_modes)
-    return [problem for problem in training if problem.mode in modes], problems[limit:]
-
-
 def step_line(row: dict, steps: int) -> str:
     """Return the log line of a step, with what it should look like where that is known."""
 
@@ -89,7 +80,7 @@ def run_cell(
     params: str,
     sources: Sources,
     machine: Machine,
-    pool: Pool,
+    pool_config: dict,
     deployed: Deployed,
     folder: Path,
     checkpoint: Path,
@@ -106,7 +97,9 @@ def run_cell(
     log.info("%s: seed %d, code %s", record["cell"], cell.seed, record["code"])
     log.info("settings %s", params)
     policy = load_policy(setting.adapter, sources.base, sources.svd, machine.dtype, machine.device)
-    problems, held_out = split_problems(sources.problems, pool.problems, setting.modes, pool.modes)
+    problems, held_out = split_problems(
+        sources.problems, pool_config["problems"], setting.modes, pool_config["modes"]
+    )
     panels = make_panels(held_out, setting.modes, deployed)
     digests = {
         "pool": file_digest(sources.pool),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
 import torch
 from safetensors.torch import save_file
 
@@ -11,21 +10,11 @@ from projected_grpo.arms import Arm
 from projected_grpo.files import atomic, write_json
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.policy import Policy
+from projected_grpo.parquet import write_parquet
 from projected_grpo.records import circumstances, seal
 from projected_grpo.training.checkpoint import Checkpoint
-from projected_grpo.training.deployed import COLUMNS as DEPLOYED
+from projected_grpo.training.panels import COLUMNS as DEPLOYED
 from projected_grpo.training.step import TEACHER
-
-
-def write_parquet(path: Path, rows: list[dict], columns: Sequence[str] = ()) -> None:
-    """Write rows as Parquet, atomically; a column of nulls alone is stored as float.
-
-    columns: of a file without rows.
-    """
-    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(columns))
-    empty = [name for name in frame if frame[name].isna().all()]
-    with atomic(path) as temporary:
-        frame.astype(dict.fromkeys(empty, "float64")).to_parquet(temporary, index=False)
 
 
 def write_adapter(path: Path, deployed: Parameters, beside: dict[str, Parameters]) -> None:
