@@ -165,13 +165,13 @@ def test_how_a_basis_is_used_is_no_part_of_its_file(config):
     [
         (
             {"arm": "eraze"},
-            "Q.rows[0].arm: 'eraze'; allowed: erase, ",
+            "Q.rows[0].arm: 'eraze'; allowed: absorb, ",
         ),
         ({"gaet": "reverse"}, "unknown key"),
         ({"arm": "erase"}, "Q.rows[0].basis: missing, arm 'erase' needs it"),
         (
             {"basis": "own_mode"},
-            "Q.rows[0].basis: 'own_mode' with arm 'vanilla', allowed beside arm erase, ",
+            "Q.rows[0].basis: 'own_mode' with arm 'vanilla', allowed beside arm absorb, erase, ",
         ),
         ({"preset": "slow"}, "Q.rows[0].preset: no preset 'slow'; allowed: fast, long"),
         ({"mix": 0.3}, "Q.rows[0].mix: 0.3 has no group size in preset 'fast'"),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from projected_grpo.method.concept import Concept
 
 Layer = Annotated[Annotated[int, Field(ge=0, le=1_000)] | None, Tag("layer{}")]
-PAIRS = "A name under bases, or a pair set: its pairs give the direction, or with control random their shape alone."
+PAIRS = "A name under bases, or a pair set, whose pairs give the direction; with control random it is drawn."
 LAYER = Field(default=None, description="The stream is read after this layer, from 0; null: the middle one.")
 
 
