@@ -205,5 +205,7 @@ def test_a_monitor_has_a_direction_or_needs_none():
         make_setting({"arm": "penalty", "monitor": "direction"}, "test")
     with pytest.raises(UserError, match="direction: 'own', allowed: null with monitor oracle"):
         make_setting({"arm": "penalty", "monitor": "oracle", "direction": "own"}, "test")
-    setting = make_setting({"arm": "penalty", "monitor": "direction", "direction": "own"}, "test")
+    with pytest.raises(UserError, match="layer: 1, allowed: null with monitor oracle"):
+        make_setting({"arm": "penalty", "monitor": "oracle", "layer": 1}, "test")
+    setting = make_setting({"arm": "penalty", "monitor": "direction", "direction": "own", "layer": 1}, "test")
     assert setting.needs.direction == setting.needs.pairs == setting.source == "own" and setting.basis is None

@@ -32,4 +32,6 @@ with job(snakemake) as log:
     )
     write_parquet(Path(out.steps), rows)
     axes.save(Path(out.axes))
+    if not axes.V:
+        log.warning("no group had rewards that differ: the run never moved, and nothing is trusted")
     log.info("%d problems, %d modules moved", len(problems), len(axes.V))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from projected_grpo.arms.shared.directed import Directed
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from projected_grpo.model.qwen3 import Residual
 
 
@@ -18,9 +20,10 @@ class Caft(Directed):
     @property
     def residual(self) -> "Residual":
         concept = self.given.concept
+        u = concept.direction
 
-        def ablated(layer, x):
-            u = concept.direction.to(x)
-            return x - (x @ u)[:, None] * u if layer == concept.layer else x
+        def ablated(layer: int, x: "Tensor") -> "Tensor":
+            """In float32, rounded once."""
+            return x - ((x.float() @ u)[:, None] * u).to(x.dtype) if layer == concept.layer else x
 
         return ablated

@@ -105,6 +105,7 @@ def run_cell(
         "pool": file_digest(sources.pool),
         "problems": file_digest(sources.problems),
         "basis": file_digest(sources.basis) if sources.basis else None,
+        "pairs": load_pairs(sources.pairs).digest if cell.direction else None,  # others are in the basis
         "base": checkpoint_digest(sources.base),
         "svd": file_digest(sources.svd) if sources.svd else None,
     }

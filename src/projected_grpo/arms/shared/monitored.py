@@ -29,6 +29,13 @@ class MonitorKnobs(ArmKnobs):
             raise PydanticCustomError("value_error", f"{wanted} with monitor {monitor}")
         return direction
 
+    @field_validator("layer")
+    @classmethod
+    def _of_a_direction(cls, layer: int | None, info: ValidationInfo) -> int | None:
+        if layer is not None and info.data.get("monitor") != DIRECTION:
+            raise PydanticCustomError("value_error", f"null with monitor {info.data.get('monitor')}")
+        return layer
+
 
 class Monitored(Arm):
     """Gets flags beside rewards."""
