@@ -145,6 +145,19 @@ def test_the_gradient_is_taken_through_the_changed_stream(arm, beta, tmp_path, m
     run.policy.theta = theta
     loss, expected = explicit_gradient(run.policy, run.training, groups, beta, A=A, residual=changed)
     assert got.loss == pytest.approx(loss, abs=1e-4)
+    again = (
+        groups,
+        A,
+        run.training,
+        False,
+        True,
+        None,
+        1,
+        run.arm.residual,
+    )  # layers computed twice, as on a GPU
+    twice = policy_gradient(run.policy, run.policy.merged(theta), *again)
+    for name, g in got.total.items():
+        torch.testing.assert_close(twice.total[name], g, atol=1e-6, rtol=1e-4)
     for mine, source in ((got.student, "live"), (got.teacher, "teacher")):
         for name, g in expected[source].items():
             torch.testing.assert_close(mine[name].double(), g, atol=1e-5, rtol=2e-3)
