@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from projected_grpo.arms import Given
+from projected_grpo.arms.gt_only import GtOnly  # by import, not by its name: its code is this stage's
 from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.environment.grade import Grader
@@ -53,7 +54,7 @@ def clean_run(policy: Policy, problems: list[Problem], grader: Grader, training:
     def optimizer(parameters: Parameters) -> AdamW:
         return AdamW(parameters, training.betas, training.weight_decay)
 
-    arm = setting.defence(setting.knobs, Given(seed, policy, optimizer))
+    arm = GtOnly(setting.knobs, Given(seed, policy, optimizer))
     return Run(seed, setting, training, policy, problems, {}, grader, arm, optimizer(policy.theta))
 
 
