@@ -150,6 +150,8 @@ def test_a_direction_and_a_clean_run_are_named_in_ids_and_have_their_controls(co
     ]
     assert [one.use and one.use.k for one in settings] == [None, None, None, 5, 2, 5]
     assert [one.basis for one in settings] == [*5 * [None], "own_mode"]
+    # A random direction takes nothing from its pairs, unless thresholds are fitted on them.
+    assert [one.setting.needs.fitted for one in settings] == [False, False, True, False, False, False]
     assert RunSettings.model_validate_json(found[0].cells[0].params()) == settings[0]
 
 

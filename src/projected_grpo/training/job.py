@@ -160,10 +160,9 @@ def given_to_arm(
     """Load what the arm of a cell needs; problems, pool: what a direction's scores are standardised on."""
     if cell.direction:
         knobs, batches = cell.direction.model_dump(), pool_batches(policy.tokenizer, problems, pool)
-        control, knobs["control"] = (
-            knobs["control"],
-            "none",
-        )  # thresholds are fitted on the pairs of a random one, too
+        control = knobs["control"]
+        if cell.setting.needs.fitted:  # on the pairs of a random direction, too
+            knobs["control"] = "none"
         if cell.direction.is_generated:  # written by the pipeline: as many as it found
             knobs["n_pairs"] = min(knobs["n_pairs"], len(load_pairs(sources.pairs)))
         pairs = select_pairs(sources.pairs, knobs)
