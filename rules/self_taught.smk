@@ -11,6 +11,7 @@ rule self_taught_critic:
         f"{RESULTS}/self_taught/{{model}}/critic/adapter_config.json",
     log:
         f"{RESULTS}/logs/self_taught_critic/{{model}}.log",
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads
@@ -40,6 +41,7 @@ rule self_taught_rounds:
         f"{RESULTS}/logs/self_taught_rounds/{{model}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/self_taught_rounds/{{model}}.tsv"
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads
@@ -66,6 +68,7 @@ rule self_taught_pairs:
         f"{RESULTS}/self_taught/{{model}}/pairs/self_taught.yaml",
     log:
         f"{RESULTS}/logs/self_taught_pairs/{{model}}.log",
+    priority: CRITICAL
     conda:
         "../envs/analysis.yaml"
     threads: 1

@@ -22,8 +22,8 @@ from projected_grpo.method.extraction import extract_basis, select_pairs
 from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.method.policy import Policy, load_policy
+from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer
-from projected_grpo.model.qwen3 import Batch
 from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.deployed import final_rates
 from projected_grpo.training.graded import Graded
@@ -186,8 +186,5 @@ def pool_batches(
 ) -> list[Batch]:
     """Return a batch of each problem's teacher rows under its plain prompt."""
     asked = [(messages_for(problem), pool.get(str(problem.id), ())) for problem in problems]
-    return [
-        Batch([tokenizer.encode_chat(messages)], [row.tokens for row in rows], [0] * len(rows))
-        for messages, rows in asked
-        if rows
-    ]
+    prompts = [(tokenizer.encode_chat(messages), rows) for messages, rows in asked if rows]
+    return [Batch([(prompt, row.tokens) for row in rows]) for prompt, rows in prompts]
