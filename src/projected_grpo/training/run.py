@@ -33,11 +33,11 @@ class Run:
     def __post_init__(self):
         plain = {str(problem.id): messages_for(problem) for problem in self.problems}
         encode = self.policy.tokenizer.encode_chat
-        as_they_are = {id: encode(messages) for id, messages in plain.items()}
+        tokens = {id: encode(messages) for id, messages in plain.items()}
 
         def encoded(change: Callable[[Messages], Messages]) -> dict[str, list[int]]:
             changed = {id: change(messages) for id, messages in plain.items()}
-            return {id: as_they_are[id] if changed[id] == plain[id] else encode(changed[id]) for id in plain}
+            return {id: tokens[id] if changed[id] == plain[id] else encode(changed[id]) for id in plain}
 
         self.prompts, self.train_prompts = encoded(self.arm.prompt), encoded(self.arm.train_prompt)
 
