@@ -9,6 +9,7 @@ rule grpo:
         problems=lambda w: problems_file(cell_model(w)),
         pool=lambda w: pool_manifest(cell_model(w)),
         basis=cell_basis,
+        generated=own_generated_pairs,
         plan=planned("grpo"),
     output:
         steps=f"{RESULTS}/grpo/{{cell}}/steps.parquet",
@@ -43,6 +44,35 @@ rule grpo:
         code=lambda w: code("grpo.py", arm_file(w)),
     script:
         "../workflow/scripts/grpo.py"
+
+
+rule clean_run:
+    input:
+        base=base_files,
+        svd=f"{RESULTS}/models/{{model}}/svd.safetensors",
+        problems=clean_problems_file,
+        plan=planned("clean_run"),
+    output:
+        axes=f"{RESULTS}/clean/{{model}}/axes.safetensors",
+        steps=f"{RESULTS}/clean/{{model}}/steps.parquet",
+    log:
+        f"{RESULTS}/logs/clean_run/{{model}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: CONFIG.threads
+    resources:
+        gpu=GPU,
+    params:
+        base=lambda w: base_path(w.model),
+        seed=lambda w: seed_of_model(w.model),
+        training=lambda w: CONFIG.clean_training().model_dump_json(),
+        first=clean_problems_start,
+        problems=CONFIG.pool.problems,
+        machine=MACHINE,
+        verdicts=lambda w: verdicts_file(w.model),
+        code=code("clean_run.py"),
+    script:
+        "../workflow/scripts/clean_run.py"
 
 
 rule base_deployed:

@@ -38,7 +38,7 @@ def level(cell: Cell) -> float:
     setting = cell.setting
     value = 0.7 if setting.mix else 0.05
     if setting.arm not in ("vanilla", "measure") and setting.basis != "random":
-        value -= 0.35 if "own_mode" in setting.basis else 0.05
+        value -= 0.35 if "own_mode" in (setting.basis or "") else 0.05
     noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.03)
     return float(np.clip(value + 0.02 * (cell.seed % 5) + noise, 0, 1))
 
@@ -99,6 +99,7 @@ def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
                     "wrong_tests": False if MODES[step % 4] == "run_tests" else None,
                     "error": None if gt_pass else "exception",
                 }
+                | ({"flagged": hacked == bool(rng.random() < 0.8)} if cell.setting.knob("monitor") else {})
             )
     return pd.DataFrame(rows)
 

@@ -9,6 +9,8 @@ import pytest
 from scipy import stats as scipy_stats
 from synthetic import ROOT, deployed_rows, fill, make_old, real_questions, steps_frame, write_run
 
+from projected_grpo.cells.cell import make_cell
+from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.errors import UserError
 from projected_grpo.measures import columns
 from projected_grpo.measures.measure import MEASURES, Measure, share
@@ -69,6 +71,27 @@ def test_a_rollout_without_hidden_tests_is_neither_honest_nor_not(tmp_path):
     assert load_run(tmp_path, cell).measures["honest"] == pytest.approx(honest_of(frame))
     frame.assign(gt_pass=np.nan).to_parquet(path)
     assert "honest" not in load_run(tmp_path, cell).measures
+
+
+def test_a_monitor_is_measured_on_the_rollouts_of_its_run(tmp_path):
+    config, _ = real_questions(5)
+    setting = make_setting({"arm": "penalty", "monitor": "noisy0.9"}, "test")
+    cell = make_cell(setting, 41, config)
+    path = write_run(tmp_path, cell) / "rollouts.parquet"
+    frame = pd.read_parquet(path)
+    both = (frame["flagged"] & frame["channel"]).sum()
+    measures = load_run(tmp_path, cell).measures
+    assert measures["monitor_precision"] == pytest.approx(both / frame["flagged"].sum())
+    assert measures["monitor_recall"] == pytest.approx(both / frame["channel"].sum())
+    frame.assign(flagged=False).to_parquet(path)
+    silent = load_run(tmp_path, cell).measures
+    assert "monitor_precision" not in silent and silent["monitor_recall"] == 0
+    assert not {"monitor_precision", "monitor_recall"} & load_vanilla(tmp_path).measures.keys()
+
+
+def load_vanilla(results):
+    write_run(results, Q4.cells[0])
+    return load_run(results, Q4.cells[0])
 
 
 def test_tables_read_no_text_of_rollouts(tmp_path):

@@ -35,6 +35,7 @@ from projected_grpo.environment.families.oneliners import Mixture
 from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
 
 FIRST_SEED = 41
+CLEAN_PRESET = "fast"
 MOST_SEEDS = 200
 MOST_FOLDERS = 100
 SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
@@ -225,6 +226,10 @@ class Config(Model):
     def training(self, preset: str, mix: float, adapter: Adapter, lr: float | None = None) -> Training:
         """Return the numbers of a run's training; see `Grpo.training`."""
         return self.grpo.training(preset, mix, adapter, lr)
+
+    def clean_training(self) -> Training:
+        """Return the numbers of the clean run's training: the default preset without a teacher."""
+        return self.training(CLEAN_PRESET, 0.0, "antipasto")
 
     def plain(self) -> dict[str, Any]:
         """Return the config as JSON has it; `Config.model_validate` reads it back."""

@@ -22,6 +22,7 @@ from projected_grpo.measures.panels import (
     PANELS,
     RATES,
     Facts,
+    OfFacts,
     hack,
     honest,
     share_of,
@@ -179,6 +180,20 @@ def _deployed(name: str, **more) -> Measure:
     return Measure(name, head, words, about, of, file=DEPLOYED, **more)
 
 
+def _monitor(name: str, about: str, fact: OfFacts, among: OfFacts) -> Measure:
+    """Return how right the run's monitor was on its own rollouts; null where it has none."""
+    rate = share(ROLLOUTS, "step", fact, lambda facts: among(facts) == 1)
+
+    def of(run: Run) -> float | None:
+        return rate(run) if run.cell.setting.knob("monitor") else None
+
+    return Measure(f"monitor_{name}", name, f"the monitor's {name}", about, of, file=ROLLOUTS)
+
+
+def flagged(facts: Facts) -> np.ndarray:
+    return facts["flagged"]
+
+
 def _basis(name: str, about: str, **more) -> Measure:
     words = more.pop("words", f"{name} ({about})")
     by_step = column(name)
@@ -287,6 +302,8 @@ _ALL = (
         last(column("delta_norm")),
         unit="norm",
     ),
+    _monitor("precision", "flagged student rollouts of the run that hack", hack, flagged),
+    _monitor("recall", "student rollouts of the run that hack and are flagged", flagged, hack),
     Measure(
         "start_hack",
         "hack at first",

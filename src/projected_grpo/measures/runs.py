@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,13 +40,14 @@ class Run:
         return {name: value for name, value in found.items() if value is not None}
 
     def facts(self, file: str, key: str) -> Facts | None:
-        """Return `FACTS` of a file's rollouts, and its column `key`; None where the run has no such file.
+        """Return `FACTS` of a file's rollouts, its column `key` and the flags of the run's monitor.
 
-        Raises UserError with the path where the file is damaged or a fact is none.
+        None where the run has no such file. Raises UserError with the path where the file is damaged or a fact is none.
         """
         path = self.folder / file
         if file not in self._facts and path.exists():
-            self._facts[file] = read_facts(path, key)
+            more = ("flagged",) if key == "step" and self.cell.setting.knob("monitor") else ()
+            self._facts[file] = read_facts(path, key, more)
             found = self._facts[file][key]
             if key == "step" and not np.isin(found, self.steps["step"]).all():
                 raise UserError(f"{path}: column 'step' has a step that the run has not; remake the run")
@@ -59,10 +60,10 @@ class Run:
         return self._facts.get(file)
 
 
-def read_facts(path: Path, key: str) -> Facts:
-    """Read the facts of rollouts and one more column, nothing else: texts are most of the file."""
-    table = read_arrow(path, (key, *FACTS))
-    facts = {name: numbers(table[name], name, path) for name in FACTS}
+def read_facts(path: Path, key: str, more: Sequence[str] = ()) -> Facts:
+    """Read the facts of rollouts, and more flags, and one more column, nothing else: texts are most of the file."""
+    table = read_arrow(path, (key, *FACTS, *more))
+    facts = {name: numbers(table[name], name, path) for name in (*FACTS, *more)}
     for name, values in facts.items():
         if not np.isin(values[~np.isnan(values)], (0, 1)).all():
             raise UserError(f"{path}: column {name!r} has a value that is neither true, false nor empty")

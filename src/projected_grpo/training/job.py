@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +12,21 @@ from projected_grpo.cells.deployed import Deployed
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.problems import split_problems
+from projected_grpo.environment.problems import Problem, split_problems
+from projected_grpo.environment.prompts import messages_for
 from projected_grpo.hub import checkpoint_digest
+from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis
+from projected_grpo.method.concept import make_concept
 from projected_grpo.method.extraction import extract_basis, select_pairs
 from projected_grpo.method.optimizer import AdamW
+from projected_grpo.method.pairs import load_pairs
 from projected_grpo.method.policy import Policy, load_policy
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.load import Tokenizer
 from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.deployed import final_rates
+from projected_grpo.training.graded import Graded
 from projected_grpo.training.loop import train
 from projected_grpo.training.panels import deployed_rows, make_panels
 from projected_grpo.training.results import write_run
@@ -32,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Sources:
-    """The files a run reads; `base` is a folder or hub id, `pairs` is needed by refreshing runs alone."""
+    """The files a run reads; `base` is a folder or hub id, `pairs` is for those that refresh or hold a direction."""
 
     base: str
     svd: Path | None
@@ -98,6 +105,7 @@ def run_cell(
         "pool": file_digest(sources.pool),
         "problems": file_digest(sources.problems),
         "basis": file_digest(sources.basis) if sources.basis else None,
+        "pairs": load_pairs(sources.pairs).digest if cell.direction else None,  # others are in the basis
         "base": checkpoint_digest(sources.base),
         "svd": file_digest(sources.svd) if sources.svd else None,
     }
@@ -105,19 +113,21 @@ def run_cell(
         [*problems, *held_out], machine.threads, machine.verdicts, machine.allow_weak_sandbox
     ) as grader:
 
-        def optimizer() -> AdamW:
-            return AdamW(policy.adapter.zeros(), cell.training.betas, cell.training.weight_decay)
+        def optimizer(parameters: Parameters) -> AdamW:
+            return AdamW(parameters, cell.training.betas, cell.training.weight_decay)
 
+        rows = read_pool(sources.pool, policy.tokenizer)
+        given = given_to_arm(cell, sources, policy, optimizer, problems, rows)
         run = Run(
             seed=cell.seed,
             setting=setting,
             training=cell.training,
             policy=policy,
             problems=problems,
-            pool=read_pool(sources.pool, policy.tokenizer),
+            pool=rows,
             grader=grader,
-            arm=setting.defence(setting.knobs, given_to_arm(cell, sources, policy, optimizer)),
-            optimizer=optimizer(),
+            arm=setting.defence(setting.knobs, given),
+            optimizer=optimizer(policy.theta),
         )
         log.info("sandbox level %s, %d problems, %d held out", grader.level, len(problems), len(held_out))
         key = json.dumps([params, record["code"], digests, machine.dtype, machine.device], sort_keys=True)
@@ -140,17 +150,41 @@ def run_cell(
 
 
 def given_to_arm(
-    cell: RunSettings, sources: Sources, policy: Policy, optimizer: Callable[[], AdamW]
+    cell: RunSettings,
+    sources: Sources,
+    policy: Policy,
+    optimizer: Callable[[Parameters], AdamW],
+    problems: Sequence[Problem],
+    pool: Mapping[str, Sequence[Graded]],
 ) -> Given:
-    """Load what the arm of a cell needs."""
+    """Load what the arm of a cell needs; problems, pool: what a direction's scores are standardised on."""
+    if cell.direction:
+        knobs, batches = cell.direction.model_dump(), pool_batches(policy.tokenizer, problems, pool)
+        control = knobs["control"]
+        if cell.setting.needs.fitted:  # on the pairs of a random direction, too
+            knobs["control"] = "none"
+        if cell.direction.is_generated:  # written by the pipeline: as many as it found
+            knobs["n_pairs"] = min(knobs["n_pairs"], len(load_pairs(sources.pairs)))
+        pairs = select_pairs(sources.pairs, knobs)
+        concept = make_concept(policy, pairs, batches, cell.setting.knob("layer"), control, cell.seed)
+        return Given(cell.seed, policy, optimizer, concept=concept)
     if not sources.basis:
         return Given(cell.seed, policy, optimizer)
     stored = Basis.load(sources.basis, str(policy.base.device))
     use = cell.use.model_dump()
 
-    def extract(policy: Policy) -> Basis:
+    def extract(policy: Policy, step: int) -> Basis:
         # By the knobs of its basis: a generated set may have fewer pairs than asked for.
         knobs = json.loads(stored.metadata["knobs"])
-        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed).used(**use)
+        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed, step).used(**use)
 
-    return Given(cell.seed, policy, optimizer, stored.used(**use), extract)
+    return Given(cell.seed, policy, optimizer, stored.used(**use), extract=extract)
+
+
+def pool_batches(
+    tokenizer: Tokenizer, problems: Sequence[Problem], pool: Mapping[str, Sequence[Graded]]
+) -> list[Batch]:
+    """Return a batch of each problem's teacher rows under its plain prompt."""
+    asked = [(messages_for(problem), pool.get(str(problem.id), ())) for problem in problems]
+    prompts = [(tokenizer.encode_chat(messages), rows) for messages, rows in asked if rows]
+    return [Batch([(prompt, row.tokens) for row in rows]) for prompt, rows in prompts]

@@ -41,6 +41,7 @@ def train(
             "optimizer": run.optimizer.state(),
             "arm": run.arm.state(),
         }
-        checkpoint.save(step, state, stored, run.policy.theta if run.setting.adapter == "antipasto" else None)
+        deployed = run.arm.deployed(run.policy.theta) if run.setting.adapter == "antipasto" else None
+        checkpoint.save(step, state, stored, deployed)
         progress(row)
     return rows

@@ -17,11 +17,11 @@ from projected_grpo.training.panels import COLUMNS as DEPLOYED
 from projected_grpo.training.step import TEACHER
 
 
-def write_adapter(path: Path, theta: Parameters, beside: dict[str, Parameters]) -> None:
-    """Write `{module}.delta_S`, and `{module}.{suffix}` of what an arm stores beside it, float32."""
+def write_adapter(path: Path, deployed: Parameters, beside: dict[str, Parameters]) -> None:
+    """Write `{module}.delta_S`, which is what is deployed, and `{module}.{suffix}` of what an arm stores beside it."""
     tensors = {
         f"{name}.{suffix}": value.cpu().contiguous()
-        for suffix, vectors in {"delta_S": theta, **beside}.items()
+        for suffix, vectors in {"delta_S": deployed, **beside}.items()
         for name, value in vectors.items()
     }
     with atomic(path) as temporary:
@@ -52,5 +52,5 @@ def write_run(
     write_parquet(folder / "teacher.parquet", saved.rows("teacher"), TEACHER)
     write_parquet(folder / "deployed.parquet", deployed, DEPLOYED)
     write_deltas(folder / "deltas.safetensors", saved.deltas())
-    write_adapter(folder / "adapter.safetensors", policy.theta, arm.stored())
+    write_adapter(folder / "adapter.safetensors", arm.deployed(policy.theta), arm.stored())
     write_json(folder / "run.json", seal({**record, **circumstances()}))
