@@ -48,8 +48,8 @@ def test_the_loss_of_a_screened_group_keeps_its_denominator(tmp_path, monkeypatc
     run = make_arm("screen")
     seen = []
 
-    def spy(policy, model, groups, A, training, off_policy, checkpoint):
-        got = policy_gradient(policy, model, groups, A, training, off_policy, checkpoint)
+    def spy(policy, model, groups, A, training, off_policy):
+        got = policy_gradient(policy, model, groups, A, training, off_policy)
         seen.append((groups, A, got, dict(policy.theta)))
         return got
 

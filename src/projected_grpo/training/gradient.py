@@ -20,13 +20,12 @@ def policy_gradient(
     advantages: Sequence[Sequence[float]],
     training: Training,
     off_policy: bool,
-    checkpoint: bool,
 ) -> Gradient:
     """Return the gradient of the GRPO loss at `model`, the merged policy.
 
     advantages: of each group's rows. One inner step: the old policy is the detached student, so every ratio is 1; with
     `off_policy` the teacher rows' old log-probs are the pool's (R5). Groups without any advantage are left out unless
-    a KL term needs them. checkpoint: compute layers twice instead of keeping them.
+    a KL term needs them.
     """
     beta = training.beta
     live = [i for i, A in enumerate(advantages) if beta or any(A)]
@@ -37,7 +36,7 @@ def policy_gradient(
         chosen = [live[i] for i in part]
         packed = Packed.of([groups[i] for i in chosen], [advantages[i] for i in chosen], model.device)
         tape.begin(packed.batch)
-        logp = model.logprobs(packed.batch, linear=tape.linear, checkpoint=checkpoint)
+        logp = model.logprobs(packed.batch, linear=tape.linear)
         old = logp.detach()
         known = packed.teacher & ~packed.behaviour.isnan()
         if off_policy:

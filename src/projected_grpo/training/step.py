@@ -49,10 +49,8 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
 
     # advantage -> loss -> gradient
     sampled = time.perf_counter()
-    on_gpu = policy.base.device.type == "cuda"  # where layers are computed twice instead of kept
-    gradient = policy_gradient(
-        policy, model, groups, A, training, run.setting.off_policy, checkpoint=on_gpu
-    ).clipped(training.clip)
+    gradient = policy_gradient(policy, model, groups, A, training, run.setting.off_policy)
+    gradient = gradient.clipped(training.clip)
     seconds["backward"] = time.perf_counter() - sampled
 
     # gradient -> what is kept -> what the optimizer applies
