@@ -49,6 +49,7 @@ rule self_taught_rounds:
         gpu=0 if TAUGHT.critic == "server" else GPU,
     params:
         base=lambda w: base_path(w.model),
+        # How a server is asked changes no answer and must rerun nothing.
         settings=critic_settings(set(type(TAUGHT).model_fields) - {"pairs", "server"}),
         endpoint=critic_endpoint(),
         machine=COMPUTE,

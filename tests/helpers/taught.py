@@ -45,6 +45,7 @@ SETTINGS = {
     "temperature": 1.0,
     "attempts": 1,
     "max_tokens": 80,
+    "pairs": 18,
     "training": {
         "rank": 4,
         "alpha": 8,
@@ -54,7 +55,7 @@ SETTINGS = {
         "calibration_lr": 0.01,
         "calibration_steps": 2,
     },
-    "server": {"concurrency": 4, "timeout": 10.0, "retries": 0, "price_in": None, "price_out": None},
+    "server": {"concurrency": 4, "timeout": 10.0, "retries": 0},
 }
 
 
