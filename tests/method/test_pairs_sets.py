@@ -33,7 +33,9 @@ def load(name):
 
 def test_all_sets_are_there():
     mechanism = [*MECHANISM, "own_mode34"]
-    assert sorted([*mechanism, *FRAMING, *(f"leetcode/{name}" for name in mechanism)]) == EVERY
+    code = [*mechanism, *(f"placebo_code_{i:02d}" for i in range(1, 11))]
+    text = [*FRAMING, *(f"placebo_text_{i:02d}" for i in range(1, 11))]
+    assert sorted([*code, *text, *(f"leetcode/{name}" for name in code)]) == EVERY
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -68,7 +70,7 @@ def test_nothing_is_copied_from_the_published_sets():
             assert pair.clean not in text
 
 
-@pytest.mark.parametrize("name", FRAMING)
+@pytest.mark.parametrize("name", [name for name in EVERY if name in FRAMING or "placebo_text" in name])
 def test_framing_sets_are_words(name):
     for pair in load(name).pairs:
         for text in (pair.prompt, pair.hack, pair.clean):
@@ -236,7 +238,7 @@ def test_leetcode_clean_sides_give_the_examples(name):
 def test_corpora_hold_no_framing_answer_and_the_environment_reads_no_pairs():
     texts = {
         text
-        for name in [*FRAMING, "prog_wider"]
+        for name in [*FRAMING, "prog_wider", *(name for name in EVERY if "placebo_text" in name)]
         for pair in load(name).pairs
         for text in (pair.hack, pair.clean)
     }

@@ -22,6 +22,7 @@ class Cell:
 
     id: str
     model: str
+    pool: str  # below results/teacher_pool/: the model's, or one of other loopholes that its row names
     settings: RunSettings
 
     def params(self) -> str:
@@ -49,6 +50,20 @@ class Cell:
     def steps(self) -> int:
         return self.training.steps
 
+    def unlike(self, other: "Cell") -> list[str]:
+        """Return the settings in which two runs differ, apart from what their axes are and how they are judged.
+
+        A control of a direction is one of random axes that differs in none: the same k, gate, refresh, and all else.
+        """
+        mine, others = self._alike(), other._alike()
+        return [key for key in {**mine, **others} if mine.get(key) != others.get(key)]
+
+    def _alike(self) -> dict:
+        setting, use = self.setting, self.settings.use
+        said = setting.model_dump(exclude={"knobs", "final_eval"})
+        # Which side of random axes is the hack-ward one is random, too.
+        return said | setting.knobs.model_dump(exclude={"basis", "sign", "k"}) | ({"k": use.k} if use else {})
+
     @property
     def twin(self) -> tuple[Setting, int]:
         """Return what tells trainings of one config apart: an evaluation after the last step changes none of them."""
@@ -64,6 +79,10 @@ class Row:
     baseline: str | None
     cells: tuple[Cell, ...]
     against: str | None = None  # a second row that it is paired with, where the question is arm against arm
+    population: str | None = None  # it is a placebo, one of those of this name
+    kind: str | None = None  # of placebo
+    place_in: str | None = None  # the population of placebos that it is held against
+    pooled: str | None = None  # rows of one such name are one more row: their mean by seed
     is_control: bool = False  # its axes are random, without content: what removing anything at all does
 
 
@@ -90,6 +109,8 @@ class Question:
 
 def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
     """Complete a setting to a cell. Raises SettingError where setting, basis and config do not fit together."""
+    if setting.modes == config.pool.modes:  # saying what is the default makes no other cell
+        setting = setting.model_copy(update={"modes": None})
     if setting.size is not None:
         if not config.is_replicated:
             raise SettingError("size", f"{setting.size!r}, allowed with a given base: null")
@@ -111,7 +132,14 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
         use, file = config.use(setting.basis, setting.knob("k")), config.basis_file(setting.basis, seed)
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
     settings = RunSettings(seed=seed, setting=complete, training=training, basis=file, use=use)
-    return Cell(cell_id(setting, seed), config.model_name(seed, setting.size), settings)
+    model = config.model_name(seed, setting.size)
+    pool = "-".join([model, *filter(None, ["+".join(setting.modes or ())])])
+    return Cell(cell_id(setting, seed), model, pool, settings)
+
+
+def is_control(setting: Setting, config: Config) -> bool:
+    """Return whether a row's axes are random, without content: what removing anything at all does."""
+    return setting.basis is not None and config.knobs(setting.basis).control == "random"
 
 
 def has_pairs(basis: str | None, config: Config) -> bool:
@@ -126,6 +154,8 @@ def has_held_out_mode(setting: Setting, config: Config) -> bool:
 
 # Keys of a row that name another row of its question: what it is compared with, no part of its cells.
 OTHER_ROWS = ("baseline", "against")
+# Keys of a row that say what it stands for in its table.
+ROLES = ("population", "kind", "place_in", "pooled")
 
 
 def load_questions(questions: dict, config: Config) -> dict[str, Question]:
@@ -143,7 +173,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
         rows = []
         for number, row in enumerate(entry["rows"]):
             where = f"{config.questions}: {name}.rows[{number}]"
-            own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
+            own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS, *ROLES)}
             setting = make_setting({**shared, **own}, where)
             if not (has_pairs(setting.basis, config) and has_held_out_mode(setting, config)):
                 continue
@@ -155,8 +185,9 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
                 cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
             except SettingError as error:
                 raise UserError(f"{where}.{error.key}: {error.problem}") from error
-            control = bool(setting.basis) and config.knobs(setting.basis).control == "random"
-            rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others))
+            roles = {key: row.get(key) for key in ROLES}
+            control = is_control(setting, config)
+            rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others, **roles))
         kept = {row.name for row in rows}
         for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out
             others = {key: getattr(row, key) for key in OTHER_ROWS}

@@ -12,4 +12,4 @@ def needs(context: Context) -> list[str]:
 
 def make(context: Context) -> Verdict:
     """Return the page of a question."""
-    return of_table(context, make_table(context.question, context.results))
+    return of_table(context, make_table(context.question, context.results, context.config.pilot))
