@@ -143,6 +143,24 @@ def test_linear_seam_sees_every_linear_once_and_carries_gradients():
     assert shifts[model.linears[-1]].grad[end].abs().max() == 0
 
 
+def test_residual_seam_and_readout_are_the_hidden_states_of_transformers():
+    reference = make_reference()
+    model, seen = ours(reference), []
+
+    def residual(i, x):
+        seen.append(i)
+        return x + 0.5 * (i == 1)
+
+    got = model.residuals(Batch(*RAGGED), 1)
+    steered = model.logprobs(Batch(*RAGGED), residual=residual)
+    assert seen == [0, 1, 2]
+    hidden = []
+    reference.model.layers[1].register_forward_hook(lambda _, __, out: hidden.append(out[0]) or out + 0.5)
+    torch.testing.assert_close(steered, reference_logprobs(reference, *RAGGED), rtol=1e-9, atol=1e-9)
+    rows = zip(hidden, UNIT, strict=True)
+    torch.testing.assert_close(got, torch.cat([x.view(-1, 24)[len(PROMPTS[u]) :] for x, u in rows]))
+
+
 def test_replace_swaps_only_the_named_linears():
     model = ours(make_reference())
     name = model.linears[3]

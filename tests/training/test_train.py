@@ -124,8 +124,8 @@ def make_run(grpo=None, extract_anew=None, **setting):
         ]
         basis = extract(*sides, Knobs(top_k=3)).used(K)
 
-    def optimizer():
-        return AdamW(policy.theta, training.betas, training.weight_decay)
+    def optimizer(parameters):
+        return AdamW(parameters, training.betas, training.weight_decay)
 
     return Run(
         seed=41,
@@ -136,7 +136,7 @@ def make_run(grpo=None, extract_anew=None, **setting):
         pool=stored_pool(problems, grader, policy.tokenizer),
         grader=grader,
         arm=setting.defence(setting.knobs, arms.Given(41, policy, optimizer, basis, extract_anew)),
-        optimizer=optimizer(),
+        optimizer=optimizer(policy.theta),
     )
 
 
@@ -305,7 +305,7 @@ def test_verdicts_reach_training_only_inside_the_reward(arm, tmp_path, monkeypat
     def score_then_scramble(run, groups):
         scores = true_score(run, groups)
         for row in (row for group in groups for row in group.rows):
-            row.row.update({key: draws.choice([True, False, None]) for key in VERDICTS})
+            row.row.update({key: draws.choice([True, False, None]) for key in sorted(VERDICTS)})
         return scores
 
     monkeypatch.setattr(step_module, "score", score_then_scramble)

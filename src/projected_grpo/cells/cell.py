@@ -9,11 +9,11 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.hyper import SettingError, Training
+from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.cells.setting import Setting, cell_id
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.errors import SettingError, UserError, nearest
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ from typing import NoReturn
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.cell import OTHER_ROWS, Cell, make_cell
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.hyper import SettingError
 from projected_grpo.cells.questions import Heading, Question, Questions, Row
 from projected_grpo.cells.roles import Roles
 from projected_grpo.cells.row_setting import setting_of
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import Keys, Misfit, ascii_repr, key_path, short, validate
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.errors import SettingError, UserError, nearest
 
 # Probe questions: each has a rule of its own, and asks about bases that differ in one knob.
 PROBES = {"R5": None, "R6": "adapter", "R7": "loss"}

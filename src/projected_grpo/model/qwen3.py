@@ -22,6 +22,9 @@ from projected_grpo.model.kernels import rms_norm, rotate, token_logprobs
 
 Linear = Callable[[str, Tensor, Tensor], Tensor]
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+Residual = Callable[
+    [int, Tensor], Tensor
+]  # (layer, x [tokens, d]) -> x as the next layer sees it; token by token
 
 PARTS = (
     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
@@ -145,14 +148,21 @@ class Qwen3:
         attend: Attend,
         linear: Linear = plain_linear,
         checkpoint: bool = False,
+        residual: Residual | None = None,
+        layers: int | None = None,
     ) -> Tensor:
-        """Last hidden states `[tokens, d]`, not normed yet; `checkpoint` recomputes layers in backward."""
+        """Hidden states `[tokens, d]` after all layers, or the first `layers`, not normed yet.
+
+        checkpoint: recompute layers in backward; residual: what is done to the stream after each layer.
+        """
         x = F.embedding(tokens, self.embedding)
-        for i in range(self.config.num_hidden_layers):
+        for i in range(self.config.num_hidden_layers if layers is None else layers):
             if checkpoint:
                 x = recompute(self.layer, i, x, rope, attend, linear, use_reentrant=False)
             else:
                 x = self.layer(i, x, rope, attend, linear)
+            if residual is not None:
+                x = residual(i, x)
         return x
 
     def logits(self, x: Tensor) -> Tensor:
@@ -160,21 +170,38 @@ class Qwen3:
         y = F.linear(self.norm("model.norm", x), self.head)
         return y if y.dtype == torch.float64 else y.float()
 
-    def logprobs(self, batch: Batch, linear: Linear | None = None, checkpoint: bool = False) -> Tensor:
+    def logprobs(
+        self,
+        batch: Batch,
+        linear: Linear | None = None,
+        checkpoint: bool = False,
+        residual: Residual | None = None,
+    ) -> Tensor:
         """Log-probability of each completion token given what precedes it, fp32, row after row.
 
         `linear` is called for every adapted Linear; `checkpoint` trades a second forward for the layers'
-        activations.
+        activations; `residual(i, x)` replaces the residual stream after layer i.
         """
         batch = batch.to(self.device)
         rope = self.rope(batch.positions, longest=_longest(batch))
         attend = batch_attention(batch, self.dtype)
-        x = self.hidden(batch.tokens, rope, attend, linear or plain_linear, checkpoint)
+        x = self.hidden(batch.tokens, rope, attend, linear or plain_linear, checkpoint, residual)
         x = x.index_select(0, batch.predictors)
         if self.head.requires_grad:
             return -F.cross_entropy(self.logits(x), batch.targets, reduction="none")
         chunk = max(1, HEAD_ELEMENTS[x.device.type] // self.config.vocab_size)
         return token_logprobs(self.norm("model.norm", x), self.head, batch.targets, chunk)
+
+    @torch.no_grad()
+    def residuals(self, batch: Batch, layer: int) -> Tensor:
+        """Residual stream after `layer` at each completion token, `[completion tokens, d]`, row after row.
+
+        Later layers are not computed.
+        """
+        batch = batch.to(self.device)
+        rope = self.rope(batch.positions, longest=_longest(batch))
+        x = self.hidden(batch.tokens, rope, batch_attention(batch, self.dtype), layers=layer + 1)
+        return x[batch.n_prompt_tokens :]
 
 
 def _longest(batch: Batch) -> int:

@@ -14,30 +14,38 @@ from projected_grpo.training.rollouts import Group
 class Packed:
     """Groups as one packed batch. A prompt stands once for the group's live rows and once for its teacher rows,
 
-    so that the student's and the teacher's share of the gradient are exact: no token serves both.
+    so that the student's and the teacher's share of the gradient are exact: no token serves both. Where an arm labels
+    rows it stands once more for each label that they have; without labels every arm has the same batches.
     """
 
     batch: Batch
-    labels: Tensor  # [tokens] 0: student, 1: teacher
+    labels: Tensor  # [tokens] of n labels: 0 ... n - 1 of the student's tokens, n ... 2n - 1 of the teacher's
     advantage: Tensor  # [completion tokens]
     teacher: Tensor  # [completion tokens] bool
     behaviour: Tensor  # [completion tokens] the pool's log-probs on teacher tokens, nan where none are stored
 
     @staticmethod
-    def of(groups: Sequence[Group], advantage: Sequence[Sequence[float]]) -> "Packed":
+    def of(
+        groups: Sequence[Group],
+        advantage: Sequence[Sequence[float]],
+        kinds: Sequence[Sequence[int]],
+        n_labels: int,
+    ) -> "Packed":
         prompts, prompt_labels, completions, unit, row_labels, A, behaviour = [], [], [], [], [], [], []
-        for label in (0, 1):  # all of the student's tokens before the teacher's: few stretches per label
-            for group, values in zip(groups, advantage, strict=True):
-                rows = group.teacher if label else group.live
+        for label in range(2 * n_labels):  # all of a label's tokens in a row: few stretches per label
+            is_teacher = label >= n_labels
+            for group, values, of_rows in zip(groups, advantage, kinds, strict=True):
+                cut = slice(len(group.live), None) if is_teacher else slice(len(group.live))
+                everyone = zip(group.rows[cut], values[cut], of_rows[cut], strict=True)
+                rows = [(row, value) for row, value, kind in everyone if kind == label % n_labels]
                 if not rows:
                     continue
-                own = values[len(group.live) :] if label else values[: len(group.live)]
-                for row, value in zip(rows, own, strict=True):
+                for row, value in rows:
                     unit.append(len(prompts))
                     row_labels.append(label)
                     completions.append(row.tokens)
                     A += [value] * len(row.tokens)
-                    known = label and row.logprobs is not None
+                    known = is_teacher and row.logprobs is not None
                     behaviour += row.logprobs if known else [float("nan")] * len(row.tokens)
                 prompts.append(group.prompt)
                 prompt_labels.append(label)
@@ -47,7 +55,7 @@ class Packed:
             batch=batch,
             labels=batch.owner(prompt_labels, row_labels),
             advantage=torch.tensor(A),
-            teacher=torch.repeat_interleave(torch.tensor(row_labels), lengths) == 1,
+            teacher=torch.repeat_interleave(torch.tensor(row_labels), lengths) >= n_labels,
             behaviour=torch.tensor(behaviour),
         )
 

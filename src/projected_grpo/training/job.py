@@ -12,6 +12,7 @@ from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import Problem, assign_modes, load_problems
 from projected_grpo.hub import checkpoint_digest
+from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.extraction import extract_basis, select_pairs
 from projected_grpo.method.optimizer import AdamW
@@ -105,8 +106,8 @@ def run_cell(
     }
     with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
 
-        def optimizer() -> AdamW:
-            return AdamW(policy.adapter.zeros(), cell.training.betas, cell.training.weight_decay)
+        def optimizer(parameters: Parameters) -> AdamW:
+            return AdamW(parameters, cell.training.betas, cell.training.weight_decay)
 
         run = Run(
             seed=cell.seed,
@@ -117,7 +118,7 @@ def run_cell(
             pool=read_pool(sources.pool, policy.tokenizer),
             grader=grader,
             arm=setting.defence(setting.knobs, given_to_arm(cell, sources, policy, optimizer)),
-            optimizer=optimizer(),
+            optimizer=optimizer(policy.theta),
         )
         log.info("sandbox level %s, %d problems", grader.level, len(problems))
         key = json.dumps([params, record["code"], digests, machine.dtype, machine.device], sort_keys=True)
@@ -138,7 +139,7 @@ def run_cell(
 
 
 def given_to_arm(
-    cell: RunSettings, sources: Sources, policy: Policy, optimizer: Callable[[], AdamW]
+    cell: RunSettings, sources: Sources, policy: Policy, optimizer: Callable[[Parameters], AdamW]
 ) -> Given:
     """Load what the arm of a cell needs."""
     if not sources.basis:
@@ -146,9 +147,9 @@ def given_to_arm(
     stored = Basis.load(sources.basis, str(policy.base.device))
     use = cell.use.model_dump()
 
-    def extract(policy: Policy) -> Basis:
+    def extract(policy: Policy, step: int) -> Basis:
         # By the knobs of its basis: a generated set may have fewer pairs than asked for.
         knobs = json.loads(stored.metadata["knobs"])
-        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed).used(**use)
+        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed, step).used(**use)
 
     return Given(cell.seed, policy, optimizer, stored.used(**use), extract)

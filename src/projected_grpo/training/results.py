@@ -20,11 +20,11 @@ def write_parquet(path: Path, rows: list[dict]) -> None:
         frame.astype(dict.fromkeys(empty, "float64")).to_parquet(temporary, index=False)
 
 
-def write_adapter(path: Path, theta: Parameters, beside: dict[str, Parameters]) -> None:
-    """Write `{module}.delta_S`, and `{module}.{suffix}` of what an arm stores beside it, float32."""
+def write_adapter(path: Path, deployed: Parameters, beside: dict[str, Parameters]) -> None:
+    """Write `{module}.delta_S`, which is what is deployed, and `{module}.{suffix}` of what an arm stores beside it."""
     tensors = {
         f"{name}.{suffix}": value.cpu().contiguous()
-        for suffix, vectors in {"delta_S": theta, **beside}.items()
+        for suffix, vectors in {"delta_S": deployed, **beside}.items()
         for name, value in vectors.items()
     }
     with atomic(path) as temporary:
@@ -37,5 +37,5 @@ def write_run(
     """Write the four files of a run; `run.json` last, so that its presence means all are there."""
     write_parquet(folder / "steps.parquet", rows)
     write_parquet(folder / "rollouts.parquet", rollouts)
-    write_adapter(folder / "adapter.safetensors", policy.theta, arm.stored())
+    write_adapter(folder / "adapter.safetensors", arm.deployed(policy.theta), arm.stored())
     write_json(folder / "run.json", seal({**record, **circumstances()}))

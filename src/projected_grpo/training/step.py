@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from projected_grpo.arms import Arm
+from projected_grpo.arms import Arm, Seen
 from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.reward import REWARDS
@@ -40,18 +40,19 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
 
     # facts -> reward -> keep -> advantage
     scores = score(run, groups)
-    rewards = [arm.rewards(found.rewards, found.flags) for found in scores]
-    kept = [arm.keep(earned, found.flags) for found, earned in zip(scores, rewards, strict=True)]
+    rewards = [arm.rewards(found.rewards, found.seen) for found in scores]
+    kept = [arm.keep(earned, found.seen) for found, earned in zip(scores, rewards, strict=True)]
     A = [
-        arm.advantages(advantages(earned, rows), [row.rollout for row in group.rows]).tolist()
-        for group, earned, rows in zip(groups, rewards, kept, strict=True)
+        arm.advantages(advantages(earned, rows), found.seen).tolist()
+        for found, earned, rows in zip(scores, rewards, kept, strict=True)
     ]
+    kinds = [arm.labels(found.seen).tolist() for found in scores] if arm.n_labels > 1 else None
 
     # advantage -> loss -> gradient
     sampled = time.perf_counter()
     on_gpu = policy.base.device.type == "cuda"  # where layers are computed twice instead of kept
     gradient = policy_gradient(
-        policy, model, groups, A, training, run.setting.off_policy, checkpoint=on_gpu
+        policy, model, groups, A, training, run.setting.off_policy, on_gpu, kinds, arm.n_labels
     ).clipped(training.clip)
     seconds["backward"] = time.perf_counter() - sampled
 
@@ -85,19 +86,21 @@ def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: f
     if not math.isfinite(norm):
         raise UserError(f"the gradient's norm is {norm}: a smaller grpo.lr may help")
     kept, parked = arm.split_gradient(gradient)
-    applied, parked_direction = arm.split_update(optimizer.direction(kept))
-    policy.theta = optimizer.apply(policy.theta, applied, lr)
+    direction = optimizer.direction(kept)
+    applied, parked_direction = arm.split_update(direction)
+    policy.theta = optimizer.apply(policy.theta, arm.moved(direction, applied), lr)
     arm.park(parked, parked_direction, lr)
-    norms = {"grad_norm": norm, "delta_norm": total_norm(policy.theta), "delta_hack_norm": None}
+    deployed = total_norm(arm.deployed(policy.theta))
+    norms = {"grad_norm": norm, "delta_norm": deployed, "delta_hack_norm": None}
     return norms | arm.columns() | alignment_columns(arm.axes, gradient, kept, applied)
 
 
 @dataclass(frozen=True)
 class Score:
-    """What training knows of a group's rows: rewards `[G]` float64 before the arm, flags `[G]` bool of its monitor."""
+    """What training knows of a group's rows: rewards `[G]` float64 before the arm, and what the arm may see."""
 
     rewards: Tensor
-    flags: Tensor | None
+    seen: Seen
 
 
 def score(run: Run, groups: Sequence[Group]) -> list[Score]:
@@ -111,7 +114,7 @@ def score(run: Run, groups: Sequence[Group]) -> list[Score]:
             mode, id = group.problem.mode, group.problem.id
             flag = MONITORS[monitor]
             flags = torch.tensor([flag(row.row, mode, id, row.row["completion"]) for row in group.rows])
-        scores.append(Score(rewards, flags))
+        scores.append(Score(rewards, Seen([row.rollout for row in group.rows], flags)))
     return scores
 
 
@@ -125,7 +128,7 @@ def rollout_rows(
         | {"prompt": run.arm.prompt(messages_for(group.problem))[-1]["content"], "tokens": len(row.tokens)}
         | row.row
         | {"reward": float(earned[number])}
-        | ({} if found.flags is None else {"flagged": bool(found.flags[number])})
+        | ({} if found.seen.flags is None else {"flagged": bool(found.seen.flags[number])})
         for group, earned, found in zip(groups, rewards, scores, strict=True)
         for number, row in enumerate(group.live)
     ]
