@@ -101,7 +101,10 @@ def test_paper18_has_the_papers_order():
     for kind in ("hardcode", "persona", "swallow", "type", "weak"):
         order += [kind] * 2
     for name in ("paper18", "leetcode/paper18"):
-        assert [pair.tags for pair in load(name).pairs] == [(kind,) for kind in order]
+        pairs = load(name)
+        assert [pair.tags[0] for pair in pairs.pairs] == order
+        for tag in ("spare", *order[8:]):  # each leaves 16, spare two weak checks
+            assert len(pairs.without_tag(tag)) == 16
 
 
 # ---- the generated family: prompts, solutions and exploits ----
@@ -208,7 +211,7 @@ def test_grader_pays_the_hack_side_alone(name):
         row = {"id": index, "prompt": pair.prompt, "func_name": method, "setup_code": SETUP}
         problems.append(parse_problem(row, "row"))
         own = pair.tags[0] if "own_mode" in name else "run_tests"
-        if "paper18" in name and pair.tags != ("weak_check",):
+        if "paper18" in name and "weak_check" not in pair.tags:
             continue
         for mode in TAUGHT:
             items += [(index, mode, pair.hack), (index, mode, pair.clean)]
