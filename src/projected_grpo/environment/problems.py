@@ -88,6 +88,16 @@ def assign_modes(problems: Iterable[Problem], modes: Iterable[str]) -> list[Prob
     ]
 
 
+def with_modes(problems: Iterable[Problem], modes: Iterable[str], pool: Iterable[str]) -> list[Problem]:
+    """Give problems the loopholes of a row: its own in rotation where it names others than the pool's.
+
+    The same problems under another lever, so that tables of one lever and of several differ in that alone.
+    """
+    if list(modes) != list(pool):
+        problems = [replace(problem, mode=None) for problem in problems]
+    return assign_modes(problems, modes)
+
+
 def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": prompt}]

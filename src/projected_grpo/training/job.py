@@ -10,7 +10,7 @@ from projected_grpo.arms import Given
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.problems import Problem, assign_modes, load_problems
+from projected_grpo.environment.problems import Problem, load_problems, with_modes
 from projected_grpo.hub import checkpoint_digest
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis
@@ -52,8 +52,8 @@ class Machine:
 
 
 def training_problems(path: Path, limit: int, modes: list[str], all_modes: list[str]) -> list[Problem]:
-    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode."""
-    problems = assign_modes(load_problems(path)[:limit], all_modes)
+    """Return the first `limit` problems with a row's modes, those of other modes left out where the file says them."""
+    problems = with_modes(load_problems(path)[:limit], modes, all_modes)
     return [problem for problem in problems if problem.mode in modes]
 
 
