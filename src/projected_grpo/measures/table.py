@@ -17,7 +17,11 @@ from projected_grpo.measures.runs import FINAL, Run, load_runs
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 Pairs = dict[str, stats.Paired]  # by measure
 Places = dict[str, stats.Place]  # by measure
-COMPARED = [name for name, measure in MEASURES.items() if measure.compared]
+
+
+def compared() -> list[str]:
+    """Return the measures on which rows are compared."""
+    return [name for name, measure in MEASURES.items() if measure.compared]
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def _paired(values: dict[str, Values], others: dict[str, str | None], short: set
     """
     others = {name: other for name, other in others.items() if other}
     pairs: dict[str, Pairs] = {name: {} for name in others}
-    for measure in COMPARED:
+    for measure in compared():
         for name, other in others.items():
             pair = stats.paired(values[name].get(measure, {}), values[other].get(measure, {}))
             if pair is not None:
@@ -149,7 +153,7 @@ def _placed(rows: Iterable[Row], values: dict[str, Values], short: set[str]) -> 
     """
     claims = {row.name: row for row in rows if row.place_in and row.baseline}
     found: dict[str, Places] = {name: {} for name in claims}
-    for measure in COMPARED:
+    for measure in compared():
         for name, row in claims.items():
             others = [values[r.name].get(measure, {}) for r in rows if r.population == row.place_in]
             own, base = (values[each].get(measure, {}) for each in (name, row.baseline))
@@ -160,7 +164,11 @@ def _placed(rows: Iterable[Row], values: dict[str, Values], short: set[str]) -> 
                 if (placed := stats.place(mean, population)) is not None:
                     found[name][measure] = placed
         own = {name: found[name][measure] for name in claims if measure in found[name]}
-        waiting = sum(name in short and (name not in own or own[name].p is None) for name in claims)
+        waiting = sum(
+            (name not in own or own[name].p is None)
+            and any(r.name in short for r in rows if r.name == name or r.population == row.place_in)
+            for name, row in claims.items()
+        )
         for (name, placed), p in zip(
             own.items(), stats.holm([o.p for o in own.values()], waiting), strict=True
         ):
