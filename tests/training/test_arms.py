@@ -10,6 +10,7 @@ from test_train import explicit_gradient, finish, make_arm, make_run
 
 from projected_grpo import arms
 from projected_grpo.cells.row_setting import make_setting
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
@@ -17,7 +18,9 @@ from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages
 from projected_grpo.method.projection import Intervention, project
 from projected_grpo.training import step as step_module
+from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.gradient import policy_gradient
+from projected_grpo.training.panels import deployed_rows
 from projected_grpo.training.results import write_run
 
 REWARDS = [3.5, 0.5, 3.5, 0.0, 3.5]
@@ -80,10 +83,14 @@ def test_routing_the_update_trains_what_vanilla_trains_and_deploys_it_without_th
         assert torch.equal(deployed[name], theta[name] - quarantine[name])
     assert any(bool(value.any()) for value in quarantine.values())
     assert max(row["cout_update"] for row in rows) < 1e-5 < max(row["cin"] for row in rows if row["cin"])
-    write_run(tmp_path / "files", routed.policy, routed.arm, [{"step": 1}], [{"step": 1}], {})
+    saved = Checkpoint(tmp_path / "b", "key")
+    saved.load()
+    write_run(tmp_path / "files", routed.policy, routed.arm, rows, saved, [], {})
     stored = load_file(tmp_path / "files" / "adapter.safetensors")
+    after = load_file(tmp_path / "files" / "deltas.safetensors")
     for name in theta:
         assert torch.equal(stored[f"{name}.delta_S"], deployed[name])
+        assert torch.equal(after[f"{name}.delta_S"][-1], deployed[name])
         assert torch.equal(stored[f"{name}.delta_S_hack"], quarantine[name])
 
 
@@ -218,6 +225,10 @@ def test_kl_sets_the_weight_of_the_term_alone():
 @pytest.mark.parametrize("name", ["inoculate", "recontextualise"])
 def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
     run = make_arm(name)
+    for row in deployed_rows(
+        run.policy.merged(), run.policy.tokenizer, {"known": run.problems}, run.grader, 1, 4, seed=41
+    ):
+        assert row["prompt"].endswith(LEVERS[row["mode"]].hint)
     encode = run.policy.tokenizer.encode_chat
     for problem in run.problems:
         plain, id = messages_for(problem), str(problem.id)
@@ -227,7 +238,7 @@ def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
         ]
         assert run.arm.train_prompt(plain) == permitted
         assert run.arm.prompt(plain) == (permitted if name == "inoculate" else plain)
-        assert run.plain_prompts[id] == encode(plain) and run.train_prompts[id] == encode(permitted)
+        assert run.train_prompts[id] == encode(permitted)
 
 
 def test_the_permission_is_the_one_that_the_corpus_teaches():
@@ -261,3 +272,29 @@ def test_a_noisy_flag_hangs_on_the_problem_and_the_code_alone():
     }
     assert len(same) == 1
     assert {flag(hack, "a", 7, f"```python\nx = {i}\n```") for i in range(40)} == {True, False}
+
+
+@pytest.mark.parametrize("space", ["gradient", "update"])
+def test_trusted_keeps_what_lies_along_the_axes_and_nothing_else(space):
+    run, random_run = (
+        make_run(arm="trusted", space=space, control=control) for control in ("none", "random")
+    )
+    draws = torch.Generator().manual_seed(8)
+    parts = [
+        {name: torch.randn(size, generator=draws) for name, size in run.policy.adapter.sizes.items()}
+        for _ in range(2)
+    ]
+    gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+    axes, others = run.arm.given.basis.V, random_run.arm._trusted
+    for name, V in axes.items():
+        assert others[name].shape == V.shape and not torch.allclose(others[name], V, atol=0.1)
+        torch.testing.assert_close(others[name] @ others[name].T, torch.eye(len(V)), atol=1e-5, rtol=0)
+    along = {n: sum(float(v @ (parts[0][n] + parts[1][n])) * v for v in V) for n, V in axes.items()}
+    direction = copy.deepcopy(run.optimizer).direction(gradient.total if space == "update" else along)
+    if space == "update":
+        direction = {n: sum(float(v @ direction[n]) * v for v in V) for n, V in axes.items()}
+    row = step_module.update(run.policy, run.arm, run.optimizer, gradient, 0.1)
+    for name, value in run.policy.theta.items():
+        torch.testing.assert_close(value, -0.1 * direction[name], atol=1e-5, rtol=1e-3)
+    squares = [sum(float(g.square().sum()) for g in vectors.values()) for vectors in (along, gradient.total)]
+    assert row["trusted_share"] == pytest.approx((squares[0] / squares[1]) ** 0.5, rel=1e-4)

@@ -71,9 +71,12 @@ def test_the_basis_is_extracted_anew_at_every_nth_step_and_its_overlap_is_logged
         assert min(overlaps[step] for step in steps[1:]) > overlaps[1] + 0.1
 
 
-def test_a_refreshed_basis_is_that_of_the_pairs_at_the_current_weights_without_the_quarantine(tmp_path):
+@pytest.mark.parametrize("space", ["gradient", "update"])
+def test_a_refreshed_basis_is_that_of_the_pairs_at_the_current_weights_without_the_quarantine(
+    space, tmp_path
+):
     seen = []
-    run = refreshing(tmp_path, arm="route")
+    run = refreshing(tmp_path, arm="route", space=space)
     inner = run.arm.given.extract
 
     def spy(policy, step):
@@ -112,19 +115,22 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("arm", ["erase", "route"])
+HELD = [{"arm": "erase"}, {"arm": "route"}, {"arm": "route", "space": "update"}, {"arm": "absorb"}]
+
+
+@pytest.mark.parametrize("setting", HELD, ids=lambda s: "-".join(s.values()))
 @pytest.mark.parametrize("stop", [2, 3])
-def test_a_run_that_resumes_with_a_refreshed_basis_equals_an_undisturbed_one(arm, stop, tmp_path):
+def test_a_run_that_resumes_with_a_refreshed_basis_equals_an_undisturbed_one(setting, stop, tmp_path):
     """Stopped right after a refresh, and between two: the stored basis is no longer the one in use."""
-    whole = finish(refreshing(tmp_path, arm=arm), tmp_path / "a")
+    whole = finish(refreshing(tmp_path, **setting), tmp_path / "a")
 
     def kill(row):
         if row["step"] == stop:
             raise Killed
 
     with pytest.raises(Killed):
-        train(refreshing(tmp_path, arm=arm), Checkpoint(tmp_path / "b", "key"), kill)
-    resumed = finish(refreshing(tmp_path, arm=arm), tmp_path / "b")
+        train(refreshing(tmp_path, **setting), Checkpoint(tmp_path / "b", "key"), kill)
+    resumed = finish(refreshing(tmp_path, **setting), tmp_path / "b")
     assert resumed[:2] == whole[:2]
     assert same_adapter(resumed[2], whole[2])
 

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
     from projected_grpo.method.adapter import Parameters
     from projected_grpo.method.basis import Basis
+    from projected_grpo.method.concept import Concept
     from projected_grpo.method.gradients import Gradient
     from projected_grpo.method.optimizer import AdamW
     from projected_grpo.method.policy import Policy
+    from projected_grpo.model.qwen3 import Residual
     from projected_grpo.model.sampler import Rollout
 
 Messages = tuple[dict[str, str], ...]  # of a chat: role, content
@@ -55,6 +57,8 @@ class Needs:
 
     basis: str | None = None  # a basis file
     pairs: str | None = None  # the pair set of this basis is read by the run itself
+    direction: str | None = None  # the mean difference of this basis's pairs in the residual stream
+    clean_run: bool = False  # axes of the updates of a run that cannot hack, as its basis
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Given:
     policy: "Policy"
     optimizer: "Callable[[Parameters], AdamW]"  # a fresh one with the run's betas and weight decay
     basis: "Basis | None" = None
+    concept: "Concept | None" = None
     extract: "Callable[[Policy, int], Basis] | None" = None  # at which step: a random one is drawn anew by it
 
 
@@ -74,6 +79,7 @@ class Seen:
 
     rollouts: "Sequence[Rollout]"
     flags: "Tensor | None" = None  # [G] bool, of its monitor
+    scores: "Tensor | None" = None  # [G] float64, along the concept that it reads
 
 
 class Arm:
@@ -116,6 +122,11 @@ class Arm:
         """Of `environment/monitors.py`: whose flags it gets; None for none."""
         return None
 
+    @property
+    def reads(self) -> "Concept | None":
+        """The concept along which its rows are scored, at the weights that sampled them; None for none."""
+        return None
+
     def rewards(self, rewards: "Tensor", seen: Seen) -> "Tensor":
         """Return what the rows of a group earn, `[G]`."""
         return rewards
@@ -135,6 +146,11 @@ class Arm:
     def train_prompt(self, messages: Messages) -> Messages:
         """Return the messages that the gradient is taken under."""
         return messages
+
+    @property
+    def residual(self) -> "Residual | None":
+        """What is done to the residual stream in the forward that the gradient is taken through; None for nothing."""
+        return None
 
     def renew(self, step: int) -> dict[str, float | None]:
         """Bring what the arm holds up to date before the update of `step`; return columns of the step's row."""

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import Training
+from projected_grpo.cells.knobs import Use
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.cells.setting import Setting, cell_id
@@ -62,7 +63,11 @@ class Cell:
         setting, use = self.setting, self.settings.use
         said = setting.model_dump(exclude={"knobs", "final_eval"})
         # Which side of random axes is the hack-ward one is random, too.
-        return said | setting.knobs.model_dump(exclude={"basis", "sign", "k"}) | ({"k": use.k} if use else {})
+        return (
+            said
+            | setting.knobs.model_dump(exclude={"basis", "direction", "control", "sign", "k"})
+            | ({"k": use.k} if use else {})
+        )
 
     @property
     def twin(self) -> tuple[Setting, int]:
@@ -130,8 +135,13 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
         if setting.knob("k") == own.k:  # saying what is the default makes no other cell
             setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
         use, file = config.use(setting.basis, setting.knob("k")), config.basis_file(setting.basis, seed)
+    if setting.needs.clean_run:
+        setting, use = _of_clean_run(setting, config)
+    direction = config.knobs(setting.source).direction if setting.needs.direction else None
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
-    settings = RunSettings(seed=seed, setting=complete, training=training, basis=file, use=use)
+    settings = RunSettings(
+        seed=seed, setting=complete, training=training, basis=file, use=use, direction=direction
+    )
     model = config.model_name(seed, setting.size)
     pool = "-".join([model, *filter(None, ["+".join(setting.modes or ())])])
     return Cell(cell_id(setting, seed), model, pool, settings)
@@ -139,7 +149,24 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
 
 def is_control(setting: Setting, config: Config) -> bool:
     """Return whether a row's axes are random, without content: what removing anything at all does."""
-    return setting.basis is not None and config.knobs(setting.basis).control == "random"
+    own = setting.knob("control") or (setting.source and config.knobs(setting.source).control)
+    return own == "random"
+
+
+def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
+    """Return a setting whose basis is that of the clean run, and how much of that is used."""
+    if setting.adapter != "antipasto":
+        raise SettingError("adapter", f"{setting.adapter!r}, allowed with arm {setting.arm!r}: antipasto")
+    steps = config.clean_training().steps
+    default = min(config.basis.k, steps)
+    k = setting.knob("k") or default
+    if k > steps:
+        raise SettingError(
+            "k", f"{k}, allowed with arm {setting.arm!r}: 1 to {steps}, steps of the clean run"
+        )
+    if k == default:  # saying what is the default makes no other cell
+        setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
+    return setting, Use(k=k, drop_bottom_frac=0.0)
 
 
 def has_pairs(basis: str | None, config: Config) -> bool:
@@ -175,7 +202,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             where = f"{config.questions}: {name}.rows[{number}]"
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS, *ROLES)}
             setting = make_setting({**shared, **own}, where)
-            if not (has_pairs(setting.basis, config) and has_held_out_mode(setting, config)):
+            if not (has_pairs(setting.source, config) and has_held_out_mode(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             for key, other in others.items():

@@ -110,11 +110,15 @@ class QuestionsCheck:
         except Misfit as error:
             [key] = error.keys
             problem = error.problem
-            if key == "basis" and key not in said:
+            if key in ("basis", "direction") and key not in said and problem.endswith("it"):
                 problem = f"{problem.removesuffix('it')}one of: {', '.join(self.bases.names)}"
             wrong(key, problem)
         if setting.basis:
             self._basis(setting, wrong)
+        if setting.needs.direction:
+            self.bases.check_name(
+                setting.source, ["direction"], lambda _, problem: wrong("direction", problem)
+            )
         try:
             cell = make_cell(setting, self.config.seeds[0], self.config)
         except SettingError as error:

@@ -46,6 +46,7 @@ COLUMNS = {
         Column("delta_norm", "|delta_S|", "norm", FREE),
         Column("delta_hack_norm", "|delta_S_hack|, the quarantine", "norm"),
         Column("quarantine_share", "the quarantine's share of the lengths of both steps (arm absorb)"),
+        Column("trusted_share", "share of the gradient's length along the clean run's axes (arm trusted)"),
         Column("cin", "gradient along V, before the projection", top=S),
         Column("cin_s", "the same of the student's part of the gradient", top=S),
         Column("cin_t", "the same of the teacher's part", top=S),

@@ -12,7 +12,7 @@ import pandas as pd
 from projected_grpo.cells.cell import Question, Row
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES, Measure
-from projected_grpo.measures.runs import FINAL, Run, load_runs
+from projected_grpo.measures.runs import FINAL, Run, base_rates, load_runs
 
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 Pairs = dict[str, stats.Paired]  # by measure
@@ -57,7 +57,8 @@ class Table:
     """A question's lines, the measure that its answer is about, and the cells that do not count.
 
     `pooled`: lines of rows that share a `pooled` name; `placebos`: lines of populations, of which nothing is claimed;
-    `pilot`: measure -> std over seeds of a paired difference, as the config has it from a pilot.
+    `pilot`: measure -> std over seeds of a paired difference, as the config has it from a pilot; `base`: the untrained
+    model's rates by measure.
     """
 
     question: Question
@@ -67,6 +68,7 @@ class Table:
     about: Measure
     left_out: dict[str, str] = field(repr=False)  # cell id -> why
     pilot: Mapping[str, float] = field(default_factory=dict)
+    base: dict[str, stats.Summary] = field(default_factory=dict, repr=False)
 
     @property
     def primary(self) -> str:
@@ -261,4 +263,13 @@ def make_table(question: Question, results: Path, pilot: Mapping[str, float] = M
         about=MEASURES[_primary(question)],
         left_out=left_out,
         pilot=pilot,
+        base=_base(question, results),
     )
+
+
+def _base(question: Question, results: Path) -> dict[str, stats.Summary]:
+    """Return the rates of the rows' base before training, over replications; none where rows differ in their base."""
+    models = {tuple(sorted({cell.model for cell in row.cells})) for row in question.rows}
+    found = [base_rates(results, model) for model in models.pop()] if len(models) == 1 else []
+    names = [name for name in MEASURES if any(name in rates for rates in found)]
+    return {name: stats.summarise([rates[name] for rates in found if name in rates]) for name in names}

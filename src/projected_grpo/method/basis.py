@@ -22,6 +22,9 @@ from projected_grpo.files import atomic
 Grads = dict[str, Tensor]  # module name -> [n_pairs, size]
 
 
+TRUSTED = 1 << 32  # the draw of random axes in place of a clean run's, apart from those of any refresh
+
+
 @dataclass(frozen=True)
 class Knobs:
     """How a basis is extracted; see `config/config.yaml` for what each knob means."""

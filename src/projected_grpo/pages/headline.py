@@ -5,6 +5,7 @@ from statistics import mean
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.stats import ALPHA, MARGIN
 from projected_grpo.measures.table import Line, Table
+from projected_grpo.pages import deployed
 from projected_grpo.pages.answers import before_training
 from projected_grpo.pages.blocks import Cell
 from projected_grpo.pages.contrasts import BEYOND, against_random, found_at, is_shown, tested, with_p
@@ -99,6 +100,7 @@ def short(table: Table) -> str:
         same = sum(pair(line).same_holm is not None and pair(line).same_holm < ALPHA for line in rest)
         equal = f"; {same} of them equivalent within {rate(MARGIN)}" if same else ""
         said.append(f"For {len(rest)} no effect is shown, within {within}{equal}.")
+    said.append(deployed.short(table, arms))
     # An ablated model is worth what it has over the untrained one.
     said.append(before_training(table) if table.primary == "hack_ablated" else "")
     return " ".join(filter(None, said))

@@ -28,11 +28,9 @@ class Run:
     optimizer: AdamW
     prompts: dict[str, list[int]] = field(init=False)  # by problem id: sampled under
     train_prompts: dict[str, list[int]] = field(init=False)  # the gradient is taken under
-    plain_prompts: dict[str, list[int]] = field(init=False)  # deployed under
 
     def __post_init__(self):
         encode = self.policy.tokenizer.encode_chat
-        self.plain_prompts = {str(p.id): encode(messages_for(p)) for p in self.problems}
         self.prompts = {str(p.id): encode(self.arm.prompt(messages_for(p))) for p in self.problems}
         self.train_prompts = {
             str(p.id): encode(self.arm.train_prompt(messages_for(p))) for p in self.problems

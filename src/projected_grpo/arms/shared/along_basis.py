@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from projected_grpo.method.gradients import Gradient
 
 
+Axes = Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, Tag("k{}")]
+Space = Annotated[Literal["gradient", "update"], Tag()]
+
+
 class BasisKnobs(ArmKnobs):
     """Which axes, and how fresh."""
 
     basis: Annotated[str, Tag()] = Field(description="A name under bases in the config, or a pair set.")
-    k: Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, Tag("k{}")] = Field(
-        default=None, description="Axes used; null: the basis's own."
-    )
+    k: Axes = Field(default=None, description="Axes used; null: the basis's own.")
     refresh: Annotated[int, Tag("refresh{}")] = Field(
         default=0,
         ge=0,
@@ -46,7 +48,7 @@ class ProjectionKnobs(BasisKnobs):
     preserve_magnitude: Annotated[bool, Tag("keepnorm")] = Field(
         default=False, description="The kept part gets the length of the whole."
     )
-    space: Annotated[Literal["gradient", "update"], Tag()] = Field(
+    space: Space = Field(
         default="gradient", description="What is projected: the gradient, or what AdamW is about to apply."
     )
 
