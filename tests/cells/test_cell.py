@@ -105,6 +105,16 @@ def test_a_held_out_loophole_that_no_problem_has_leaves_its_row_out(config):
     ]
 
 
+def test_a_row_of_other_loopholes_has_a_teacher_pool_of_its_own(config):
+    every = config["pool"]["modes"]
+    rows = [{"name": "a"}, {"name": "b", "modes": ["run_tests"]}, {"name": "c", "modes": every}]
+    loaded = load_questions(questions(rows), config)["Q"].rows
+    plain, one, all_of_them = (row.cells[0] for row in loaded)
+    assert (plain.pool, one.pool) == ("small-s41", "small-s41-run_tests")
+    assert (one.id, one.setting.modes) == ("vanilla-run_tests-m0.125-s41", ("run_tests",))
+    assert all_of_them == plain, "saying the pool's own makes no other cell"
+
+
 def test_what_a_row_is_compared_with_is_no_part_of_its_cells(config):
     rows = [{"name": "a"}, {"name": "b", "mix": 0.5}]
     plain = load_questions(questions(rows), config)["Q"]

@@ -61,13 +61,9 @@ class Cell:
 
     def _alike(self) -> dict:
         setting, use = self.setting, self.settings.use
-        said = setting.model_dump(exclude={"knobs", "final_eval"})
+        said = setting.model_dump(exclude={"knobs", "final_eval"}) | ({"k": use.k} if use else {})
         # Which side of random axes is the hack-ward one is random, too.
-        return (
-            said
-            | setting.knobs.model_dump(exclude={"basis", "direction", "control", "sign", "k"})
-            | ({"k": use.k} if use else {})
-        )
+        return said | setting.knobs.model_dump(exclude={"basis", "direction", "control", "sign", "k"})
 
     @property
     def twin(self) -> tuple[Setting, int]:
