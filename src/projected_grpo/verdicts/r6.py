@@ -179,7 +179,7 @@ def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
 def make(context: Context) -> Verdict:
     """Return R6's page."""
     table, pairs, sights = (
-        make_table(context.question, context.results),
+        make_table(context.question, context.results, context.config.pilot),
         twins(context, KNOB),
         read_sights(context, KNOB),
     )

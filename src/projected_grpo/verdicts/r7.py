@@ -140,7 +140,7 @@ def hack_sentence(table: Table, pair: Twins) -> str:
 def make(context: Context) -> Verdict:
     """Return R7's page."""
     table, pairs, sights = (
-        make_table(context.question, context.results),
+        make_table(context.question, context.results, context.config.pilot),
         twins(context, KNOB),
         read_sights(context, KNOB),
     )
