@@ -20,7 +20,8 @@ READ = (
     "Mean of the last five steps of each run, then over seeds (below it or in brackets: std, ddof 1).",
     "Differences are paired by seed with the row named under an arm: their 95% t-interval, Holm's p within the "
     "question, the raw p below it.",
-    f"p, same: of two one-sided tests, below {stats.ALPHA} where the difference is within {stats.MARGIN} (Holm's over the rows).",
+    f"p, same: of two one-sided tests, below {stats.ALPHA} where the difference is within {stats.MARGIN} (Holm's over "
+    "the rows).",
     "The reward pays hack and solve alike.",
 )
 PAPER = "Published: Qwen3-4B; its Δ as printed there, else the difference of its means"
