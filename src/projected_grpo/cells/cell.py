@@ -183,7 +183,7 @@ ROLES = ("population", "kind", "place_in", "pooled")
 
 def load_questions(questions: dict, config: Config) -> dict[str, Question]:
     """Expand the parsed `questions.yaml`; rows whose pair set nobody writes, or whose held-out loophole no problem
-    has, are left out, and no row is compared with them.
+    has, are left out, and no row is compared with them. So are rows of other loopholes where the pool has no others.
 
     Raises UserError on an unknown key, or a `baseline` or `against` that is no row.
     """
@@ -211,11 +211,16 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             roles = {key: row.get(key) for key in ROLES}
             control = is_control(setting, config)
             rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others, **roles))
-        kept = {row.name for row in rows}
+        first = {}
+        for row in rows:
+            first.setdefault(row.cells, row.name)
+        # Rows on loopholes that are all that this pool has repeat the others.
+        again = {r.name for r in rows if r.setting.modes == config.pool.modes and first[r.cells] != r.name}
+        same = {row.name: first[row.cells] if row.name in again else row.name for row in rows}
+        rows = [row for row in rows if row.name not in again]
         for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out
-            others = {key: getattr(row, key) for key in OTHER_ROWS}
-            none = {key: None for key, other in others.items() if other == row.name or other not in kept}
-            rows[i] = replace(row, **none)
+            others = {key: same.get(getattr(row, key)) for key in OTHER_ROWS}
+            rows[i] = replace(row, **{k: None if other == row.name else other for k, other in others.items()})
         kind, primary = entry.get("kind", "table"), entry.get("primary")
         loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)
     return _share_final(loaded)
