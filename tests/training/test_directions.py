@@ -137,7 +137,7 @@ def test_the_gradient_is_taken_through_the_changed_stream(arm, beta, tmp_path, m
         if layer != LAYER:
             return x
         rows = [
-            x[i] + 0.5 * concept.norm * u if arm == "steer" else x[i] - (x[i] @ u) * u for i in range(len(x))
+            x[i] + 0.1 * concept.norm * u if arm == "steer" else x[i] - (x[i] @ u) * u for i in range(len(x))
         ]
         return torch.stack(rows)
 

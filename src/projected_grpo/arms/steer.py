@@ -19,7 +19,7 @@ class SteerKnobs(DirectionKnobs):
     """How far."""
 
     alpha: Annotated[float, Tag("alpha{}")] = Field(
-        default=0.5,
+        default=0.1,
         ge=-1_000,
         le=1_000,
         description="In mean lengths of the residual stream; > 0: hack-ward.",

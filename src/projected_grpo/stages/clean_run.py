@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from projected_grpo.arms import Given
+from projected_grpo.arms.gt_only import GtOnly  # by import, not by its name: its code is this stage's
 from projected_grpo.cells.hyper import Training
-from projected_grpo.cells.row_setting import make_setting
+from projected_grpo.cells.setting import Setting
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import Problem, load_problems
 from projected_grpo.errors import UserError
@@ -48,12 +49,12 @@ def other_problems(path: Path, first: int, n: int, least: int) -> list[Problem]:
 
 def clean_run(policy: Policy, problems: list[Problem], grader: Grader, training: Training, seed: int) -> Run:
     """Return the run, ready to be trained; its policy is trained in place."""
-    setting = make_setting({"arm": "gt_only", "mix": 0.0}, "clean run").model_copy(update={"stream": STREAM})
+    setting = Setting(arm="gt_only", mix=0.0).model_copy(update={"stream": STREAM})
 
     def optimizer(parameters: Parameters) -> AdamW:
         return AdamW(parameters, training.betas, training.weight_decay)
 
-    arm = setting.defence(setting.knobs, Given(seed, policy, optimizer))
+    arm = GtOnly(setting.knobs, Given(seed, policy, optimizer))
     return Run(seed, setting, training, policy, problems, {}, grader, arm, optimizer(policy.theta))
 
 
