@@ -12,7 +12,7 @@ def own_pairs(wildcards):
 def own_pairs_digest(wildcards):
     """Hash of the pairs that a run reads itself."""
     needs = CELLS[wildcards.cell].setting.needs
-    return pairs_digest(needs.pairs, whole=bool(needs.direction)) if needs.pairs else None
+    return pairs_digest(needs.pairs, whole=needs.fitted) if needs.pairs else None
 
 
 def own_generated_pairs(wildcards):

@@ -67,7 +67,7 @@ def test_a_size_is_a_replication_of_its_own_and_the_default_one_has_no_name(conf
     small = Config.model_validate(config).small
     assert (small.of("3M").base, small.of("3M").recipe.hidden) == (7400, 192)
     config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
-    with pytest.raises(UserError, match=r"Q.rows.1..size: '0.9M', allowed with a given base: null"):
+    with pytest.raises(UserError, match=r"size: '0.9M', allowed with a given base: null"):
         load_questions(questions(rows), config)
 
 
@@ -177,6 +177,8 @@ def test_a_direction_and_a_clean_run_are_named_in_ids_and_have_their_controls(co
     ]
     assert [one.use and one.use.k for one in settings] == [None, None, None, 5, 2, 5]
     assert [one.basis for one in settings] == [*5 * [None], "own_mode"]
+    # A random direction takes nothing from its pairs, unless thresholds are fitted on them.
+    assert [one.setting.needs.fitted for one in settings] == [False, False, True, False, False, False]
     assert RunSettings.model_validate_json(found[0].cells[0].params()) == settings[0]
 
 
@@ -217,29 +219,3 @@ def test_how_a_basis_is_used_is_no_part_of_its_file(config):
     knobs = Config.model_validate(config).knobs("v_hack_full").extraction()
     assert knobs["pairs"] == "paper18" and knobs["n_pairs"] == 12 and knobs["tau"] == 0.25
     assert "k" not in knobs and "drop_bottom_frac" not in knobs
-
-
-@pytest.mark.parametrize(
-    "row, message",
-    [
-        (
-            {"arm": "eraze"},
-            "Q.rows[0].arm: 'eraze'; allowed: absorb, ",
-        ),
-        ({"gaet": "reverse"}, "unknown key"),
-        ({"arm": "erase"}, "Q.rows[0].basis: missing, arm 'erase' needs it"),
-        (
-            {"basis": "own_mode"},
-            "Q.rows[0].basis: 'own_mode' with arm 'vanilla', allowed beside arm absorb, erase, ",
-        ),
-        ({"preset": "slow"}, "Q.rows[0].preset: no preset 'slow'; allowed: fast, long"),
-        ({"mix": 0.3}, "Q.rows[0].mix: 0.3 has no group size in preset 'fast'"),
-        ({"baseline": "b"}, "no row 'b' in Q"),
-        ({"against": "b"}, "Q.rows[0].against: no row 'b' in Q"),
-    ],
-)
-def test_bad_rows_are_one_line_that_names_the_key(config, row, message):
-    with pytest.raises(UserError) as error:
-        load_questions(questions([{"name": "a", **row}]), config)
-    assert message in str(error.value) and "questions.yaml: Q.rows[0]" in str(error.value)
-    assert "\n" not in str(error.value)

@@ -23,7 +23,7 @@ LAYER = 0  # the middle one of two
 
 def stream(model, prompt, completion, layer=LAYER):
     """A row's residual stream `[tokens, d]` in float64, by itself."""
-    return model.residuals(Batch([prompt], [completion], [0]), layer).double()
+    return model.residuals(Batch([(prompt, completion)]), layer).double()
 
 
 def exact(policy, theta=None):

@@ -58,6 +58,7 @@ class Needs:
     basis: str | None = None  # a basis file
     pairs: str | None = None  # the pair set of this basis is read by the run itself
     direction: str | None = None  # the mean difference of this basis's pairs in the residual stream
+    fitted: bool = False  # thresholds along it are fitted on the pairs: they count even where it is random
     clean_run: bool = False  # axes of the updates of a run that cannot hack, as its basis
 
 

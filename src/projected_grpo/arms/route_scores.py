@@ -4,10 +4,11 @@ vGROUT's routeA, whose own finding is that authored pairs lie inside the band of
 "Routing"). Which rows are cut off is read from activations alone.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from projected_grpo.arms import Seen
-from projected_grpo.arms.shared.directed import Scored
+from projected_grpo.arms import Needs, Seen
+from projected_grpo.arms.shared.directed import DirectionKnobs, Scored
 from projected_grpo.arms.shared.quarantine import Quarantined
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ class RouteScores(Quarantined, Scored):
     """Labels: 0 below both cuts, delta_S alone; 1 above both, the quarantine alone; 2 between, both."""
 
     n_labels = 3
+
+    @classmethod
+    def needs(cls, knobs: DirectionKnobs) -> Needs:
+        return replace(super().needs(knobs), fitted=True)
 
     def labels(self, seen: Seen) -> "Tensor":
         low, high = self.given.concept.cuts

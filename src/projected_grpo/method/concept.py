@@ -14,7 +14,8 @@ from torch import Tensor
 from projected_grpo.errors import UserError
 from projected_grpo.method.pairs import PairSet
 from projected_grpo.method.policy import Policy
-from projected_grpo.model.qwen3 import Batch, Qwen3
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.qwen3 import Qwen3
 
 TAIL = 0.05  # of each side's pairs that lie beyond their cut
 
@@ -55,7 +56,7 @@ def row_means(model: Qwen3, batch: Batch, layer: int) -> tuple[Tensor, Tensor]:
     Both float32; a row without tokens is zero.
     """
     stream = model.residuals(batch, layer).float()
-    lengths = batch.completion.lengths.to(stream.device)
+    lengths = torch.tensor([len(completion) for _, completion in batch.rows], device=stream.device)
     row = torch.repeat_interleave(torch.arange(len(lengths), device=stream.device), lengths)
     sums = stream.new_zeros(len(lengths), stream.shape[1]).index_add_(0, row, stream)
     return sums / lengths.clamp_min(1)[:, None], stream.norm(dim=1)
@@ -112,4 +113,4 @@ SIDES = ("hack", "clean")
 def batches_of(policy: Policy, pairs: PairSet, side: str) -> list[Batch]:
     """Return a batch of each pair's prompt with one side, end token included."""
     encode, chat, end = policy.tokenizer.encode, policy.tokenizer.encode_chat, policy.tokenizer.end
-    return [Batch([chat(pair.prompt)], [[*encode(getattr(pair, side)), end]], [0]) for pair in pairs.pairs]
+    return [Batch([(chat(pair.prompt), [*encode(getattr(pair, side)), end])]) for pair in pairs.pairs]

@@ -61,16 +61,16 @@ def said(table: Table) -> list:
     lines = [line for line in compared(table) if any(name in line.to_baseline for name in JUDGED)]
     if not lines:
         return []
-    low = {line.row.baseline for line in lines if rests_on_nothing(table, line)}
+    nothing = [line for line in lines if rests_on_nothing(table, line)]
     blocks = [Paragraph("", f"{TITLE}.")]
     blocks += differences(lines, [name for name in JUDGED if name != "novel_hack"])
-    blocks += differences([line for line in lines if line.row.baseline not in low], ["novel_hack"])
+    blocks += differences([line for line in lines if not rests_on_nothing(table, line)], ["novel_hack"])
     blocks += [
         Paragraph(
             f"Loopholes under novel names are uninformative: `{base}` uses them at only "
             f"{rate(table.line(base).summary['novel_hack'].mean)} (< {UNINFORMATIVE:.3f})."
         )
-        for base in sorted(low)
+        for base in dict.fromkeys(line.row.baseline for line in nothing)
     ]
     return blocks
 

@@ -13,7 +13,7 @@ from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Page, Parag
 from projected_grpo.pages.contrasts import arm_measures, is_shown, uninformative
 from projected_grpo.pages.deployed import ABOUT, deployed_grid
 from projected_grpo.pages.standing import standing, tuned
-from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list
+from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list, under
 
 Column = Callable[[Line], Cell]
 READ = (
@@ -31,21 +31,17 @@ MAIN = [name for name, measure in MEASURES.items() if measure.group == "main"]
 def _mean(measure: str) -> Column:
     def cell(line: Line) -> Cell:
         summary = line.summary.get(measure)
-        return Cell(NONE) if summary is None else Cell(rate(summary.mean), _small(rate, summary.std))
+        return Cell(NONE) if summary is None else Cell(rate(summary.mean), under(rate, summary.std))
 
     return cell
-
-
-def _small(form: Callable, *values: float | None) -> str:
-    return "" if values[0] is None else form(*values)
 
 
 def pair_cells(pair: stats.Paired | None) -> tuple[Cell, Cell, Cell]:
     """Return a difference with its interval, Holm's p with the raw one, and Holm's p of its being none."""
     if pair is None:
         return (Cell(NONE),) * 3
-    p = Cell(p_value(pair.holm), _small(lambda p: f"p {p_value(p)}", pair.p))
-    return Cell(delta(pair.delta), _small(interval, pair.lo, pair.hi)), p, Cell(p_value(pair.same_holm))
+    p = Cell(p_value(pair.holm), under(lambda p: f"p {p_value(p)}", pair.p))
+    return Cell(delta(pair.delta), under(interval, pair.lo, pair.hi)), p, Cell(p_value(pair.same_holm))
 
 
 def _difference(measure: str, part: int, strong: bool = False) -> Column:

@@ -22,8 +22,8 @@ from projected_grpo.method.extraction import extract_basis, select_pairs
 from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.method.policy import Policy, load_policy
+from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import Tokenizer
-from projected_grpo.model.qwen3 import Batch
 from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.deployed import final_rates
 from projected_grpo.training.graded import Graded
@@ -160,10 +160,9 @@ def given_to_arm(
     """Load what the arm of a cell needs; problems, pool: what a direction's scores are standardised on."""
     if cell.direction:
         knobs, batches = cell.direction.model_dump(), pool_batches(policy.tokenizer, problems, pool)
-        control, knobs["control"] = (
-            knobs["control"],
-            "none",
-        )  # thresholds are fitted on the pairs of a random one, too
+        control = knobs["control"]
+        if cell.setting.needs.fitted:  # on the pairs of a random direction, too
+            knobs["control"] = "none"
         if cell.direction.is_generated:  # written by the pipeline: as many as it found
             knobs["n_pairs"] = min(knobs["n_pairs"], len(load_pairs(sources.pairs)))
         pairs = select_pairs(sources.pairs, knobs)
@@ -187,8 +186,5 @@ def pool_batches(
 ) -> list[Batch]:
     """Return a batch of each problem's teacher rows under its plain prompt."""
     asked = [(messages_for(problem), pool.get(str(problem.id), ())) for problem in problems]
-    return [
-        Batch([tokenizer.encode_chat(messages)], [row.tokens for row in rows], [0] * len(rows))
-        for messages, rows in asked
-        if rows
-    ]
+    prompts = [(tokenizer.encode_chat(messages), rows) for messages, rows in asked if rows]
+    return [Batch([(prompt, row.tokens) for row in rows]) for prompt, rows in prompts]

@@ -14,8 +14,8 @@ from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import NOVEL
 from projected_grpo.environment.problems import Problem
 from projected_grpo.environment.prompts import messages_for
-from projected_grpo.model.load import Tokenizer
 from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.tokenizer import Tokenizer
 from projected_grpo.training.teacher_pool import sample_rows
 
 Panels = Mapping[str, Sequence[Problem]]

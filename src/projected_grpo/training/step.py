@@ -22,7 +22,8 @@ from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages
 from projected_grpo.method.optimizer import AdamW, learning_rate, total_norm
 from projected_grpo.method.policy import Policy
-from projected_grpo.model.qwen3 import Batch, Qwen3
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.qwen3 import Qwen3
 from projected_grpo.training.batches import micro_batches
 from projected_grpo.training.columns import alignment_columns, outcome_columns, ratio_columns
 from projected_grpo.training.gradient import policy_gradient
@@ -143,11 +144,7 @@ def concept_scores(concept: Concept, model: Qwen3, groups: Sequence[Group], limi
     found = {}
     for part in micro_batches(groups, limit):
         own = [groups[i] for i in part]
-        batch = Batch(
-            prompts=[group.prompt for group in own],
-            completions=[row.tokens for group in own for row in group.rows],
-            unit=[unit for unit, group in enumerate(own) for _ in group.rows],
-        )
+        batch = Batch([(group.prompt, row.tokens) for group in own for row in group.rows])
         values = concept.scores(model, batch).split([len(group.rows) for group in own])
         found |= dict(zip(part, values, strict=True))
     return found

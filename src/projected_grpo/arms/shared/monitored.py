@@ -44,7 +44,7 @@ class Monitored(Arm):
 
     @classmethod
     def needs(cls, knobs: MonitorKnobs) -> Needs:
-        return Needs(pairs=knobs.direction, direction=knobs.direction)
+        return Needs(pairs=knobs.direction, direction=knobs.direction, fitted=True)
 
     @property
     def monitor(self) -> str:
