@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from projected_grpo.model.sampler import Rollout
 
 Messages = tuple[dict[str, str], ...]  # of a chat: role, content
+# What an arm acts on, for tables and figures: `less` is the frontier that the others have to beat.
+Family = Literal["none", "less", "loss", "reward", "prompt", "activations", "gradient", "quarantine"]
+# What whoever uses an arm must give it, the least first.
+MustGive = Literal["nothing", "a sentence", "pairs", "clean run", "monitor", "oracle"]
 
 
 class ArmKnobs(BaseModel):
@@ -88,6 +92,7 @@ class Arm:
 
     Knobs: ClassVar[type[ArmKnobs]] = ArmKnobs
 
+    family: ClassVar[Family] = "none"
     reward: ClassVar[str] = "foolable"  # of `environment/reward.py`: what a verdict earns
     n_labels: ClassVar[int] = 1  # kinds of rows whose share of the gradient it wants by itself
     replaces: ClassVar[tuple[str, ...]] = ()  # settings of a row that its knobs take the place of
@@ -99,6 +104,16 @@ class Arm:
     def needs(cls, knobs: Any) -> Needs:
         """Return the inputs of a run with these knobs."""
         return Needs()
+
+    @classmethod
+    def must_give(cls, knobs: Any) -> MustGive:
+        """Return the most that a run with these knobs has to be given by hand."""
+        needs = cls.needs(knobs)
+        if cls.reward == "oracle":
+            return "oracle"
+        if needs.clean_run:
+            return "clean run"
+        return "pairs" if needs.basis or needs.direction else "nothing"
 
     @classmethod
     def training(cls, knobs: Any, training: Any) -> Any:

@@ -6,4 +6,5 @@ from projected_grpo.arms import Arm
 class GtOnly(Arm):
     """Prompts keep their lever; using it pays nothing, in the teacher's rows either."""
 
+    family = "reward"
     reward = "oracle"

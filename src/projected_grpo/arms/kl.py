@@ -17,6 +17,7 @@ class Kl(Arm):
     """Changes nothing but the loss."""
 
     Knobs = KlKnobs
+    family = "loss"
 
     @classmethod
     def training(cls, knobs: KlKnobs, training: Any) -> Any:

@@ -17,6 +17,7 @@ class Less(Arm):
     """Changes nothing but the rate."""
 
     Knobs = LessKnobs
+    family = "less"
     replaces = ("lr",)
 
     @classmethod

@@ -5,3 +5,5 @@ from projected_grpo.arms.shared.along_basis import AlongBasis
 
 class Measure(AlongBasis):
     """Holds V and changes nothing."""
+
+    family = "none"

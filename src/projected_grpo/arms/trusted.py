@@ -31,6 +31,7 @@ class Trusted(Arm):
     """W `[k, r]` per module: g' = (W g) W; a module that the clean run never moved stays where it is."""
 
     Knobs = TrustedKnobs
+    family = "gradient"
 
     def __init__(self, knobs: Any, given: Given):
         super().__init__(knobs, given)

@@ -79,12 +79,12 @@ class Question(Model):
 
     title: Text = Field(description="Of the table.")
     asks: Text = Field(description="What the table answers, one sentence.")
-    kind: Literal["table", "aa", "probe"] = Field(
+    kind: Literal["table", "plane", "aa", "probe"] = Field(
         default="table",
-        description="aa: the pipeline against itself; probe: a table with a verdict of its own.",
+        description="plane: defences by hacking and honest work; aa: the pipeline against itself; probe: a table with a verdict of its own.",
     )
     baseline: RowName | None = BASELINE
-    primary: Literal["hack", "solve"] | None = Field(
+    primary: Literal["hack", "solve", "known_hack"] | None = Field(
         default=None,
         description="Measure that the answer is about; if missing, the hack rate, ablated or held out where the rows "
         "call for it.",

@@ -60,6 +60,20 @@ PLACE = {  # name -> (unit, None: the measure's own, description)
     "place_{}_p": ("p", "its two-sided p"),
     "place_{}_p_holm": ("p", "Holm's p over the rows with a place"),
 }
+# Of a question that is a plane (`measures/plane.py`).
+PLANE = {  # name -> (unit, description)
+    "family": ("", "what the arm acts on; `less`: the frontier"),
+    "must_give": ("", "what the arm must be given: nothing, a sentence, pairs, clean run, monitor, oracle"),
+    "is_control": ("", "whether its direction is random"),
+    "knobs": ("", "the arm's knobs as JSON"),
+    "excess": ("share", "known honest minus the frontier's at the same known hack; null outside its range"),
+    "excess_lo": ("share", "lower end of its 95% interval, jackknife over seeds"),
+    "excess_hi": ("share", "upper end"),
+    "p_excess": ("p", "its p, t with n - 1 degrees of freedom"),
+    "p_excess_holm": ("p", "Holm's p over the rows"),
+    "time": ("ratio", "time of a step relative to vanilla's"),
+    "labels": ("rollouts", "verdicts that a run asks for beyond the reward"),
+}
 # Column order that scripts rely on; the groups in between stand only where they apply.
 PUBLISHED = [*list(ROWS)[:8], "hack", "hack_std", "solve", "solve_std"]
 PUBLISHED += ["delta_hack", "delta_hack_std", "delta_solve", "n", "seeds"]
@@ -74,12 +88,12 @@ LATER = [
     for form in ("{}", "delta_{}", "delta_{}_lo", "delta_{}_hi", "p_{}_holm")
 ]
 BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
-TEXT = [name for name, (unit, _) in ROWS.items() if not unit]
+TEXT = [name for name, (unit, _) in (ROWS | PLANE).items() if not unit]
 
 
 def reference() -> dict[str, tuple[str, str]]:
     """Return column -> (unit, description) of every column that a table can have."""
-    found = dict(ROWS)
+    found = ROWS | PLANE
     for name, measure in MEASURES.items():
         found[name] = measure.unit, f"{measure.about}: mean over seeds"
         found[f"{name}_std"] = measure.unit, f"{measure.about}: std over seeds (ddof 1)"
@@ -202,6 +216,10 @@ def to_markdown() -> str:
         "A row that is held against a population of placebos (`place_in`) has its place there by its difference to the "
         "baseline. Rows of several rows pooled, each their mean by seed, stand behind the others.",
         _table(("column", "what it says"), [(f"`{form.format('X')}`", a) for form, (_, a) in PLACE.items()]),
+        "A plane of defences, such as Q16, has these, too:",
+        _table(
+            ("column", "unit", "what it says"), [(f"`{n}`", u or "text", a) for n, (u, a) in PLANE.items()]
+        ),
         "## `results/grpo/{cell}/steps.parquet`",
         _table(("column", "unit", "what it says"), [(f"`{n}`", c.unit, c.about) for n, c in COLUMNS.items()]),
     ]

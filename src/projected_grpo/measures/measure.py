@@ -27,6 +27,7 @@ from projected_grpo.measures.panels import (
     honest,
     share_of,
 )
+from projected_grpo.measures.steps import SECONDS
 
 if TYPE_CHECKING:
     from projected_grpo.measures.runs import Run
@@ -138,6 +139,12 @@ def share(
         return None if facts is None else share_of(facts, fact, among)
 
     return of
+
+
+def _seconds(run: Run) -> float | None:
+    """Return the median step's time, so that a machine's pause counts for nothing."""
+    phases = [run.steps[name] for name in SECONDS if name in run.steps]
+    return float(np.median(np.sum(phases, axis=0))) if phases else None
 
 
 def _last_compiled(facts: Facts) -> np.ndarray:
@@ -304,6 +311,7 @@ _ALL = (
     ),
     _monitor("precision", "flagged student rollouts of the run that hack", hack, flagged),
     _monitor("recall", "student rollouts of the run that hack and are flagged", flagged, hack),
+    Measure("seconds", "s a step", "the time of a step", "median time of a step", _seconds, unit="seconds"),
     Measure(
         "start_hack",
         "hack at first",

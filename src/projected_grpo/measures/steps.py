@@ -64,12 +64,13 @@ COLUMNS = {
         Column("tokens_generated", "tokens sampled", "tokens"),
         Column("tokens_trained", "tokens in the gradient", "tokens"),
         *(
-            Column(f"seconds_{phase}", f"time: {phase}", "seconds")
+            Column(f"seconds_{phase}", f"time: {phase}", "seconds", FREE)
             for phase in ("generate", "grade", "backward", "project", "rest")
         ),
     )
 }
 CHECKED = {name: column.top for name, column in COLUMNS.items() if column.top is not None}
+SECONDS = tuple(name for name in COLUMNS if name.startswith("seconds_"))
 MODES = tuple(f"hack_{mode}" for mode in LOOPHOLES)  # a run has those of its problems
 ALIGNED = ("cin", "cin_s", "cin_t", "cout", "cout_update")
 RATIOS = ("ratio_mean", "ratio_clip_low", "ratio_clip_high")
@@ -91,7 +92,7 @@ def read_steps(path: Path, cell: Cell) -> Steps:
     table = read_arrow(path)
     held_out = cell.setting.held_out_mode
     for column in ("step", *CHECKED, "ratio_hist"):
-        needed = column not in MODES or column == f"hack_{held_out}"
+        needed = column not in (*MODES, *SECONDS) or column == f"hack_{held_out}"
         if needed and column not in table.column_names:
             raise UserError(f"{path}: no column {column!r}; delete the run's folder to remake it")
     if not len(table):

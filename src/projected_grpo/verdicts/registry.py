@@ -1,6 +1,6 @@
 """Which pages there are, in the order of the report, and the file of this folder that makes each.
 
-A question's `kind` says which: `table`, `aa`, or `probe`, whose file is named as the question.
+A question's `kind` says which: `table`, `plane`, `aa`, or `probe`, whose file is named as the question.
 """
 
 import importlib
@@ -21,7 +21,7 @@ STANDING = {
 
 def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
     """Return page -> the name of its module."""
-    order = {"table": 0, "aa": 1, "probe": 3}
+    order = {"table": 0, "plane": 0, "aa": 1, "probe": 3}
     found = {
         name: (order[question.kind], name.lower() if question.kind == "probe" else question.kind)
         for name, question in questions.items()
@@ -37,7 +37,11 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
 
 def needs(module: str, context: Context) -> list[str]:
     """Return the files that a page needs beside the runs of its question: none where it says nothing of them."""
-    if module in ("table", "aa"):  # most pages; nothing that only plans shall wait for what draws them
+    if module in (
+        "table",
+        "plane",
+        "aa",
+    ):  # most pages; nothing that only plans shall wait for what draws them
         return []
     return getattr(load(module), "needs", lambda _: [])(context)
 

@@ -65,6 +65,7 @@ class AlongBasis(Arm):
     """Holds V, and renews it where a row says so."""
 
     Knobs = BasisKnobs
+    family = "gradient"
 
     def __init__(self, knobs: BasisKnobs, given: Given):
         super().__init__(knobs, given)

@@ -25,6 +25,7 @@ class Directed(Arm):
     """Holds a direction."""
 
     Knobs = DirectionKnobs
+    family = "activations"
 
     @classmethod
     def needs(cls, knobs: DirectionKnobs) -> Needs:

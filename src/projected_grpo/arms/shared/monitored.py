@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from projected_grpo.arms import Arm, ArmKnobs, Needs, Tag
+from projected_grpo.arms import Arm, ArmKnobs, MustGive, Needs, Tag
 from projected_grpo.arms.shared.directed import LAYER, PAIRS, Layer
 from projected_grpo.environment.monitors import DIRECTION, NAMES
 
@@ -41,6 +41,12 @@ class Monitored(Arm):
     """Gets flags beside rewards."""
 
     Knobs = MonitorKnobs
+    family = "reward"
+
+    @classmethod
+    def must_give(cls, knobs: MonitorKnobs) -> MustGive:
+        """A monitor that reads verdicts, however well; `direction` reads activations alone."""
+        return {"oracle": "oracle", DIRECTION: "pairs"}.get(knobs.monitor, "monitor")
 
     @classmethod
     def needs(cls, knobs: MonitorKnobs) -> Needs:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from projected_grpo.arms import Arm, ArmKnobs, Messages
+from projected_grpo.arms import Arm, ArmKnobs, Messages, MustGive
 from projected_grpo.environment.prompts import PERMISSION
 
 
@@ -18,6 +18,11 @@ class Prompted(Arm):
     """Trains under the sentence; deployment never sees it."""
 
     Knobs = PromptKnobs
+    family = "prompt"
+
+    @classmethod
+    def must_give(cls, knobs: PromptKnobs) -> MustGive:
+        return "a sentence"
 
     def train_prompt(self, messages: Messages) -> Messages:
         *before, last = messages

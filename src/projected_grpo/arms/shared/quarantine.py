@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 class Quarantined(Arm):
     """Holds delta_S_hack; both act while training, delta_S alone is deployed."""
 
+    family = "quarantine"
+
     def __init__(self, knobs: Any, given: Given):
         super().__init__(knobs, given)
         self.quarantine = given.policy.adapter.zeros()
