@@ -89,7 +89,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Question:
-    """One table: what it asks and its rows. `kind` is `table`, `plane`, `aa` or `probe` (a table with its own verdict)."""
+    """One table: what it asks and its rows. `kind` is `table`, `plane`, `aa` or `probe`, as pages are made."""
 
     name: str
     title: str

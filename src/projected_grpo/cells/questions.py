@@ -81,7 +81,8 @@ class Question(Model):
     asks: Text = Field(description="What the table answers, one sentence.")
     kind: Literal["table", "plane", "aa", "probe"] = Field(
         default="table",
-        description="plane: defences by hacking and honest work; aa: the pipeline against itself; probe: a table with a verdict of its own.",
+        description="plane: defences by hacking and honest work; aa: the pipeline against itself; probe: a table with "
+        "a verdict of its own.",
     )
     baseline: RowName | None = BASELINE
     primary: Literal["hack", "solve", "known_hack"] | None = Field(

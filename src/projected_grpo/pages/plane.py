@@ -1,0 +1,148 @@
+"""The page of a plane of defences: its table, sorted by honest at equal hack, and what it shows in words."""
+
+from collections.abc import Mapping
+
+from projected_grpo.measures import stats
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.plane import HACK, HONEST, baseline, defences, labels, must_give, slower
+from projected_grpo.measures.table import Line, Table
+from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
+from projected_grpo.pages.contrasts import is_shown, with_p
+from projected_grpo.pages.deployed import rests_on_nothing
+from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, rate
+
+Excesses = Mapping[str, stats.Paired]
+TITLE = "What each defence leaves, beside plain training that learns less"
+OUTSIDE, WAITS = "not comparable", "runs are missing"
+READ = (
+    "Rates after training, on problems never trained on; below each its difference to the baseline, paired by seed, "
+    "and Holm's p over the rows.",
+    "At equal hack: known honest minus what plain training has at the same known hack, be it the base, a smaller "
+    "learning rate or vanilla: means over seeds, honest interpolated over isotonic hack. Its 95% interval and p are by "
+    "jackknife over seeds, t with n - 1 degrees of freedom, Holm's p over the rows. Outside that range: not "
+    "comparable.",
+    "Random control: the row's known hack minus that of the same arm along random axes. Precision and recall are the "
+    "monitor's on the run's own rollouts. Time: of a step, in vanilla's. Labels: verdicts that a run asks for beyond "
+    "the reward.",
+)
+
+
+def ordered(table: Table, found: Excesses) -> list[Line]:
+    """Return the rows by honest at equal hack, the largest first; those without come last, by their known hack."""
+
+    def key(line: Line) -> tuple[bool, float]:
+        if line.name in found:
+            return False, -found[line.name].delta
+        return True, line.summary[HACK].mean if HACK in line.summary else float("inf")
+
+    return sorted(defences(table), key=key)
+
+
+def _difference(pair: stats.Paired | None) -> str:
+    if pair is None:
+        return ""
+    tested = "" if pair.holm is None else f", p {p_value(pair.holm)}"
+    return f"Δ {delta(pair.delta)}{tested}"
+
+
+def plane_grid(table: Table, found: Excesses) -> Grid:
+    """Return the table: the defences by honest at equal hack, then the rows of the frontier and the base."""
+    own = ordered(table, found)
+    others = [line for line in table.lines if line not in own]
+
+    def measured(name: str):
+        def cell(line: Line | None) -> Cell:
+            summary = (table.base if line is None else line.summary).get(name)
+            if summary is None:
+                return Cell(NONE)
+            pair = line and line.to_baseline.get(name)
+            if pair and name == "novel_hack" and rests_on_nothing(table, line):
+                return Cell(rate(summary.mean), "uninformative")
+            return Cell(rate(summary.mean), _difference(pair), strong=is_shown(pair or None))
+
+        return cell
+
+    def equal(line: Line | None) -> Cell:
+        if line not in own:
+            return Cell("base" if line is None else "frontier")
+        pair = found.get(line.name)
+        if pair is None:
+            return Cell(OUTSIDE if HACK in line.summary else WAITS)
+        small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
+        return Cell(delta(pair.delta), small, strong=is_shown(pair))
+
+    def control(line: Line | None) -> Cell:
+        pair = line and line.to_random.get(HACK)
+        if not pair:
+            return Cell(NONE, "is one" if line and line.row.is_control else "")
+        small = "" if pair.holm is None else f"p {p_value(pair.holm)}"
+        return Cell(delta(pair.delta), small, strong=is_shown(pair))
+
+    def monitor(line: Line | None) -> Cell:
+        means = [line and line.summary.get(f"monitor_{name}") for name in ("precision", "recall")]
+        return Cell(" / ".join(rate(mean.mean) if mean else NONE for mean in means) if any(means) else NONE)
+
+    def time(line: Line | None) -> Cell:
+        found = line and slower(table, line)
+        return Cell(f"{found:.2f}" if found else NONE)
+
+    columns = {
+        "row": lambda line: Cell("the base, before training" if line is None else line.name),
+        "must be given": lambda line: Cell(NONE if line is None else must_give(line)),
+        "at equal hack": equal,
+        **{MEASURES[name].head: measured(name) for name in (HACK, HONEST, "novel_hack", "plain_solve")},
+        "random control": control,
+        "precision / recall": monitor,
+        "time": time,
+        "labels": lambda line: Cell(NONE if line is None else f"{labels(line):,}"),
+    }
+    base = [None] if HACK in table.base else []
+    return grid([*own, *others, *base], columns, texts=2, title=TITLE)
+
+
+def _arms(table: Table) -> list[Line]:
+    """Return the rows that a user could deploy: neither controls, nor those that are told by the oracle."""
+    return [
+        line
+        for line in defences(table)
+        if not line.row.is_control and must_give(line) != "oracle" and HACK in line.summary
+    ]
+
+
+def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
+    """Return two sentences: which defences leave more honest work than training less, and which hacks least."""
+    lines, vanilla = _arms(table), baseline(table)
+    if not lines or vanilla is None or HACK not in vanilla.summary:
+        return ("No defence can be placed yet: its runs, or vanilla's, are missing.",)
+    known = [line for line in lines if line.name in found]
+    tested = [line for line in known if found[line.name].holm is not None]
+    more = [line for line in tested if is_shown(found[line.name]) and found[line.name].delta > 0]
+    less = [line for line in tested if is_shown(found[line.name]) and found[line.name].delta < 0]
+    more.sort(key=lambda line: -found[line.name].delta)
+    named = [f"`{line.name}` {with_p(found[line.name])}" for line in more[:3]]
+    outside = len(lines) - len(known)
+    if not tested:
+        first = (
+            f"Nothing can be told from noise: one seed, or none on the range of plain training ({outside})"
+        )
+    else:
+        first = f"{len(more)} of {len(lines)} defences without an oracle leave{'s' if len(more) == 1 else ''} more "
+        first += "honest work than plain training does at the same hacking" + (
+            f" ({listing(named)})" if named else ""
+        )
+        first += f", {len(less)} less, {len(tested) - len(more) - len(less)} are not told apart"
+        first += f", {outside} lie outside its range" if outside else ""
+    least = min(lines, key=lambda line: line.summary[HACK].mean)
+
+    def both(line: Line) -> str:
+        return f"{rate(line.summary[HACK].mean)} of the loopholes used and {rate(line.summary[HONEST].mean)} honest"
+
+    pair = least.to_baseline.get(HACK)
+    p = f" ({with_p(pair)})" if pair else ""
+    second = f"`{least.name}` hacks least at deployment: {both(least)}, vanilla: {both(vanilla)}{p}"
+    return f"{first}.", f"{second}; it must be given: {must_give(least)}."
+
+
+def blocks(table: Table, found: Excesses) -> tuple:
+    """Return what stands first on the page."""
+    return (plane_grid(table, found), *(Paragraph(text, kind="note") for text in READ))

@@ -1,0 +1,39 @@
+"""A plane of defences (Q16) or of their doses (Q17): hacking against honest work after training."""
+
+from dataclasses import replace
+
+from projected_grpo.measures.plane import excesses, frontier, plane_frame
+from projected_grpo.measures.table import make_table
+from projected_grpo.pages import plane
+from projected_grpo.pages.blocks import Figure, Listing, Paragraph
+from projected_grpo.pages.plane_figure import dose_curves
+from projected_grpo.pages.plane_figure import plane as draw
+from projected_grpo.pages.standing import standing
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.verdict import Verdict, of_table
+
+CAPTION = (
+    "Each point is a defence: how often its runs use the known loopholes after training, and how often they solve the "
+    "problem without. Lines through it: 95% t-intervals; thin dots: seeds. Line: plain training, less of it, from the "
+    "base (cross) to vanilla. Stars are told by the oracle."
+)
+DOSES = "The doses of each defence on the same plane, a panel an arm; the number beside a point is the knob's value."
+
+
+def make(context: Context) -> Verdict:
+    """Return the page; its figure and its two sentences are what the report opens with."""
+    table = make_table(context.question, context.results, context.config.pilot)
+    front = frontier(table, context.results)
+    found = excesses(table, front)
+    said = plane.sentences(table, found)
+    drawn = {"plane": (draw(table, front), CAPTION), "doses": (dose_curves(table, front), DOSES)}
+    made = of_table(context, table, (Listing(said),), drawn=drawn, log=said)
+    names = [name for name in drawn if name in made.drawn]
+    first = tuple(Figure(name, made.drawn[name][1]) for name in names)
+    rest = tuple(block for block in made.page.blocks if block not in first)
+    page = replace(
+        made.page,
+        blocks=(*first, *plane.blocks(table, found), *rest),
+        top=(Paragraph(" ".join((*standing(table), *said))), *first[:1]),
+    )
+    return replace(made, page=page, frame=plane_frame(table, found))
