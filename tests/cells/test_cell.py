@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def config():
-    return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    return yaml.safe_load((ROOT / "config" / "config.yaml").read_text()) | {"seeds": 5}
 
 
 def load_questions(parsed, config):
