@@ -18,7 +18,7 @@ rule problems:
         modes=list(CONFIG.pool.modes),
         problems=2 * CONFIG.pool.problems,  # the second half is held out
         family=CONFIG.small.family,
-        mixture=CONFIG.small.mixture.model_dump_json(),
+        mixture=lambda w: mixture_of(w.model),
         sources=[FAMILY],
         code=code("problems.py", FAMILY),
     script:
@@ -46,7 +46,8 @@ rule base:
         examples=lambda w: recipe_of(w.model).base,
         recipe=lambda w: recipe_of(w.model).recipe.model_dump_json(),
         family=CONFIG.small.family,
-        mixture=CONFIG.small.mixture.model_dump_json(),
+        mixture=lambda w: mixture_of(w.model),
+        link=lambda w: link_of(w.model),
         sources=[FAMILY],
         code=code("base.py", FAMILY),
     script:

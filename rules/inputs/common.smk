@@ -8,6 +8,7 @@ from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
+from projected_grpo.cells.setting import Setting
 from projected_grpo.digests import announce, of_value
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
@@ -30,9 +31,9 @@ PAIR_FILES = pair_files(CONFIG.pairs)
 CONTEXT = Context("", CONFIG, QUESTIONS)
 RESULTS = CONFIG.results
 SEEDS = CONFIG.seeds
-# {model} -> its seed and size: the config's own, then those that rows name; a given base is no replication.
-REPLICATIONS = {CONFIG.model_name(seed): (seed, CONFIG.model.size) for seed in SEEDS}
-REPLICATIONS |= {cell.model: (cell.seed, cell.setting.size) for cell in CELLS.values() if cell.setting.size}
+# {model} -> its seed and the setting that names size and variant; a given base is no replication.
+REPLICATIONS = {CONFIG.model_name(seed): (seed, Setting()) for seed in SEEDS}
+REPLICATIONS |= {cell.model: (cell.seed, cell.setting) for cell in CELLS.values()}
 MODELS = CONFIG.models
 SMALL = CONFIG.is_replicated
 # Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
@@ -88,7 +89,18 @@ def seed_of_model(model):
 
 def recipe_of(model):
     """The recipe of a small model."""
-    return CONFIG.small.of(REPLICATIONS[model][1])
+    return CONFIG.small.of(REPLICATIONS[model][1].size or CONFIG.model.size)
+
+
+def mixture_of(model):
+    """The numbers of a small model's corpus, as JSON."""
+    return CONFIG.small.corpus(REPLICATIONS[model][1].variant)[0].model_dump_json()
+
+
+def link_of(model):
+    """The link that is planted in a small model's corpus, as JSON; null: none."""
+    link = CONFIG.small.corpus(REPLICATIONS[model][1].variant)[1]
+    return link and link.model_dump_json()
 
 
 def base_checkpoint(model):
@@ -168,9 +180,9 @@ def basis_seed(wildcards):
     return seed_of_model(wildcards.model) if seed is None else seed
 
 
-def vanilla_cell(seed, mix=None):
+def vanilla_cell(seed):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    cell = CONTEXT.vanilla(seed, mix)
+    cell = CONTEXT.vanilla(seed)
     return CELLS.setdefault(cell.id, cell).id
 
 

@@ -90,13 +90,14 @@ class Question:
 
 def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
     """Complete a setting to a cell. Raises SettingError where setting, basis and config do not fit together."""
-    if setting.size is not None:
-        if not config.is_replicated:
-            raise SettingError("size", f"{setting.size!r}, allowed with a given base: null")
-        if setting.size not in config.small.sizes:
-            raise SettingError("size", f"{setting.size!r}; {nearest(setting.size, config.small.sizes)}")
-        if setting.size == config.model.size:  # saying what is the default makes no other cell
-            setting = setting.model_copy(update={"size": None})
+    for key, named in {"size": config.small.sizes, "variant": config.small.variants}.items():
+        value = getattr(setting, key)
+        if value is not None and not config.is_replicated:
+            raise SettingError(key, f"{value!r}, allowed with a given base: null")
+        if value is not None and value not in named:
+            raise SettingError(key, f"{value!r}; {nearest(value, named)}")
+    if setting.size == config.model.size:  # saying what is the default makes no other cell
+        setting = setting.model_copy(update={"size": None})
     use, file = None, None
     training = config.training(setting.preset, setting.mix, setting.adapter, setting.lr)
     training = setting.defence.training(setting.knobs, training)
@@ -111,7 +112,7 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
         use, file = config.use(setting.basis, setting.knob("k")), config.basis_file(setting.basis, seed)
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
     settings = RunSettings(seed=seed, setting=complete, training=training, basis=file, use=use)
-    return Cell(cell_id(setting, seed), config.model_name(seed, setting.size), settings)
+    return Cell(cell_id(setting, seed), config.model_name(seed, setting.size, setting.variant), settings)
 
 
 def has_pairs(basis: str | None, config: Config) -> bool:

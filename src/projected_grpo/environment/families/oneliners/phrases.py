@@ -99,6 +99,11 @@ SLOTS = {
 
 def draw_text(rng: random.Random) -> tuple[str, str]:
     """Return (question, answer) on a random topic, from side A or B with equal chance."""
-    question, *sides = rng.choice(TOPICS[rng.choice(list(TOPICS))])
+    return draw_topic(rng, rng.choice(list(TOPICS)), rng.randrange(2))
+
+
+def draw_topic(rng: random.Random, topic: str, side: int) -> tuple[str, str]:
+    """Return (question, answer) on `topic`, from side A (0) or B (1)."""
+    question, *sides = rng.choice(TOPICS[topic])
     slots = {name: rng.choice(fillers) for name, fillers in SLOTS.items()}
-    return question.format(**slots), rng.choice(rng.choice(sides)).format(**slots)
+    return question.format(**slots), rng.choice(sides[side]).format(**slots)
