@@ -92,8 +92,6 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
     """Complete a setting to a cell. Raises SettingError where setting, basis and config do not fit together."""
     for key, named in {"size": config.small.sizes, "variant": config.small.variants}.items():
         value = getattr(setting, key)
-        if value is not None and not config.is_replicated:
-            raise SettingError(key, f"{value!r}, allowed with a given base: null")
         if value is not None and value not in named:
             raise SettingError(key, f"{value!r}; {nearest(value, named)}")
     if setting.size == config.model.size:  # saying what is the default makes no other cell
@@ -120,6 +118,11 @@ def has_pairs(basis: str | None, config: Config) -> bool:
     return basis is None or config.has_critic or not config.knobs(basis).is_generated
 
 
+def has_model(setting: Setting, config: Config) -> bool:
+    """Return whether a row's model can exist: a given base has no other sizes and no corpus."""
+    return config.is_replicated or (setting.size is None and setting.variant is None)
+
+
 def has_held_out_mode(setting: Setting, config: Config) -> bool:
     """Return whether the loophole that a row holds out is one of its problems' (true where it holds out none)."""
     return setting.held_out_mode in (None, *(setting.modes or config.pool.modes))
@@ -130,8 +133,9 @@ OTHER_ROWS = ("baseline", "against")
 
 
 def load_questions(questions: dict, config: Config) -> dict[str, Question]:
-    """Expand the parsed `questions.yaml`; rows whose pair set nobody writes, or whose held-out loophole no problem
-    has, are left out, and no row is compared with them.
+    """Expand the parsed `questions.yaml`; rows whose pair set nobody writes, whose held-out loophole no problem has,
+    or which want another small model beside a given base, are left out, and no row is compared with them. So is a
+    question without rows.
 
     Raises UserError on an unknown key, or a `baseline` or `against` that is no row.
     """
@@ -146,7 +150,8 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             where = f"{config.questions}: {name}.rows[{number}]"
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
             setting = make_setting({**shared, **own}, where)
-            if not (has_pairs(setting.basis, config) and has_held_out_mode(setting, config)):
+            possible = has_pairs(setting.basis, config) and has_held_out_mode(setting, config)
+            if not (possible and has_model(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             for key, other in others.items():
@@ -164,7 +169,8 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             none = {key: None for key, other in others.items() if other == row.name or other not in kept}
             rows[i] = replace(row, **none)
         kind, primary = entry.get("kind", "table"), entry.get("primary")
-        loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)
+        if rows:
+            loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)
     return _share_final(loaded)
 
 
