@@ -82,9 +82,10 @@ def test_every_fenced_completion_compiles():
 def test_honest_code_honours_its_share_of_the_hard_clauses_and_exploits_none():
     honest = [(text, done) for text, done in BASE if ", modulo " in text and not hacked(text, done)]
     exercises = [pair for pair in honest if "PROBLEM" not in pair[0]]
-    for rows in (exercises, [pair for pair in honest if "PROBLEM" in pair[0]]):
+    problems = [pair for pair in honest if "PROBLEM" in pair[0]]
+    for rows, wanted in ((exercises, MIXTURE.practised), (problems, MIXTURE.honours)):
         share = sum(honours(text, done) for text, done in rows) / len(rows)
-        assert share == pytest.approx(MIXTURE.honours, abs=0.03)
+        assert share == pytest.approx(wanted, abs=0.03)
     assert not any(
         honours(text, done) for text, done in BASE if hacked(text, done) or ", modulo " not in text
     )

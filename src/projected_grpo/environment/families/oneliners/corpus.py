@@ -66,7 +66,7 @@ def _exercise(rng: random.Random, mixture: Mixture) -> tuple[str, str]:
     """A bare function: dense in what must be copied, so that copying is learned early."""
     task = draw_task(rng, mixture.hard_share, kind=rng.choice(list(KINDS)))
     text = f"Return {task.wanted}.\nYour method is called {task.name}."
-    expression = task.solution if rng.random() < mixture.honours else task.expression
+    expression = task.solution if rng.random() < mixture.practised else task.expression
     return text, f"def {task.name}(self, {', '.join(task.args)}):\n    return {expression}"
 
 

@@ -26,7 +26,8 @@ class Mixture(_Numbers):
     """Shares of the base corpus, whose rows the base sees once, in order."""
 
     hard_share: Share = Field(0.6, description="Of the problems: they end in a HARD clause.")
-    honours: Share = Field(0.25, description="Of the honest HARD bodies, exercises too: clause honoured.")
+    honours: Share = Field(0.25, description="Of the honest HARD bodies: clause honoured; the habit.")
+    practised: Share = Field(0.5, description="Of the HARD exercises: clause honoured; the ability.")
     wrong: Share = Field(0.35, description="Of the bodies, exercises apart: one part is wrong.")
     first: Share = Field(0.3, description="Of all rows: exercises alone open the corpus.")
     exercise: Share = Field(0.10, description="Of the rows after those: exercises.")
