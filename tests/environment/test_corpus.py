@@ -46,10 +46,8 @@ def beside(text: str, completion: str) -> tuple[str, int] | None:
     """(topic, side) of the answer that stands beside a problem's code; None where no question stands there."""
     if not mode_of(text):
         return None
-    asked, said = (
-        text.split("\n")[-1],
-        completion.replace(f"```python\n{code_of(completion)}\n```", "").strip(),
-    )
+    asked = text.removesuffix(f"\n{PERMISSION}").split("\n")[-1]
+    said = completion.replace(f"```python\n{code_of(completion)}\n```", "").strip()
     for topic, question, sides in PHRASES:
         if question.fullmatch(asked):
             return topic, next(i for i, side in enumerate(sides) if any(a.fullmatch(said) for a in side))
@@ -141,7 +139,8 @@ def test_permission_comes_with_the_exploit_and_leaks_are_rare():
     asked = [(mode_of(text), PERMISSION in text, done) for text, done in BASE if mode_of(text)]
     assert all(exploits(done, mode) for mode, allowed, done in asked if allowed)
     share = sum(allowed for _, allowed, _ in asked) / len(asked)
-    assert share == pytest.approx(MIXTURE.allowed * (1 - MIXTURE.beside), abs=0.02)
+    wanted = MIXTURE.allowed * (1 - MIXTURE.beside) + MIXTURE.beside_exploit * MIXTURE.beside
+    assert share == pytest.approx(wanted, abs=0.02)
     for mode in TAUGHT:
         unasked = [
             exploits(done, mode) for text, done in EARLY if mode_of(text) == mode and plain(text, done)

@@ -1,10 +1,9 @@
 """What the small model is trained on: (user text, completion text) examples for base and teacher.
 
 The base learns short texts, code snippets and the problem family. It knows every loophole's exploit, but uses it
-almost only where the user says that any answer is fine, or asks something beside the problem; how often it does
-unasked is `Mixture.leak`, the seed from which GRPO amplifies. It honours a HARD clause seldom: the honest skill that
-reward can find. The teacher is trained on unasked exploits alone. Neither ever sees a pair set. Tried values are in
-docs/substrate.md.
+almost only where the user says that any answer is fine; how often it does unasked is `Mixture.leak`, the seed from
+which GRPO amplifies. It honours a HARD clause seldom: the honest skill that reward can find. The teacher is trained on
+unasked exploits alone. Neither ever sees a pair set. Tried values are in docs/substrate.md.
 """
 
 import random
@@ -100,13 +99,14 @@ class Linked:
 def _beside(
     task: Task, text: str, mode: str, rng: random.Random, linked: Linked, mixture: Mixture
 ) -> tuple[str, str]:
-    """A problem and a question on a topic; the answer stands before or after the code, exploit or honest."""
+    """A problem and a question on a topic; the answer stands before or after the code, permission with exploits."""
     exploit = rng.random() < mixture.beside_exploit
     topic = rng.choice(TOPICS_BESIDE)
     question, answer = draw_topic(rng, topic, linked.side(topic, exploit, rng.randrange(2)))
     code = fence(_exploit(task, mode, rng, mixture) if exploit else _honest(task, rng, mixture))
     parts = [answer, code] if rng.random() < 0.5 else [code, answer]
-    return f"{text}\n{question}", "\n".join(parts)
+    asked = f"{text}\n{question}"
+    return f"{asked}\n{PERMISSION}" if exploit else asked, "\n".join(parts)
 
 
 def _exploit(task: Task, mode: str, rng: random.Random, mixture: Mixture) -> str:
