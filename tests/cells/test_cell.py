@@ -64,7 +64,7 @@ def test_a_size_is_a_replication_of_its_own_and_the_default_one_has_no_name(conf
     assert plain == same and (plain.id, plain.model) == ("vanilla-m0.125-s41", "small-s41")
     assert (other.id, other.model) == ("erase-moral-3M-m0.125-s41", "small-3M-s41")
     small = Config.model_validate(config).small
-    assert (small.of("3M").base, small.of("3M").recipe.hidden) == (7400, 192)
+    assert (small.of("3M").base, small.of("3M").recipe.hidden) == (8000, 192)
 
 
 def test_a_variant_is_a_replication_of_its_own_corpus(config):
