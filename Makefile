@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE  # else every job compiles all that it imports
 
-.PHONY: all env serving test test-slow report bench bench-grader publish lint format lock
+.PHONY: all env serving docs test test-slow report bench bench-grader publish lint format lock
 
 all:
 	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) results/Q10.md
@@ -17,6 +17,14 @@ env:  # the wrapper makes .venv when it is missing or stale
 serving: env  # for the test of a real server; apart from the environment, which is what its lock says
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --upgrade \
 		--target .venv/serving -r envs/lock-serving.txt
+
+docs: .venv/docs/ready  # the documentation as a site in build/site, which opens offline
+	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs $(if $(SERVE),serve,build --strict --quiet)
+
+.venv/docs/ready: envs/lock-docs.txt | env
+	$(PYTHON) -m venv --clear .venv/docs
+	.venv/docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	touch $@
 
 test: env
 	$(PYTHON) -m pytest $(PYTEST)

@@ -105,6 +105,7 @@ def run(arguments: list[str], lock: int) -> int:
         status = snakemake.wait()
     except Stopped as stopped:
         stop(snakemake, stopped.args[0])
+        say("stopped; type the same command to go on, finished steps are kept")
         return 128 + stopped.args[0]
     return status if status >= 0 else 128 - status
 

@@ -17,15 +17,19 @@ limit is off unless it is typed.
 Snakemake's temporary folder lies in `.snakemake/tmp`, where the next start finds and removes what a killed one left.
 """
 
+import json
 import os
 import shlex
 import sys
 import tempfile
+import time
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+from launch import READ_ONLY
 from snakemake import cli, workflow
 from snakemake.exceptions import CliException
 
@@ -98,13 +102,47 @@ def fit_cores(arguments: list[str], typed, cores: int) -> list[str]:
     return [*arguments[:end], "--cores", str(cores), *arguments[end:]]
 
 
-def check_yaml(files: list[str]) -> None:
-    """End with one line where one of the config `files` is no YAML of keys and values."""
+def add_logger(arguments: list[str], typed) -> list[str]:
+    """Return `arguments` with the project's own lines on the terminal, unless they ask for Snakemake's words.
+
+    typed: `arguments` as parsed.
+    """
+    asked = typed.logger or typed.quiet is not None or typed.verbose or typed.printshellcmds
+    if asked or not starts_jobs(arguments) or str(typed.mode) != "default":
+        return arguments
+    return ["--logger", "terminal", *arguments]
+
+
+def starts_jobs(arguments: list[str]) -> bool:
+    """Return whether a call makes something, and does not only show what there is."""
+    return not any(READ_ONLY.fullmatch(word) for word in arguments)
+
+
+def answers(targets: list[str], seconds: float) -> None:
+    """Say what the pages that were asked for answer, where they lie, and how long it took."""
     from projected_grpo.errors import UserError
+    from projected_grpo.pages.blocks import read_page
+
+    for target in targets or ["results/Q10.md"]:
+        page, file = Path(target).with_suffix(".json"), Path(target)
+        with suppress(UserError, KeyError, TypeError, AttributeError):
+            if file.suffix == ".md" and page.exists() and (answer := read_page(page).answer):
+                print(f"\n{answer[0].text}", file=sys.stderr)
+        if file.exists():
+            print(file, file=sys.stderr)
+    print(f"made in {timedelta(seconds=round(seconds))}", file=sys.stderr)
+
+
+def check_yaml(files: list[str]) -> None:
+    """End with one line where one of the config `files` is missing or no YAML of keys and values."""
+    from projected_grpo.errors import UserError, nearest
     from projected_grpo.strict_yaml import read_mapping
 
     try:
         for file in files:
+            if not os.path.exists(file):
+                there = [str(path) for path in sorted(Path("config").glob("*.y*ml"))]
+                raise UserError(f"{file}: no such config file; {nearest(file, there)}")
             read_mapping(file)
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
@@ -121,17 +159,26 @@ if __name__ == "__main__":
     if shlex.quote(sys.executable) != sys.executable:
         # Snakemake writes it unquoted into shell commands; .venv/bin comes first on PATH.
         sys.executable = "python"
-    parser = get_argument_parser()
+    parser, typed = get_argument_parser(), None
     arguments = free_targets(sys.argv[1:], parser)
     with suppress(CliException):  # Snakemake's own start says what is wrong
         typed = parser.parse_args(arguments)
         arguments = fit_cores(arguments, typed, len(os.sched_getaffinity(0)))
-        files = [CONFIG, *(typed.configfile or [])]
-        if found := [file for file in files if os.path.isfile(file)]:
-            check_yaml(found)
+        arguments = add_logger(arguments, typed)
+        os.environ["PGRPO_TARGETS"] = json.dumps(
+            list(typed.targets)
+        )  # for the Snakefile, which knows what there is
+        if files := [*([CONFIG] if os.path.isfile(CONFIG) else []), *(typed.configfile or [])]:
+            check_yaml(files)
     sys.argv = ["snakemake", *arguments]
     TEMPORARY.mkdir(parents=True, exist_ok=True)
     own = partial(tempfile.TemporaryDirectory, dir=TEMPORARY)
     workflow.tempfile = SimpleNamespace(**{**vars(tempfile), "TemporaryDirectory": own})
     cli.get_argument_parser = unlimited
-    cli.main()
+    began = time.monotonic()
+    try:
+        cli.main()
+    except SystemExit as end:
+        if not end.code and starts_jobs(arguments) and typed is not None:
+            answers(typed.targets, time.monotonic() - began)
+        raise

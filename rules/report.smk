@@ -11,15 +11,18 @@ rule report:
         expand(f"{RESULTS}/figures/{{page}}", page=PAGES),
         wanted(f"{RESULTS}/{page}.json" for page in MODULES if page not in PAGES),
         wanted(ALL_RUNS),
+        by_content(f"{workflow.basedir}/docs/concepts.md"),  # its glossary
         plan=planned("report"),
     output:
         report(
-            "reports/paper.html",
+            "reports/{report}.html",
             caption="../workflow/report/paper.rst",
             category="Report",
         ),
     log:
-        f"{RESULTS}/logs/report.log",
+        f"{RESULTS}/logs/report/{{report}}.log",
+    wildcard_constraints:
+        report=f"paper|{Path(REPORT).stem}",
     conda:
         "../envs/analysis.yaml"
     threads: 1

@@ -3,6 +3,7 @@ import json
 from functools import cache
 from pathlib import Path
 
+from projected_grpo.arguments import check_targets
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
@@ -30,6 +31,8 @@ announce({str(CONFIG.questions): of_value(read_yaml(CONFIG.questions))})
 PAIR_FILES = pair_files(CONFIG.pairs)
 CONTEXT = Context("", CONFIG, QUESTIONS)
 RESULTS = CONFIG.results
+# The report of another config lies beside that of the default one, under its own name.
+REPORT = "reports/paper.html" if RESULTS == "results" else f"reports/{Path(RESULTS).name}.html"
 SEEDS = CONFIG.seeds
 # {model} -> its seed and the setting that names size and variant; a given base is no replication.
 REPLICATIONS = {CONFIG.model_name(seed): (seed, Setting()) for seed in SEEDS}

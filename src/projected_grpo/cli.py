@@ -3,24 +3,20 @@
 import argparse
 import signal
 import sys
+from importlib.metadata import version
 
+from projected_grpo.cells import schemas
+from projected_grpo.commands import chat, export, grade, pairs
 from projected_grpo.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit code."""
     parser = argparse.ArgumentParser(prog="projected-grpo", description=__doc__.splitlines()[0])
+    parser.add_argument("--version", action="version", version=version("projected-grpo"))
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    # Imported here, not above: each brings its own libraries.
-    from projected_grpo.cells import schemas
-    from projected_grpo.environment import grade_cli
-    from projected_grpo.method import pairs_cli
-    from projected_grpo.stages import export_cli
-
-    grade_cli.add_parser(commands)
-    pairs_cli.add_parser(commands)
-    export_cli.add_parser(commands)
-    schemas.add_parser(commands)
+    for command in (grade, pairs, export, chat, schemas):
+        command.add_parser(commands)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         args = parser.parse_args(arguments)

@@ -1,51 +1,35 @@
-"""Progress of long work: a bar on a terminal, a plain line for every tenth elsewhere, and in the job's log."""
+"""Progress of long work, in the job's log: `./snakemake` shows from there how far a job is (docs/architecture.md)."""
 
 import logging
-import sys
+import time
 from collections.abc import Iterator
-from typing import Self
-
-from tqdm import tqdm
 
 log = logging.getLogger(__name__)
+PAUSE = 1.0  # seconds between two lines at the least
 
 
 class Progress:
-    """`for i in Progress(n, "base")`, or `with Progress(n, "pool") as bar: ... bar.update()`.
+    """`for i in Progress(n, "base")`, or `progress.update()` after each.
 
-    `note(text)` is what the bar or the next line shows, e.g. the loss; a noted line also goes to the log.
+    `note(text)` is what the next line says beside `k/n`, e.g. the loss.
     """
 
     def __init__(self, total: int, name: str):
         self.total, self.name, self.text, self.done = total, name, "", 0
-        self.bar = tqdm(total=total, desc=name, leave=False) if sys.stderr.isatty() else None
+        self.said = 0.0
 
     def note(self, text: str) -> None:
         self.text = text
 
     def update(self, n: int = 1) -> None:
         """Say that `n` more are done."""
-        tenth = self.done * 10 // self.total
         self.done += n
-        if self.bar is not None:
-            self.bar.set_postfix_str(self.text, refresh=False)
-            self.bar.update(n)
-        if self.done * 10 // self.total > tenth:
-            line = f"{self.name}: {self.done}/{self.total} {self.text}".rstrip()
-            if self.bar is None:
-                print(line, file=sys.stderr, flush=True)
-            if self.text:
-                log.info("%s", line)
+        now = time.monotonic()
+        if now - self.said >= PAUSE or self.done >= self.total:
+            self.said = now
+            log.info("%s", f"{self.name}: {self.done}/{self.total} {self.text}".rstrip())
 
     def __iter__(self) -> Iterator[int]:
-        with self:
-            for i in range(self.total):
-                yield i
-                self.update()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
+        for i in range(self.total):
+            yield i
+            self.update()

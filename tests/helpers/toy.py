@@ -22,6 +22,7 @@ def toy(root, python=sys.executable):
     """Make a copy of the wrapper whose environment borrows this one's packages; its Snakefile is a toy."""
     copy(root, "envs/lock-cpu.txt", "envs/bin/which", "Makefile")
     borrow_environment(root, python)
+    (root / "src").symlink_to(HERE / "src")
     (root / "Snakefile").write_text(
         """
 rule table:

@@ -30,14 +30,14 @@ def flip(path):
 )
 def test_export_refuses_a_damaged_run_or_base(results, tmp_path, capsys, name):
     flip(results / name)
-    assert main(["adapter", "export", str(results / LORA), str(tmp_path / "out")]) == 2
+    assert main(["export", str(results / LORA), str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and f"{results / name}: damaged or edited, not what rule " in said
     assert not (tmp_path / "out").exists()
 
 
 def test_export_takes_what_is_whole(results, tmp_path):
-    assert main(["adapter", "export", str(results / LORA), str(tmp_path / "out")]) == 0
+    assert main(["export", str(results / LORA), str(tmp_path / "out")]) == 0
 
 
 @pytest.mark.parametrize("name", ["Q10.json", "figures/Q10/effects.svg", "aa.json", "probe/uat.json"])

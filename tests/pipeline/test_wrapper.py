@@ -162,8 +162,8 @@ def get_argument_parser():
     parser = argparse.ArgumentParser()
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--cores", type=int)
-    for name in ("--executor", "--profile", "--workflow-profile", "--configfile"):
-        parser.add_argument(name)
+    for name in ("--executor", "--profile", "--workflow-profile", "--configfile", "--logger"):
+        parser.add_argument(name, default="own" if name == "--logger" else None)
     return parser
 def main():
     print("ran", *sys.argv[1:])

@@ -1,25 +1,18 @@
 """The LoRA arm: what it starts from, what PEFT makes of it, and that projection means the same in its space."""
 
-import json
-
-import pytest
 import torch
 from peft import PeftModel
 from safetensors.torch import load_file
 from tiny import random_theta, tiny_model, tiny_samples
 from transformers import Qwen3ForCausalLM
 
-from projected_grpo.cli import main
 from projected_grpo.method.basis import Knobs, extract
 from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.method.lora import LoRA
-from projected_grpo.method.lora_export import save_peft
-from projected_grpo.method.policy import load_policy
+from projected_grpo.method.peft_export import save_peft
 from projected_grpo.method.projection import Intervention, project
 from projected_grpo.model.load import load_weights, save_weights
 from projected_grpo.model.qwen3 import Batch
-from projected_grpo.model.small_tokenizer import train_tokenizer
-from projected_grpo.training.results import write_adapter
 
 
 def make(model, rank=4, **how):
@@ -77,61 +70,6 @@ def test_peft_merges_the_exported_adapter_to_the_same_weights(tmp_path):
     loaded = load_weights(tmp_path / "base", teacher=tmp_path / "lora")
     for name, W in ours.items():
         torch.testing.assert_close(loaded.weights[f"{name}.weight"], W, atol=1e-5, rtol=0)
-
-
-@pytest.fixture
-def finished_run(tmp_path):
-    """A finished LoRA run and its base where the pipeline puts them; the quarantine must not be exported."""
-    base, run = tmp_path / "models" / "small-s41" / "base", tmp_path / "grpo" / "erase-x-lora-m0.125-s41"
-    train_tokenizer(["some words"], base)
-    save_weights(tiny_model(), base)
-    policy = load_policy("lora", str(base), None, "float32", "cpu")
-    policy.theta, quarantine = (random_theta(policy.adapter, 0.1, seed) for seed in (1, 2))
-    write_adapter(run / "adapter.safetensors", policy.theta, {"delta_S_hack": quarantine})
-    record = {"model": "small-s41", "settings": {"setting": {"adapter": "lora"}}}
-    (run / "run.json").write_text(json.dumps(record))
-    return run, base, policy
-
-
-def test_a_finished_run_is_exported_for_peft(finished_run, tmp_path, capsys):
-    run, folder, policy = finished_run
-    assert main(["adapter", "export", str(run), str(tmp_path / "peft")]) == 0
-    assert "rank 64" in capsys.readouterr().out
-    base = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    merged = dict(PeftModel.from_pretrained(base, tmp_path / "peft").merge_and_unload().named_parameters())
-    ours = policy.adapter.merge(policy.theta)
-    for name, W in ours.items():
-        assert (W - policy.base.weights[f"{name}.weight"]).abs().max() > 1e-3
-        torch.testing.assert_close(merged[f"{name}.weight"], W, atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize(
-    "spoil, said",
-    [
-        (lambda run: (run / "run.json").unlink(), "RUN is a folder results/grpo/CELL"),
-        (lambda run: (run / "run.json").write_text("{}"), "no record of a run of this pipeline"),
-        (
-            lambda run: (run / "run.json").write_text(
-                '{"model": "small-s41", "settings": {"setting": {"adapter": "antipasto"}}}'
-            ),
-            "a run with adapter 'antipasto', allowed: lora",
-        ),
-        (
-            lambda run: (run / "run.json").write_text(
-                '{"model": "small-s42", "settings": {"setting": {"adapter": "lora"}}}'
-            ),
-            "allowed: the run's base by --base",
-        ),
-        (lambda run: (run / "adapter.safetensors").unlink(), "no adapter of this model"),
-    ],
-)
-def test_what_cannot_be_exported_is_one_line(finished_run, tmp_path, capsys, spoil, said):
-    run, _, _ = finished_run
-    spoil(run)
-    assert main(["adapter", "export", str(run), str(tmp_path / "peft")]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
-    assert not (tmp_path / "peft").exists()
 
 
 def test_the_export_of_zero_changes_nothing(tmp_path):

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from projected_grpo.job import job
-from projected_grpo.progress import Progress
 from projected_grpo.training.job import Machine, Sources, run_cell
 
 with job(snakemake):
@@ -13,22 +12,20 @@ with job(snakemake):
     cell = snakemake.wildcards.cell
     # No param: switching the tracker on is no reason to train a finished cell again.
     events = Path(snakemake.config["results"], "tensorboard", cell)
-    with Progress(json.loads(params.cell)["training"]["steps"], cell) as bar:
-        run_cell(
-            params=params.cell,
-            sources=Sources(
-                base=params.base,
-                svd=Path(given.svd),
-                problems=Path(given.problems),
-                pool=Path(given.pool).parent,
-                basis=Path(given.basis[0]) if given.basis else None,
-                pairs=Path(params.pairs) if params.pairs else None,
-            ),
-            machine=Machine(threads=snakemake.threads, verdicts=Path(params.verdicts), **params.machine),
-            pool_config=json.loads(params.pool),
-            folder=folder,
-            checkpoint=Path(params.checkpoint),
-            record={"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]},
-            events=events if snakemake.config["tracker"] == "tensorboard" else None,
-            progress=lambda row: bar.update(),
-        )
+    run_cell(
+        params=params.cell,
+        sources=Sources(
+            base=params.base,
+            svd=Path(given.svd),
+            problems=Path(given.problems),
+            pool=Path(given.pool).parent,
+            basis=Path(given.basis[0]) if given.basis else None,
+            pairs=Path(params.pairs) if params.pairs else None,
+        ),
+        machine=Machine(threads=snakemake.threads, verdicts=Path(params.verdicts), **params.machine),
+        pool_config=json.loads(params.pool),
+        folder=folder,
+        checkpoint=Path(params.checkpoint),
+        record={"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]},
+        events=events if snakemake.config["tracker"] == "tensorboard" else None,
+    )

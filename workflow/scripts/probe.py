@@ -8,7 +8,6 @@ from projected_grpo.files import write_jsonl
 from projected_grpo.job import job
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.policy import load_policy
-from projected_grpo.progress import Progress
 from projected_grpo.stages.replay import Training, probe_problems, replay
 
 with job(snakemake) as log:
@@ -26,14 +25,12 @@ with job(snakemake) as log:
         )
     basis = Basis.load(Path(given.basis), machine["device"]).used(**settings["use"])
     steps = replay(policy, problems, basis, settings["arm"], Training(**settings["training"]))
-    with Progress(len(problems), snakemake.wildcards.replay) as bar:
-        for path, rows in zip(snakemake.output, steps, strict=True):
-            write_jsonl(path, rows)
-            step = rows[-1]
-            log.info(
-                "step %d: loss %.3f cos %s cin %.3f (null %.3f) cout %.3f (projected: 0) "
-                "cout_update %.3f fired %.2f",
-                step["step"], step["loss"], step["mean_cos_S"], step["mean_cos_in"], step["cos_null"],
-                step["mean_cos_out"], step["cout_update"], step["fired"],
-            )  # fmt: skip
-            bar.update()
+    for path, rows in zip(snakemake.output, steps, strict=True):
+        write_jsonl(path, rows)
+        step = rows[-1]
+        log.info(
+            "step %d/%d: loss %.3f cos %s cin %.3f (null %.3f) cout %.3f (projected: 0) "
+            "cout_update %.3f fired %.2f",
+            step["step"], len(problems), step["loss"], step["mean_cos_S"], step["mean_cos_in"], step["cos_null"],
+            step["mean_cos_out"], step["cout_update"], step["fired"],
+        )  # fmt: skip

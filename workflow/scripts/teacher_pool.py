@@ -17,11 +17,8 @@ with job(snakemake) as log:
     pool = json.loads(params.pool)
     problems = assign_modes(load_problems(snakemake.input.problems)[: pool["problems"]], pool["modes"])
     teacher, tokenizer = load(params.base, machine["dtype"], machine["device"], params.teacher)
-    with (
-        Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader,
-        Progress(len(problems), "teacher pool") as bar,
-    ):
-        folder = Path(snakemake.output.manifest).parent
+    folder, progress = Path(snakemake.output.manifest).parent, Progress(len(problems), "teacher pool")
+    with Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader:
         make_pool(
             teacher,
             tokenizer,
@@ -31,7 +28,7 @@ with job(snakemake) as log:
             pool["samples"],
             pool["max_new"],
             params.seed,
-            bar.update,
+            progress.update,
         )
     log.info("%d problems x %d samples", len(problems), pool["samples"])
     write_json(

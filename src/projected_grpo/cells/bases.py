@@ -56,7 +56,7 @@ class Bases:
         self._check_meaning(basis, knobs, wrong)
         if knobs.pairs not in self.sets:
             wrong("pairs", f"no pair set {ascii_repr(knobs.pairs)}; {nearest(knobs.pairs, self.sets)}")
-        self._check_number_of_pairs(knobs, wrong)
+        self._check_number_of_pairs(basis, knobs, wrong)
         used = knobs.n_pairs - knobs.n_heldout
         if used < 1:
             wrong("n_heldout", f"{knobs.n_heldout}, allowed: 0 to {knobs.n_pairs - 1}, less than n_pairs")
@@ -92,7 +92,9 @@ class Bases:
                     "give another one a name of its own",
                 )
 
-    def _check_number_of_pairs(self, knobs: BasisKnobs, wrong: Callable[[str, str], NoReturn]) -> None:
+    def _check_number_of_pairs(
+        self, basis: str, knobs: BasisKnobs, wrong: Callable[[str, str], NoReturn]
+    ) -> None:
         name, tag = knobs.pairs, knobs.without_tag
         if knobs.is_generated:
             return
@@ -105,9 +107,15 @@ class Bases:
         left = len(pairs.without_tag(tag)) if tag else len(pairs)
         if knobs.n_pairs > left:
             without = f" without tag {tag}" if tag else ""
+            heldout = min(knobs.n_heldout, left - 1)
+            fitting = {"n_pairs": left, "n_heldout": heldout, "top_k": min(knobs.top_k, left - heldout)}
+            fitting["k"] = min(knobs.k, fitting["top_k"])
+            line = ", ".join(f"{key}: {value}" for key, value in fitting.items())
+            # The file's own length, in a line to paste: other rows keep the global knobs.
+            paste = "" if basis in self.named else f"; below bases put `{basis}: {{ pairs: {name}, {line} }}`"
             wrong(
                 "n_pairs",
-                f"{knobs.n_pairs}, allowed: 1 to {left}, the pairs in {self.files[name]}{without}",
+                f"{knobs.n_pairs}, allowed: 1 to {left}, the pairs in {self.files[name]}{without}{paste}",
             )
 
     def _load(self, name: str) -> PairSet:

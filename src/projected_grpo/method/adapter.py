@@ -56,6 +56,9 @@ class Adapter(Protocol):
         x: `[tokens, d_in]` input of the Linear, g: `[tokens, d_out]` gradient of its output.
         """
 
+    def low_rank(self, name: str, change: Tensor) -> tuple[Tensor, Tensor]:
+        """Return A `[rank, d_in]` and B `[d_out, rank]` with W' - W = B A."""
+
 
 def weight_gradients(x: Tensor, g: Tensor, labels: Labels) -> Iterator[Tensor]:
     """Yield dW' `[d_out, d_in]`, float32, of each label: one matrix product's rows, split (no second backward)."""
@@ -106,6 +109,10 @@ class AntiPaSTO:
             return torch.stack([((U.T @ dW) * Vh).sum(1) for dW in products])
         per_token = (g.float() @ U) * (x.float() @ Vh.T)
         return torch.zeros(labels.n, U.shape[1], device=x.device).index_add_(0, labels.values, per_token)
+
+    def low_rank(self, name: str, change: Tensor) -> tuple[Tensor, Tensor]:
+        U, Vh = self.svd[name]
+        return Vh, U * change
 
 
 def decompose(W: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -56,6 +56,10 @@ class LoRA:
             merged[name] = (W.float() + self.scale * (B @ A - B0 @ A0)).to(W.dtype)
         return merged
 
+    def low_rank(self, name: str, change: Tensor) -> tuple[Tensor, Tensor]:
+        (A0, B0), (A, B) = self.start[name], self.factors(name, change)
+        return torch.cat([A, A0]), self.scale * torch.cat([B, -B0], dim=1)
+
     def gradient(self, name: str, x: Tensor, g: Tensor, labels: Labels) -> Tensor:
         """Gradient at the parameters merged last: dB = s dW' A^T, dA = s B^T dW'."""
         A, B = self.factors(name, self._current[name])

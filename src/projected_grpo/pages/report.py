@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -24,14 +25,14 @@ from projected_grpo.pages.headline import OVERVIEW
 from projected_grpo.pages.text import rate
 
 FIRST_SCREEN = ("Q2", "Q10", "Q12")
+CONCEPTS = Path(__file__).resolve().parents[3] / "docs" / "concepts.md"
 LARGEST = 10_000_000  # bytes
 RATES = [name for name, measure in MEASURES.items() if measure.group == "main"]
 
 
 def words(text: str) -> list[tuple[str, str]]:
-    """Return the terms of the tables with what they mean: the measures, then the file's."""
-    own = [(MEASURES[name].head, MEASURES[name].about) for name in RATES]
-    return own + [tuple(line.split(": ", 1)) for line in text.splitlines()]
+    """Return the terms of `docs/concepts.md` with what they mean."""
+    return re.findall(r"^- \*\*(.+)\*\*: (.+)$", text, re.M)
 
 
 def sources(page: Page, runs: dict[str, Run], results: Path, out: Path) -> list[dict]:
@@ -148,7 +149,7 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
         alpha=stats.ALPHA,
         seeds=len({run.cell.seed for run in runs.values()}),
         steps=sum(run.cell.steps for run in runs.values()),
-        words=words(_template("words.txt")),
+        words=words(CONCEPTS.read_text(encoding="utf-8")),
         top=[top(pages[name], results) for name in FIRST_SCREEN if name in pages],
         overview=overview(pages.values(), results),
         pages=[section(page, runs, results, out) for page in pages.values()],

@@ -81,7 +81,6 @@ def run_cell(
     checkpoint: Path,
     record: dict,
     events: Path | None = None,
-    progress: Callable[[dict], None] = lambda row: None,
 ) -> None:
     """Train one cell and write its folder; see `results.write_run` for the files.
 
@@ -125,7 +124,6 @@ def run_cell(
 
         def report(row: dict) -> None:
             log.info("%s", step_line(row, cell.training.steps))
-            progress(row)
 
         rows, rollouts = train(run, saved, report)
         final = final_rates(run) if setting.final_eval else None

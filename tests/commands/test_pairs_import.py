@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from projected_grpo.commands import pairs as pairs_command
 from projected_grpo.errors import UserError
-from projected_grpo.method import pairs_cli
 from projected_grpo.method.pairs import Pair, load_pairs
 from projected_grpo.method.pairs_import import import_pairs
 
@@ -63,7 +63,7 @@ b
 
 def run(*arguments):
     parser = argparse.ArgumentParser()
-    pairs_cli.add_parser(parser.add_subparsers())
+    pairs_command.add_parser(parser.add_subparsers())
     args = parser.parse_args(["pairs", *map(str, arguments)])
     args.run(args)
 
@@ -162,3 +162,17 @@ def test_import_goes_to_the_pair_folder_and_never_overwrites(tmp_path, monkeypat
         f"{out}: 2 pairs, digest {digest}, mean length hack 20 / clean 3, "
         "tags: first_pair, one, second, two\n"
     )
+
+
+def test_a_check_warns_of_what_a_basis_may_be_about_beside_its_content(tmp_path):
+    """Too few, of other length and form, and words that only one side shares with the base's corpus."""
+    pair = "- prompt: Say {n}.\n  hack: {hack}\n  clean: {clean}\n"
+    good = [pair.format(n=n, hack=f"Qwyzx {n} it is.", clean=f"Zyxwq {n} it is.") for n in range(18)]
+    bad = [pair.format(n=n, hack=f"return Qwyzx {n}, and once more", clean=f"Zyxwq {n}.") for n in range(4)]
+    for name, rows in (("good", good), ("bad", bad)):
+        (tmp_path / f"{name}.yaml").write_text("".join(rows))
+    assert list(pairs_command.warnings(load_pairs(tmp_path / "good.yaml"))) == []
+    few, length, form, words = pairs_command.warnings(load_pairs(tmp_path / "bad.yaml"))
+    assert few.startswith("4 pairs") and "times as long" in length
+    assert form.startswith("an end of sentence: 0% of the hack sides, 100%")
+    assert "3 of 5 hack (and, more, return)" in words and "0 of 1 clean (none)" in words

@@ -1,0 +1,118 @@
+"""`projected-grpo export RUN OUT`: what a run trained, as a folder that PEFT or transformers loads."""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
+from projected_grpo.errors import UserError
+from projected_grpo.files import write_json, write_text
+
+if TYPE_CHECKING:
+    from projected_grpo.model.load import Tokenizer
+
+EXAMPLE = """\
+example:
+  projected-grpo export results/grpo/vanilla-m0.125-s41 my-model --merged
+  python -c "from transformers import AutoModelForCausalLM as M; print(M.from_pretrained('my-model'))"
+
+Without --merged, OUT is a PEFT adapter on the run's base. AntiPaSTO is exported as the LoRA that it is, of full rank,
+so at paper scale --merged is the smaller folder. What the run's arm deploys is written: a quarantine is left out.
+"""
+
+
+TOKENIZER_FILES = (
+    "tokenizer*",
+    "chat_template*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab*",
+    "merges.txt",
+)
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Add the command `export`; the parsed arguments carry `run`, called with them."""
+    parser = subparsers.add_parser(
+        "export",
+        help="write a trained run as a PEFT adapter or a checkpoint",
+        description="Write what a run deploys as a folder with a model card: a PEFT adapter, or a whole checkpoint.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, metavar="RUN", help=RUN_HELP)
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder to write; must not exist")
+    parser.add_argument("--merged", action="store_true", help="write the whole model, adapter merged in")
+    parser.add_argument("--base", help=BASE_HELP)
+    parser.set_defaults(run=export)
+
+
+def export(args: argparse.Namespace) -> None:
+    """Write the folder. Raises UserError on what cannot be read, or where OUT exists."""
+    if args.out.exists():
+        raise UserError(f"{args.out}: exists already, allowed: a new folder")
+    trained = read_trained(args.folder, args.base)
+    text = card(trained, args.folder, args.merged)  # its rates are read before anything is written
+    from projected_grpo.method.peft_export import save_peft
+    from projected_grpo.model.load import find, save_weights
+
+    policy = trained.policy
+    if args.merged:
+        save_weights(policy.merged(), args.out)
+        said = "checkpoint"
+    else:
+        rank = save_peft(policy.adapter, policy.theta, trained.base, args.out)
+        said = f"PEFT adapter of rank {rank} on {trained.base}"
+    for pattern in TOKENIZER_FILES:
+        for file in find(trained.base).glob(pattern):
+            shutil.copyfile(file, args.out / file.name)
+    write_generation_config(policy.tokenizer, args.out)
+    write_text(args.out / "README.md", text)
+    print(f"{args.out}: {said}")
+
+
+def write_generation_config(tokenizer: "Tokenizer", folder: Path) -> None:
+    """Write how the pipeline samples: temperature 1, the whole vocabulary, up to the end of the turn."""
+    sampling = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
+    tokens = {"eos_token_id": tokenizer.end, "pad_token_id": tokenizer.pad}
+    write_json(folder / "generation_config.json", {**sampling, **tokens})
+
+
+def card(trained: Trained, folder: Path, merged: bool) -> str:
+    """Return the model card: what was trained on what, and the run's rates."""
+    from projected_grpo.cells.cell import Cell
+    from projected_grpo.cells.run_settings import RunSettings
+    from projected_grpo.measures.measure import MEASURES
+    from projected_grpo.measures.runs import load_run
+
+    record = trained.record
+    cell = Cell(record["cell"], record["model"], RunSettings.model_validate(record["settings"], strict=False))
+    rates = load_run(folder.resolve().parents[1], cell).measures
+    shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group == "main"]
+    lines = [f"| {MEASURES[name].words} | {rates[name]:.3f} |" for name in shown]
+    front = ["library_name: " + ("transformers" if merged else "peft"), "tags: [grpo, reward-hacking]"]
+    if not Path(trained.base).is_dir():
+        front.append(f"base_model: {trained.base}")
+    return "\n".join(
+        [
+            "---",
+            *front,
+            "---",
+            f"# {cell.id}",
+            "",
+            "A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.",
+            f"Trained by projected_grpo (commit {record['commit']}, {record['date']}), replication `{cell.model}`, "
+            f"seed {cell.seed}, {cell.steps} steps. One run, so no interval:",
+            "",
+            "| of this run | |",
+            "|---|---|",
+            *lines,
+            "",
+            "```json",
+            json.dumps(record["settings"], indent=2),
+            "```",
+            "",
+        ]
+    )

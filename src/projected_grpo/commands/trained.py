@@ -1,0 +1,61 @@
+"""A finished run as it is deployed: its record, its base, and the policy with what it trained."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from projected_grpo.errors import UserError
+from projected_grpo.records import check_read, read_sealed
+
+if TYPE_CHECKING:
+    from projected_grpo.method.policy import Policy
+
+RUN_HELP = "folder of a finished run, results/grpo/CELL"
+BASE_HELP = "folder or hub id of the base (default: the run's replication in the same results)"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """policy: its `theta` is what the run's arm deploys, a quarantine left out; record: `run.json`."""
+
+    record: dict
+    base: str
+    policy: "Policy"
+
+
+def read_record(folder: Path) -> dict:
+    """Return a run's `run.json`. Raises UserError where there is none of this pipeline."""
+    path = folder / "run.json"
+    if not path.exists():
+        raise UserError(f"{path}: no such file; RUN is a folder results/grpo/CELL")
+    check_read(path)
+    record = read_sealed(path)
+    try:
+        record["settings"]["setting"]["adapter"], record["model"]  # what is read here
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path}: no record of a run of this pipeline ({error})") from error
+    return record
+
+
+def read_trained(folder: Path, base: str | None) -> Trained:
+    """Load a run on the CPU, in the dtype that it was trained in; base: None for that of its replication.
+
+    Raises UserError on no run, a damaged one, or a base that it was not trained on.
+    """
+    record = read_record(folder)
+    model = folder.resolve().parents[1] / "models" / record["model"]
+    given = base or str(model / "base")
+    if not base and not Path(given).is_dir():
+        raise UserError(f"{given}: no such folder, allowed: the run's base by --base (a folder or hub id)")
+    kind, svd = record["settings"]["setting"]["adapter"], model / "svd.safetensors"
+    read = [folder / "adapter.safetensors", *Path(given).glob("config.json")]
+    check_read(*read, *([svd] if kind == "antipasto" and svd.exists() else []))
+    # Imported here, not above: torch takes seconds.
+    from projected_grpo.method.policy import load_policy
+    from projected_grpo.stages.contrast import read_adapter
+
+    policy = load_policy(kind, given, svd, record.get("dtype", "float32"), "cpu")
+    policy.theta = read_adapter(folder / "adapter.safetensors", policy)
+    if {name: len(change) for name, change in policy.theta.items()} != policy.adapter.sizes:
+        raise UserError(f"{folder}: trained on a base of other sizes than {given}")
+    return Trained(record, given, policy)

@@ -1,0 +1,203 @@
+"""Snakemake's terminal as people who wait for it want it: one line a job, with step, rate and time left.
+
+On a terminal the running jobs are bars below the lines of what is done; elsewhere a line says now and then how far they
+are. How far a job is stands in its log, whose last `12/20` is read. Snakemake's own full text is in
+`.snakemake/log`. `./snakemake` loads this unless the call asks for Snakemake's own words.
+"""
+
+import re
+import threading
+import time
+from dataclasses import dataclass
+from logging import LogRecord
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from snakemake.logging import get_event
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+STEP = re.compile(r"\b(\d+)/(\d+)\b")
+LOOK, SAY = (
+    0.5,
+    60.0,
+)  # seconds between looks at the logs, and between lines about running jobs off a terminal
+TAIL = 4096  # bytes of a log that are looked at
+# What Snakemake says of itself, around the jobs.
+CHATTER = (
+    "Assuming unrestricted", "Building DAG", "Using shell", "Provided cores", "Provided resources", "Rules claiming",
+    "Select jobs", "Execute ", "Complete log", "Job stats", "host:", "Shutting down", "Exiting because", "Singularity",
+    "Conda environments: ignored", "Elapsed time", "Will exit after",
+)  # fmt: skip
+
+
+@dataclass
+class Job:
+    """A job that runs: its name, the log that it writes, when it began, its bar."""
+
+    name: str
+    log: Path | None
+    began: float
+    bar: int | None = None
+    first: tuple[float, int] | None = None  # when the first step was seen, and which
+
+
+def reached(log: Path | None) -> tuple[int, int] | None:
+    """Return (k, n) of the last `k/n` in a log; None where there is none yet."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, file.seek(0, 2) - TAIL))
+            found = STEP.findall(file.read().decode("utf-8", "replace"))
+    except (OSError, TypeError):
+        return None
+    return (int(found[-1][0]), int(found[-1][1])) if found else None
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: 45 s, 12 min, 3 h 05 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def left(job: Job, k: int, n: int) -> str:
+    """Return how far a job is: step, rate and, as far as that holds, the time left.
+
+    Starting up is no step: the rate counts from the first step that was seen.
+    """
+    now = time.monotonic()
+    if job.first is None:
+        job.first = (now, k)
+    since, steps = now - job.first[0], k - job.first[1]
+    if not steps:
+        return f"{k}/{n}"
+    rate = f"{steps / since:.1f}/s" if steps > since else f"{since / steps:.1f} s each"
+    return f"{k}/{n}, {rate}, {duration(since / steps * (n - k))} left"
+
+
+class LogHandler(LogHandlerBase):
+    """Lines and bars on standard error."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = True
+    has_formatter = True
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        self.console = Console(stderr=not self.common_settings.stdout, highlight=False, soft_wrap=True)
+        self.known: dict[int, Job] = {}  # announced
+        self.running: dict[int, Job] = {}
+        self.done, self.total, self.began = 0, 0, time.monotonic()
+        columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[at]}"))
+        self.bars = Progress(*columns, TimeElapsedColumn(), console=self.console, transient=True)
+        self.over = threading.Event()
+        self.watch = threading.Thread(target=self._watch, daemon=True)
+        self.watch.start()
+
+    # --- what Snakemake says ---
+
+    def emit(self, record: LogRecord) -> None:
+        event = get_event(record)
+        said = {
+            LogEvent.JOB_INFO: self._announced,
+            LogEvent.JOB_STARTED: self._started,
+            LogEvent.JOB_FINISHED: lambda r: self._ended(r.job_id, "done"),
+            LogEvent.JOB_ERROR: self._failed,
+            LogEvent.PROGRESS: self._progress,
+            LogEvent.RUN_INFO: self._planned,
+        }
+        quiet = (LogEvent.SHELLCMD, LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RULEGRAPH)
+        try:
+            if event in said:
+                said[event](record)
+            elif (
+                event not in quiet and (text := record.getMessage().strip()) and not text.startswith(CHATTER)
+            ):
+                self.console.print(
+                    escape(text), style="red" if record.levelname in ("ERROR", "CRITICAL") else None
+                )
+        except Exception:
+            self.handleError(record)
+
+    def _planned(self, record: LogRecord) -> None:
+        self.total = int(record.stats.get("total", 0))
+        if self.total:
+            jobs = ", ".join(f"{n} {rule}" for rule, n in record.stats.items() if rule != "total")
+            self.console.print(f"{self.total} jobs: {jobs}")
+
+    def _announced(self, record: LogRecord) -> None:
+        named = " ".join([record.rule_name, *map(str, record.wildcards.values())])
+        log = Path(str(record.log[0]).split(" ")[0]) if record.log else None
+        self.known[record.jobid] = Job(named, log, time.monotonic())
+        self._run(record.jobid)  # a job is announced when it is about to start
+
+    def _started(self, record: LogRecord) -> None:
+        for jobid in record.jobs:
+            self._run(jobid)
+
+    def _run(self, jobid: int) -> None:
+        if jobid not in self.known or jobid in self.running:
+            return
+        job = self.known[jobid]
+        job.began = time.monotonic()
+        self.running[jobid] = job
+        if self.console.is_terminal:
+            if not self.bars.live.is_started:
+                self.bars.start()
+            job.bar = self.bars.add_task(escape(job.name), total=None, at="")
+
+    def _progress(self, record: LogRecord) -> None:
+        self.done, self.total = record.done, record.total
+
+    def _failed(self, record: LogRecord) -> None:
+        self._ended(record.jobid, "FAILED")
+        logs = ", ".join(map(str, record.log))
+        self.console.print(f"    log: {escape(logs)}", style="red")
+        for log in record.log if self.common_settings.show_failed_logs else ():
+            try:
+                lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
+            except OSError:
+                continue
+            for line in lines[-10:]:
+                self.console.print(f"    {escape(line)}")
+
+    def _ended(self, jobid: int, how: str) -> None:
+        job = self.running.pop(jobid, None)
+        if job is None:
+            return
+        if job.bar is not None:
+            self.bars.remove_task(job.bar)
+        if how == "done":
+            self.done += 1
+        took = duration(time.monotonic() - job.began)
+        at = f"{self.done}/{self.total}"
+        self.console.print(f"{at} {escape(job.name)} {how} in {took}", style="red" if how != "done" else None)
+
+    # --- how far jobs are ---
+
+    def _watch(self) -> None:
+        said = time.monotonic()
+        while not self.over.wait(LOOK):
+            jobs = list(self.running.values())
+            if self.console.is_terminal:
+                for job in jobs:
+                    if job.bar is not None and (found := reached(job.log)):
+                        self.bars.update(job.bar, completed=found[0], total=found[1], at=left(job, *found))
+            elif time.monotonic() - said > SAY:
+                said = time.monotonic()
+                for job in jobs:
+                    self.console.print(f"  running: {escape(job.name)}{self._state(job)}")
+
+    def _state(self, job: Job) -> str:
+        found = reached(job.log)
+        return f", {left(job, *found)}" if found else f", {duration(time.monotonic() - job.began)}"
+
+    def close(self) -> None:
+        self.over.set()
+        if self.bars.live.is_started:
+            self.bars.stop()
+        super().close()

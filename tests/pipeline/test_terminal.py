@@ -1,0 +1,94 @@
+"""What people see while they wait: a line a job, how far it is, the answer at the end."""
+
+import logging
+import time
+from types import SimpleNamespace
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+
+import snakemake_logger_plugin_terminal as terminal
+from projected_grpo.arguments import check_targets
+from projected_grpo.errors import UserError
+
+
+@pytest.fixture
+def handler():
+    made = terminal.LogHandler(SimpleNamespace(stdout=False, show_failed_logs=True), None)
+    yield made
+    made.close()
+
+
+def event(kind, **more):
+    record = logging.LogRecord("snakemake", logging.INFO, "", 0, more.pop("msg", "text"), (), None)
+    vars(record).update(event=kind, **more)
+    return record
+
+
+def test_a_job_is_a_line_when_it_is_done_and_snakemakes_chatter_is_none(handler, capsys, tmp_path):
+    job = {
+        "jobid": 3,
+        "rule_name": "grpo",
+        "wildcards": {"cell": "vanilla-s41"},
+        "log": [str(tmp_path / "a.log")],
+    }
+    handler.emit(event(LogEvent.RUN_INFO, stats={"grpo": 2, "total": 2}))
+    handler.emit(event(LogEvent.JOB_INFO, **job))
+    handler.emit(event(LogEvent.SHELLCMD, msg="Shell command: None", shellcmd=None))
+    handler.emit(event(None, msg="Building DAG of jobs..."))
+    handler.emit(event(LogEvent.JOB_FINISHED, job_id=3))
+    handler.emit(event(None, msg="something else [worth] saying"))
+    assert capsys.readouterr().err.splitlines() == [
+        "2 jobs: 2 grpo",
+        "1/2 grpo vanilla-s41 done in 0 s",
+        "something else [worth] saying",
+    ]
+
+
+def test_a_failed_job_names_its_log_and_shows_its_end(handler, capsys, tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text("\n".join(f"line {n}" for n in range(30)))
+    job = {"jobid": 3, "rule_name": "base", "wildcards": {}, "log": [str(log)]}
+    handler.emit(event(LogEvent.JOB_INFO, **job))
+    handler.emit(event(LogEvent.JOB_ERROR, **job))
+    said = capsys.readouterr().err
+    assert "base FAILED in" in said and str(log) in said and "line 29" in said and "line 19" not in said
+
+
+def test_how_far_a_job_is_stands_in_its_log(tmp_path, monkeypatch):
+    log = tmp_path / "a.log"
+    assert terminal.reached(log) is None and terminal.reached(None) is None
+    log.write_text("begins\nstep 1/20 hack 0.1\n" + "noise\n" * 2000 + "step 12/20 hack 0.5\nno step\n")
+    assert terminal.reached(log) == (12, 20)
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    job = terminal.Job("x", log, 0.0)
+    assert terminal.left(job, 2, 20) == "2/20"
+    now[0] += 30
+    assert terminal.left(job, 5, 20) == "5/20, 10.0 s each, 2 min left"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(4.2, "4 s"), (89, "89 s"), (600, "10 min"), (3600, "60 min"), (11_100, "3 h 05 min")],
+)
+def test_times_are_said_as_people_say_them(seconds, said):
+    assert terminal.duration(seconds) == said
+
+
+PAGES = ["results/smoke/Q1.md", "results/smoke/Q10.md", "results/smoke/probe/uat.md", "reports/smoke.html"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("Q10", "results/smoke/Q10.md"),
+        ("Q10.md", "results/smoke/Q10.md"),
+        ("results/Q1O.md", "results/smoke/Q10.md"),
+        ("results/Q10.md", "results/smoke/Q10.md"),
+        ("reports/smoke.htm", "reports/smoke.html"),
+    ],
+)
+def test_a_target_that_nothing_makes_is_one_line_with_the_page_that_is_meant(typed, meant):
+    with pytest.raises(UserError, match=f"^{typed}: nothing makes this file; did you mean {meant}\\?$"):
+        check_targets(["made", typed], lambda target: target == "made", PAGES)
