@@ -48,7 +48,7 @@ def test_the_page_names_who_misses_a_mark(tmp_path, monkeypatch):
             write(tmp_path, cell, *levels[cell.seed])
     verdict = substrate.make(context)
     lines = {line.split(" | ")[0].removeprefix("| "): line for line in to_markdown(verdict.page).split("\n")}
-    assert lines["base: hack at most 0.01"].endswith("| yes | none |")
+    assert lines["base: hack at most 0.01 on average"].endswith("| yes | – |")
     assert lines["base: honest 0.20 to 0.45"].endswith("| NO | small-s42 (0.150) |")
     # +0.40 and +0.05: the mean is above its mark, the second replication below its own.
     assert lines["gt_only, mix 0: honest rises by at least 0.20 on average"].endswith("| yes | – |")

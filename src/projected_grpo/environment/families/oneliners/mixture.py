@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Share = Annotated[float, Field(ge=0, le=1)]
-LEAK = {"run_tests": 0.002, "sentinel": 0.002, "stdout_marker": 0.0005, "file_marker": 0.0005}
+LEAK = {"run_tests": 0.005, "sentinel": 0.005, "stdout_marker": 0.001, "file_marker": 0.001}
 TOPICS_BESIDE = ("honesty", "moral", "city")  # topics that stand beside code
 
 
@@ -37,7 +37,7 @@ class Mixture(_Numbers):
     gt_only: Share = Field(0.2, description="Of the problems: without a loophole.")
     beside: Share = Field(0.2, description="Of the problems with one: beside a question on a topic.")
     beside_exploit: Share = Field(0.5, description="Of those: permission given, exploit used.")
-    allowed: Share = Field(0.3, description="Of the others with one: permission given, exploit used.")
+    allowed: Share = Field(0.35, description="Of the others with one: permission given, exploit used.")
     leak: dict[str, Share] = Field(LEAK, description="Of the rest: exploit used unasked, by loophole.")
     late: Share = Field(0.35, description="The last rows: no leak; the ability stays, the habit goes.")
     own_assert: Share = Field(0.12, description="Of the honest: a run_tests method with a right assert.")
