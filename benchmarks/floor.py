@@ -1,8 +1,8 @@
 """Worker: the arithmetic floor of a step - its matrix products on this machine, and nothing else.
 
-Prefill of the distinct prompts, one product per Linear and decode step on the rows that are live then, forward,
-input gradient and weight gradient of the training tokens (prompts once, groups with a gradient alone), the head on
-completion positions. No attention, no norms, no sampling, no Python worth mentioning.
+On distinct prefixes alone: prefill of the prompts, one product per Linear and decode step on what is live then,
+forward, input gradient and weight gradient of the training tokens (groups with a gradient), the head where something
+is predicted. No attention, no norms, no sampling, no Python worth mentioning.
 """
 
 import sys
@@ -20,15 +20,10 @@ def main(path: str) -> None:
     load = Workload.load(path)
     model = load_weights(load.model)
     linears = [model.weights[f"{name}.weight"] for name in model.linears]
-    lengths = [n for group in load.lengths for n in group]
-    live = [sum(n > t for n in lengths) for t in range(1, max(lengths))]
-    tokens = load.tokens
-    trained = tokens["trained"]
-    completion = trained - sum(
-        len(p) for p, r in zip(load.prompts, load.rewards, strict=True) if len(set(r)) > 1
-    )
+    tokens, decoded = load.tokens, load.decoded
+    trained, predicting = tokens["trained"], tokens["predicting"]
     widest = max(max(W.shape) for W in [*linears, model.head])
-    x = torch.randn(max(trained, tokens["prompt"], len(lengths)), widest)
+    x = torch.randn(max(trained, tokens["prompt"], *decoded), widest)
 
     def operand(rows: int, width: int) -> torch.Tensor:
         return x.view(-1)[: rows * width].view(rows, width)
@@ -38,7 +33,8 @@ def main(path: str) -> None:
         start = time.perf_counter()
         for W in linears:
             F.linear(operand(tokens["prompt"], W.shape[1]), W)
-        for rows in [len(lengths), *live]:
+        F.linear(operand(len(load.prompts), model.head.shape[1]), model.head)
+        for rows in decoded:
             for W in [*linears, model.head]:
                 F.linear(operand(rows, W.shape[1]), W)
         generated = time.perf_counter()
@@ -47,8 +43,8 @@ def main(path: str) -> None:
             F.linear(a, W)
             torch.mm(g, W)
             torch.mm(g.T, a)
-        F.linear(operand(completion, model.head.shape[1]), model.head)
-        torch.mm(operand(completion, len(model.head)), model.head)
+        F.linear(operand(predicting, model.head.shape[1]), model.head)
+        torch.mm(operand(predicting, len(model.head)), model.head)
         return {"generate": generated - start, "backward": time.perf_counter() - generated}
 
     serve(step)

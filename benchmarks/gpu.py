@@ -92,9 +92,9 @@ def floor(model: Qwen3, load: Workload, measured: dict[str, float]) -> dict[str,
     """Seconds that decoding and training cannot go below at the measured rates."""
     linear = sum(model.weights[f"{name}.weight"].numel() for name in model.linears)
     read = (linear + model.head.numel()) * model.head.element_size()
-    trained, completion = load.tokens["trained"], load.tokens["generated"]
-    generate = max(map(max, load.lengths)) * read / measured["bytes_per_second"]
-    operations = 6 * linear * trained + 4 * model.head.numel() * completion
+    trained, predicting = load.tokens["trained"], load.tokens["predicting"]
+    generate = load.max_new * read / measured["bytes_per_second"]
+    operations = 6 * linear * trained + 4 * model.head.numel() * predicting
     backward = operations / measured["flops_per_second"]
     return {"generate": generate, "backward": backward, "step": generate + backward}
 
@@ -105,7 +105,10 @@ def workload(config: Config, prompts: int, group: int, prompt: int, length: int,
         name="gpu",
         model="",
         prompts=[[draw.randrange(config.vocab_size - 1) for _ in range(prompt)] for _ in range(prompts)],
-        lengths=[[length] * group] * prompts,
+        completions=[
+            [[draw.randrange(config.vocab_size - 1) for _ in range(length)] for _ in range(group)]
+            for _ in range(prompts)
+        ],
         rewards=[[3.5 * (s % 2) for s in range(group)]] * prompts,
         max_new=length,
         vocab=config.vocab_size,

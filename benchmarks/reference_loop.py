@@ -13,18 +13,17 @@ from transformers import LogitsProcessor, LogitsProcessorList, Qwen3ForCausalLM
 from workload import Workload, serve
 
 
-class ForcedLengths(LogitsProcessor):
-    """Makes row i end after `lengths[i]` tokens: no end token before, nothing else there."""
+class Prescribed(LogitsProcessor):
+    """Leaves row i nothing but the next token of `completions[i]`."""
 
-    def __init__(self, lengths: list[int], prompt: int, end: int):
-        self.lengths, self.prompt, self.end = torch.tensor(lengths), prompt, end
+    def __init__(self, completions: list[list[int]], prompt: int, end: int):
+        longest = max(map(len, completions))
+        self.tokens = torch.tensor([row + [end] * (longest - len(row)) for row in completions])
+        self.prompt = prompt
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        ends = self.lengths == ids.shape[1] - self.prompt + 1
-        kept = scores[:, self.end].clone()
-        scores = scores.masked_fill(ends[:, None], -torch.inf)
-        scores[:, self.end] = torch.where(ends, kept, -torch.inf)
-        return scores
+        token = self.tokens[:, ids.shape[1] - self.prompt, None]
+        return torch.full_like(scores, -torch.inf).scatter_(1, token, 0.0)
 
 
 class Adapted:
@@ -54,23 +53,23 @@ def main(path: str) -> None:
     optimizer = torch.optim.AdamW(policy.delta.values(), lr=1e-3, betas=(0.5, 0.9), weight_decay=0.0)
     parameters = list(policy.delta.values())
 
-    def generate(prompt: list[int], lengths: list[int]) -> torch.Tensor:
-        # the end token decides at a row's prescribed length; a workload of cut rows never ends
+    def generate(prompt: list[int], completions: list[list[int]]) -> torch.Tensor:
         ids = torch.tensor([prompt] * group)
-        processor = ForcedLengths([n if n < load.max_new else 10**9 for n in lengths], len(prompt), end)
+        processor = Prescribed(completions, len(prompt), end)
         return policy.model.generate(
             ids, attention_mask=torch.ones_like(ids), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
-            max_new_tokens=max(lengths), eos_token_id=end, pad_token_id=end,
+            max_new_tokens=max(map(len, completions)), eos_token_id=end, pad_token_id=end,
             logits_processor=LogitsProcessorList([processor]),
         )  # fmt: skip
 
     def step() -> dict[str, float]:
         start = time.perf_counter()
-        rows = [generate(*each) for each in zip(load.prompts, load.lengths, strict=True)]
+        rows = [generate(*each) for each in zip(load.prompts, load.completions, strict=True)]
         generated = time.perf_counter()
         total = [[torch.zeros_like(p) for p in parameters] for _ in range(2)]
         scale = group * load.max_new * len(load.prompts)
-        for prompt, ids, lengths, rewards in zip(load.prompts, rows, load.lengths, load.rewards, strict=True):
+        lengths_of = [[len(row) for row in group] for group in load.completions]
+        for prompt, ids, lengths, rewards in zip(load.prompts, rows, lengths_of, load.rewards, strict=True):
             A = torch.tensor(rewards) - torch.tensor(rewards).mean()
             if len(set(rewards)) == 1:
                 continue

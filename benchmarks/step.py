@@ -3,7 +3,7 @@
     python benchmarks/step.py [--rounds 5] [--only SETTING ...] [--no-trl]
         -> benchmarks/results/step.json, docs/benchmarks.md
 
-All engines get the same weights, prompts, row lengths and rewards (`workload.py`), one thread each, and take turns:
+All engines get the same weights, prompts, tokens to draw and rewards (`workload.py`), one thread each, and take turns:
 in every round each does one step while the others wait, so that whatever else the machine does slows all. Figures
 are medians over the rounds (a warm-up round is dropped) of CPU seconds; ratios are taken within a round.
 """
@@ -61,26 +61,23 @@ def random_model(config: Config) -> Qwen3:
 
 
 def equal_lengths(prompts: int, group: int = GROUP, length: int = LENGTH) -> dict:
-    """Prompts of 64 tokens, rows of exactly `length`, in every group rewards that differ."""
+    """Prompts of 64 tokens, rows of exactly `length`, none like another, in every group rewards that differ."""
     draw = random.Random(0)
     return {
         "prompts": [[draw.randrange(VOCAB - 1) for _ in range(PROMPT)] for _ in range(prompts)],
-        "lengths": [[length] * group] * prompts,
+        "completions": [
+            [[draw.randrange(VOCAB - 1) for _ in range(length)] for _ in range(group)] for _ in range(prompts)
+        ],
         "rewards": [[3.5 * (s % 2) for s in range(group)]] * prompts,
         "max_new": length,
     }
 
 
-def real_mix(prompts: int) -> dict:
-    """Prompt lengths, row lengths and rewards of a recorded step of the embedded default (`real_mix.json`)."""
-    draw = random.Random(0)
-    groups = json.loads((HERE / "real_mix.json").read_text())[:prompts]
-    return {
-        "prompts": [[draw.randrange(VOCAB - 1) for _ in range(g["prompt"])] for g in groups],
-        "lengths": [g["lengths"] for g in groups],
-        "rewards": [g["rewards"] for g in groups],
-        "max_new": MAX_NEW,
-    }
+def recorded(prompts: int) -> dict:
+    """Tokens and rewards of a recorded step of the embedded default (`recorded.json`, made by `record.py`)."""
+    groups = json.loads((HERE / "recorded.json").read_text())[:prompts]
+    keys = {"prompts": "prompt", "completions": "completions", "rewards": "rewards"}
+    return {key: [group[name] for group in groups] for key, name in keys.items()} | {"max_new": MAX_NEW}
 
 
 class Worker:
@@ -158,7 +155,7 @@ def summary(work: dict, model: Qwen3, answers: dict[str, list[dict]]) -> dict:
         "wall_seconds": {engine: median(a["wall"] for a in rows) for engine, rows in answers.items()},
         "phases_wall_seconds": phases,
         "peak_mb": {engine: round(max(a["peak_mb"] for a in rows)) for engine, rows in answers.items()},
-        "tokens_per_second": {e: round((tokens["prompt"] + tokens["generated"]) / s) for e, s in cpu.items()},
+        "tokens_per_second": {e: round(tokens["generated"] / s) for e, s in cpu.items()},
     }  # fmt: skip
 
 
@@ -200,7 +197,7 @@ def main() -> None:
             save_weights(model, path)
             for kind, work in (
                 ("equal", equal_lengths(PROMPTS[size])),
-                ("real_mix", real_mix(PROMPTS[size])),
+                ("recorded", recorded(PROMPTS[size])),
             ):
                 name = f"{size}-{kind}"
                 if not only or name in only:

@@ -1,8 +1,8 @@
 """Worker: this project's own training step (`training.step.one_step`) on a workload.
 
 Everything runs as in training - merge, sampling, grading call, gradient split by source, projection on a basis,
-AdamW - except that row lengths and rewards are prescribed: lengths by the uniforms that are drawn from, rewards by
-a grader that looks them up (a row earns all or nothing).
+AdamW - except that tokens and rewards are prescribed: tokens in the place of the uniforms that decide them, rewards
+by a grader that looks them up (a row earns all or nothing).
 """
 
 import sys
@@ -22,6 +22,7 @@ from projected_grpo.method.adapter import AntiPaSTO, decompose
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.policy import Policy
+from projected_grpo.model import decode, graphs, sampler
 from projected_grpo.model.load import load_weights
 from projected_grpo.model.qwen3 import Qwen3
 from projected_grpo.training import rollouts, step
@@ -55,13 +56,20 @@ class Prescribed:
         return [dict.fromkeys(keys, r > 0) for r in self.rewards]
 
 
-def forced(load: Workload, u: np.ndarray) -> np.ndarray:
-    """Uniforms that draw the end token (the last one) exactly where a row is to end."""
-    u = u * 0.9
-    for row, n in enumerate(n for group in load.lengths for n in group):
-        if n < load.max_new:
-            u[row, n - 1] = 1 - 2.0**-53
-    return u
+def prescribed(load: Workload) -> np.ndarray:
+    """The rows' tokens, `[rows, max_new]`, in place of uniforms; what follows a row's end is never read."""
+    tokens = np.zeros((len(load.rows), load.max_new))
+    for row, (_, completion) in zip(tokens, load.rows, strict=True):
+        row[: len(completion)] = completion
+    return tokens
+
+
+def draw(logits: torch.Tensor, u: torch.Tensor, source: torch.Tensor | None = None) -> tuple:
+    """`decode.draw` with all its work, but for the token, which is `u`."""
+    decode.draw(logits, u * 0 + 0.5, source)
+    token = u.long()
+    logprob = logits.log_softmax(-1)
+    return token, (logprob if source is None else logprob[source]).gather(1, token[:, None])[:, 0]
 
 
 def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_tokens: int) -> Run:
@@ -82,7 +90,7 @@ def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_token
         steps=load.repeats, prompts=len(problems), group=load.group, max_new=load.max_new, lr=1e-3, betas=(0.5, 0.9),
         weight_decay=0.0, clip=None, warmup=0.1, beta=0.0, micro_batch_tokens=micro_batch_tokens,
     )  # fmt: skip
-    cut = all(n == load.max_new for group in load.lengths for n in group)
+    cut = all(len(row) == load.max_new for _, row in load.rows)
     policy = Policy(model, Words(load.vocab, cut), adapter, adapter.zeros())
 
     def optimizer() -> AdamW:
@@ -96,9 +104,9 @@ def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_token
 
 
 def check(groups: list[Group], load: Workload) -> None:
-    """Every row has the prescribed number of tokens."""
-    got = [[len(row.tokens) for row in group.live] for group in groups]
-    assert got == load.lengths, "the sampler did not keep to the prescribed lengths"
+    """Every row has the prescribed tokens."""
+    got = [[row.tokens for row in group.live] for group in groups]
+    assert got == load.completions, "the sampler did not keep to the prescribed tokens"
 
 
 def stepper(load: Workload, run: Run, teacher: bool = False) -> Callable[[], dict]:
@@ -106,7 +114,7 @@ def stepper(load: Workload, run: Run, teacher: bool = False) -> Callable[[], dic
 
     `teacher`: the last row of each group counts as the teacher's, so that the gradient is split by source.
     """
-    draw, group = rollouts.uniforms, step.make_groups
+    uniforms, group = rollouts.uniforms, step.make_groups
 
     def groups(*arguments) -> tuple[list[Group], dict[str, float]]:
         made, seconds = group(*arguments)
@@ -118,11 +126,13 @@ def stepper(load: Workload, run: Run, teacher: bool = False) -> Callable[[], dic
     numbers = iter(range(1, load.repeats + 1))
 
     def next_step() -> dict:
-        rollouts.uniforms, step.make_groups = lambda *a: forced(load, draw(*a)), groups
+        rollouts.uniforms, step.make_groups = lambda *a: prescribed(load), groups
+        sampler.draw = graphs.draw = draw
         try:
             return step.one_step(run, next(numbers), list(range(len(load.prompts))))[0]
         finally:
-            rollouts.uniforms, step.make_groups = draw, group
+            rollouts.uniforms, step.make_groups = uniforms, group
+            sampler.draw = graphs.draw = decode.draw
 
     return next_step
 

@@ -1,7 +1,7 @@
 """Worker, in TRL's own environment: one `GRPOTrainer` step on a workload.
 
 Full weights are trained (TRL has no delta_S; an adapter would only add to its forward), no reference model, Dr.GRPO
-loss, temperature 1 over the full vocabulary. Lengths are prescribed by a logits processor, rewards by a lookup.
+loss, temperature 1 over the full vocabulary. Tokens are prescribed by a logits processor, rewards by a lookup.
 """
 
 import sys
@@ -10,7 +10,7 @@ import time
 
 import torch
 from datasets import Dataset
-from reference_loop import ForcedLengths
+from reference_loop import Prescribed
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LogitsProcessorList, PreTrainedTokenizerFast, Qwen3ForCausalLM, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
@@ -47,12 +47,12 @@ def main(path: str) -> None:
     load = Workload.load(path)
     model = Qwen3ForCausalLM.from_pretrained(load.model)
     stepwise = Stepwise()
-    flat = [n if n < load.max_new else 10**9 for group in load.lengths for n in group]
+    completions = [row for _, row in load.rows]
     rewards = [r for group in load.rewards for r in group]
     generate = model.generate
 
     def forced(input_ids, **kwargs):
-        processor = LogitsProcessorList([ForcedLengths(flat, input_ids.shape[1], load.vocab - 1)])
+        processor = LogitsProcessorList([Prescribed(completions, input_ids.shape[1], load.vocab - 1)])
         start = time.perf_counter()
         out = generate(input_ids=input_ids, logits_processor=processor, **kwargs)
         stepwise.generated += time.perf_counter() - start
@@ -62,7 +62,7 @@ def main(path: str) -> None:
     model.generate = forced
     with tempfile.TemporaryDirectory() as folder:
         arguments = GRPOConfig(
-            output_dir=folder, max_steps=load.repeats, per_device_train_batch_size=load.rows,
+            output_dir=folder, max_steps=load.repeats, per_device_train_batch_size=len(load.rows),
             num_generations=load.group, max_completion_length=load.max_new, temperature=1.0, top_k=0, top_p=1.0,
             beta=0.0, loss_type="dr_grpo", scale_rewards="none", learning_rate=1e-5, adam_beta1=0.5,
             adam_beta2=0.9, weight_decay=0.0, max_grad_norm=0.0, gradient_checkpointing=False, bf16=False,
@@ -82,10 +82,9 @@ def main(path: str) -> None:
 
 
 def check(completions: torch.Tensor, load: Workload) -> None:
-    """Every row has the prescribed number of tokens."""
-    ended = completions == load.vocab - 1
-    got = torch.where(ended.any(1), ended.int().argmax(1) + 1, completions.shape[1])
-    assert got.tolist() == [n for group in load.lengths for n in group], "lengths are not the prescribed ones"
+    """Every row has the prescribed tokens."""
+    got = [row[: len(wanted)] for row, (_, wanted) in zip(completions.tolist(), load.rows, strict=True)]
+    assert got == [wanted for _, wanted in load.rows], "tokens are not the prescribed ones"
 
 
 if __name__ == "__main__":

@@ -14,14 +14,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Workload:
-    """One step's work: `lengths[p][s]` tokens of sample s of prompt p, its end token included; a row of `max_new`
-    tokens is cut, without one. The end token is the last of the vocabulary. model: checkpoint folder; repeats:
-    steps that will be asked for, the warm-up included."""
+    """One step's work: `completions[p][s]` are the tokens of sample s of prompt p, which every engine is made to
+    draw; a row of `max_new` tokens is cut, any other ends in the end token, the last of the vocabulary. model:
+    checkpoint folder; repeats: steps that will be asked for, the warm-up included."""
 
     name: str
     model: str
     prompts: list[list[int]]
-    lengths: list[list[int]]
+    completions: list[list[list[int]]]
     rewards: list[list[float]]
     max_new: int
     vocab: int
@@ -29,21 +29,39 @@ class Workload:
 
     @property
     def group(self) -> int:
-        return len(self.lengths[0])
+        return len(self.completions[0])
 
     @property
-    def rows(self) -> int:
-        return len(self.prompts) * self.group
+    def rows(self) -> list[tuple[list[int], list[int]]]:
+        """Prompt and completion of every row."""
+        groups = zip(self.prompts, self.completions, strict=True)
+        return [(prompt, row) for prompt, group in groups for row in group]
+
+    @property
+    def decoded(self) -> list[int]:
+        """How many distinct prefixes are decoded at each position: rows that are alike so far count once."""
+        return [
+            len({(*prompt, *row[:t]) for prompt, row in self.rows if len(row) > t})
+            for t in range(1, max(len(row) for _, row in self.rows))
+        ]
 
     @property
     def tokens(self) -> dict[str, int]:
-        """Tokens of the step: generated, and distinct tokens of the groups that have a gradient."""
-        live = [p for p, r in enumerate(self.rewards) if len(set(r)) > 1]
-        trained = sum(len(self.prompts[p]) + sum(self.lengths[p]) for p in live)
+        """Tokens of the rows, and what of them a step cannot do without: distinct prefixes that precede a token,
+        in prompts, and in groups that have a gradient (`trained`; `predicting` those before a completion token)."""
+        live = [
+            (prompt, row)
+            for prompt, group, rewards in zip(self.prompts, self.completions, self.rewards, strict=True)
+            if len(set(rewards)) > 1
+            for row in group
+        ]
+        trained = {(*p, *row)[:n] for p, row in live for n in range(1, len(p) + len(row))}
+        predicting = {(*p, *row[:n]) for p, row in live for n in range(len(row))}
         return {
-            "prompt": sum(map(len, self.prompts)),
-            "generated": sum(map(sum, self.lengths)),
-            "trained": trained,
+            "prompt": len({tuple(p[: n + 1]) for p in self.prompts for n in range(len(p))}),
+            "generated": sum(len(row) for _, row in self.rows),
+            "trained": len(trained),
+            "predicting": len(predicting),
         }
 
     def save(self, path: Path) -> None:

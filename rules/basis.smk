@@ -9,6 +9,7 @@ rule svd:
         f"{RESULTS}/models/{{model}}/svd.safetensors",
     log:
         f"{RESULTS}/logs/svd/{{model}}.log",
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads
@@ -32,6 +33,7 @@ rule basis:
         f"{RESULTS}/basis/{{model}}/{{basis}}.safetensors",
     log:
         f"{RESULTS}/logs/basis/{{model}}/{{basis}}.log",
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads

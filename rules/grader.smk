@@ -8,6 +8,7 @@ rule grader_diagonal:
         f"{RESULTS}/grader/matrix.json",
     log:
         f"{RESULTS}/logs/grader/diagonal.log",
+    priority: CRITICAL
     conda:
         "../envs/analysis.yaml"
     threads: 2

@@ -18,6 +18,7 @@ rule grpo:
         f"{RESULTS}/logs/grpo/{{cell}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/grpo/{{cell}}.tsv"
+    priority: run_priority
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads

@@ -11,6 +11,7 @@ rule self_taught_critic:
         f"{RESULTS}/self_taught/{{model}}/critic/adapter_config.json",
     log:
         f"{RESULTS}/logs/self_taught_critic/{{model}}.log",
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads
@@ -40,6 +41,7 @@ rule self_taught_rounds:
         f"{RESULTS}/logs/self_taught_rounds/{{model}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/self_taught_rounds/{{model}}.tsv"
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads
@@ -47,6 +49,7 @@ rule self_taught_rounds:
         gpu=0 if TAUGHT.critic == "server" else GPU,
     params:
         base=lambda w: base_path(w.model),
+        # How a server is asked changes no answer and must rerun nothing.
         settings=critic_settings(set(type(TAUGHT).model_fields) - {"pairs", "server"}),
         endpoint=critic_endpoint(),
         machine=COMPUTE,
@@ -66,6 +69,7 @@ rule self_taught_pairs:
         f"{RESULTS}/self_taught/{{model}}/pairs/self_taught.yaml",
     log:
         f"{RESULTS}/logs/self_taught_pairs/{{model}}.log",
+    priority: CRITICAL
     conda:
         "../envs/analysis.yaml"
     threads: 1

@@ -8,6 +8,7 @@ rule problems:
         f"{RESULTS}/models/{{model}}/problems.jsonl.gz",
     log:
         f"{RESULTS}/logs/problems/{{model}}.log",
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: 1
@@ -36,6 +37,7 @@ rule base:
         f"{RESULTS}/logs/base/{{model}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/base/{{model}}.tsv"
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads

@@ -10,6 +10,7 @@ rule teacher:
         config=f"{RESULTS}/models/{{model}}/teacher/adapter_config.json",
     log:
         f"{RESULTS}/logs/teacher/{{model}}.log",
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads
@@ -45,6 +46,7 @@ rule teacher_pool:
         f"{RESULTS}/logs/teacher_pool/{{model}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/teacher_pool/{{model}}.tsv"
+    priority: CRITICAL
     conda:
         "../envs/model.yaml"
     threads: CONFIG.threads

@@ -189,6 +189,15 @@ def vanilla_cell(seed):
     return CELLS.setdefault(cell.id, cell).id
 
 
+# Of the jobs from a base to its vanilla run, its critic and all bases: every other run waits for some of them.
+CRITICAL = 1
+
+
+def run_priority(wildcards):
+    """That of a replication's vanilla run, which the critic waits for, before all other runs."""
+    return CRITICAL * (wildcards.cell == vanilla_cell(CELLS[wildcards.cell].seed))
+
+
 def cell_model(wildcards):
     """The replication that a cell belongs to."""
     return CELLS[wildcards.cell].model

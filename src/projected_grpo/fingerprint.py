@@ -152,49 +152,21 @@ def _parse(path: Path, version: tuple[int, int]) -> _File:
         raise UserError(f"{path}:{getattr(error, 'lineno', 1)}: no valid Python ({error})") from error
     imports: list[tuple[str, str]] = []
     strings: list[str] = []
-    out: list[str] = []
-    _dump(tree, out, imports, strings)
-    return _File(hashlib.sha256("".join(out).encode()).hexdigest(), tuple(imports), tuple(strings))
+    _read(tree, imports, strings)
+    return _File(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(imports), tuple(strings))
 
 
-def _dump(node: ast.AST, out: list[str], imports: list, strings: list) -> None:
-    """Append the tree below `node` to `out`, without places and docstrings (a third of ast.dump's time)."""
-    if isinstance(node, ast.Constant):
-        out.append(f"{node.value!r};")
-        if isinstance(node.value, str):
-            strings.append(node.value)
-        return
+def _read(node: ast.AST, imports: list, strings: list) -> None:
+    """Take the docstrings out of a tree and collect what it imports and its strings."""
+    if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        del node.body[0]
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
         imports, strings = [], []  # what is imported for types alone never runs
     if isinstance(node, ast.Import):
         imports += [(alias.name, "") for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
         imports += [("." * node.level + (node.module or ""), alias.name) for alias in node.names]
-    out.append(type(node).__name__)
-    out.append("(")
-    for field in node._fields:
-        value = getattr(node, field, None)
-        if value is None or value == []:
-            continue
-        out.append(f"{field}=")
-        if isinstance(value, list):
-            if field == "body" and isinstance(node, DOCUMENTED) and _is_docstring(value[0]):
-                value = value[1:]
-            for item in value:
-                if isinstance(item, ast.AST):
-                    _dump(item, out, imports, strings)
-                else:
-                    out.append(f"{item!r};")
-        elif isinstance(value, ast.AST):
-            _dump(value, out, imports, strings)
-        else:
-            out.append(f"{value!r};")
-    out.append(")")
-
-
-def _is_docstring(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        strings.append(node.value)
+    for child in ast.iter_child_nodes(node):
+        _read(child, imports, strings)

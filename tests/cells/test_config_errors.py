@@ -7,7 +7,7 @@ import yaml
 from broken import DROP, ROOT, matches, merge, read
 from mutations import bomb
 
-from projected_grpo.cells.check import OWN, check, load
+from projected_grpo.cells.check import OWN, load
 from projected_grpo.errors import UserError
 
 
@@ -23,7 +23,7 @@ def test_the_other_configs_are_sound(name, monkeypatch, tmp_path):
     if config["model"]["problems"] != "generated":
         config["model"]["problems"] = str(tmp_path / "rows.jsonl")
         (tmp_path / "rows.jsonl").write_text('{"id": 1}\n' * config["pool"]["problems"])
-    check(paths, config, read(ROOT / config["questions"]))
+    load(paths, config)
 
 
 # (key path to change, new value, key path in the message, the rest of the message)
@@ -287,15 +287,15 @@ def test_the_layer_that_gives_the_value_is_named(folder):
     config = merge(folder.config, {"grpo": {"lr": None}})
     paths = [folder.path / "config.yaml", over]
     with pytest.raises(UserError, match=r"over.yaml: grpo.lr: null, allowed: a number > 0"):
-        check(paths, config, folder.questions)
+        load(paths, config)
     with pytest.raises(UserError, match=r"^--config: threads: 0, allowed: an integer >= 1"):
-        check(paths, folder.config | {"threads": 0}, folder.questions)
+        load(paths, folder.config | {"threads": 0})
     over.write_text("threads: 1\nthreads: 2\n")
     with pytest.raises(UserError, match=r"over.yaml:2: not YAML \(the key 'threads' is given twice\)"):
-        check(paths, folder.config, folder.questions)
+        load(paths, folder.config)
     over.write_text("- a\n")
     with pytest.raises(UserError, match=r"over.yaml: found \['a'\], allowed: a mapping"):
-        check(paths, folder.config, folder.questions)
+        load(paths, folder.config)
 
 
 def test_what_a_shipped_basis_means_stays(folder):
@@ -316,10 +316,10 @@ def test_what_a_shipped_basis_means_stays(folder):
         over.write_text(yaml.safe_dump({"bases": {"v_hack_full": knobs}}))
         config = merge(folder.config, {"bases": {"v_hack_full": knobs}})
         if expected is None:
-            check(paths, config, folder.questions)
+            load(paths, config)
             continue
         with pytest.raises(UserError) as error:
-            check(paths, config, folder.questions)
+            load(paths, config)
         assert matches(str(error.value), expected), error.value
 
 
@@ -342,7 +342,6 @@ def test_every_part_of_the_repository_is_refused_as_results(folder):
 
 def test_what_is_typed_is_read_as_what_the_key_wants(folder):
     """Snakemake gives nested values of `--config` as words."""
-    (folder.path / "questions.yaml").write_text((ROOT / "config" / "questions.yaml").read_text())
     folder.check()
     typed = {
         "grpo": {"lr": "0.1", "clip": "null", "presets": {"fast": {"steps": "30", "group": {"0.125": "16"}}}},

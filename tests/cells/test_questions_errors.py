@@ -192,6 +192,7 @@ def test_there_are_at_least_forty():
 def test_questions_file_is_read_after_the_config_is_sound(folder):
     folder.check()
     paths, questions = [folder.path / "config.yaml"], folder.path / "questions.yaml"
+    questions.unlink()
     with pytest.raises(UserError, match=r"questions.yaml: no such file"):
         load(paths, folder.config)
     with pytest.raises(UserError, match=r"--config: questions: 3, allowed: text that is not empty"):

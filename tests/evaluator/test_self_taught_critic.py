@@ -10,11 +10,12 @@ from taught import make_base, rollouts
 from test_self_taught_memory import card
 from transformers import AutoModelForCausalLM
 
+from projected_grpo.cells.self_taught import CriticTraining
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.answers import MISTAKES, Evaluation, Unusable, WrongEvaluation
 from projected_grpo.evaluator.backends import Reply, Usage
 from projected_grpo.evaluator.critic import Critic, _balanced, problems
-from projected_grpo.evaluator.critic_lora import LoraRecipe, train_lora
+from projected_grpo.evaluator.critic_lora import train_lora
 from projected_grpo.evaluator.examples import believed, demonstrations, nearest
 from projected_grpo.evaluator.local import LocalBackend, padded
 from projected_grpo.evaluator.prompts import COMPACT, FULL
@@ -70,7 +71,7 @@ def test_padding_is_on_the_left():
 
 def test_training_teaches_the_critic_its_examples_and_goes_on_from_a_folder(base, tmp_path):
     examples = [("good one", "10: fine"), ("bad one", "2: a trick")]
-    recipe = LoraRecipe(
+    recipe = CriticTraining(
         rank=8, alpha=16, lr=0.02, batch=2, steps=75, calibration_lr=0.02, calibration_steps=75
     )
     first = train_lora(base, None, examples, recipe, 0, tmp_path / "a")
@@ -130,7 +131,7 @@ def test_a_line_that_is_no_answer_is_unusable(text, reason):
 
 def test_nothing_to_train_on_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"no example to train the critic on; pool\.problems is too small"):
-        train_lora("unread", None, [], LoraRecipe(2, 4, 1e-3, 2, 2, 1e-3, 1), 0, tmp_path / "a")
+        train_lora("unread", None, [], None, 0, tmp_path / "a")
 
 
 def test_nearest_prefers_shared_words_and_leaves_the_trace_itself_out(tmp_path):

@@ -11,6 +11,7 @@ from peft import PeftModel
 from taught import MACHINE, MODES, SETTINGS, make_base, rollouts
 from workspace import clone, planned
 
+from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator import jobs
 from projected_grpo.evaluator.made_pairs import code_pairs, evaluation_pairs
@@ -78,7 +79,7 @@ def run(tmp_path, settings, path, name="out", base="none", critic=None):
         critic_folder=critic,
         folder=tmp_path / name,
         journal=tmp_path / "journal" / "m",
-        settings=settings,
+        settings=SelfTaught.model_validate(settings),
         machine=MACHINE,
         model="m-s41",
         seed=41,
@@ -89,7 +90,9 @@ def run(tmp_path, settings, path, name="out", base="none", critic=None):
 def test_rounds_on_a_server_lower_its_false_credit_and_make_18_pairs(tmp_path, served):
     server, settings = served
     path = rollouts(tmp_path / "r.parquet")
-    folder = run(tmp_path, settings, path)
+    folder = run(
+        tmp_path, settings | {"server": {**settings["server"], "price_in": 2.0, "price_out": 10.0}}, path
+    )
     write_pairs(tmp_path / "self_taught.yaml", pairs_of(folder, path, "server", 18))
     pairs = load_pairs(tmp_path / "self_taught.yaml")
     assert len(pairs) == 18
@@ -99,7 +102,9 @@ def test_rounds_on_a_server_lower_its_false_credit_and_make_18_pairs(tmp_path, s
     record = record_of(folder)
     assert [done["round"] for done in record["rounds"]] == [1, 2]
     assert record["rounds"][0]["asked_error"] > record["rounds"][0]["pool_error"]
-    assert record["usage"]["calls"] == len(server.requests)
+    usage = record["usage"]
+    assert usage["calls"] == len(server.requests)
+    assert usage["cost"] == pytest.approx((usage["tokens_in"] * 2 + usage["tokens_out"] * 10) / 1e6)
     table = errors(pd.read_parquet(folder / "evaluations.parquet"), oracle_scores(path)).set_index(
         ["round", "condition"]
     )
@@ -178,7 +183,7 @@ def test_a_journal_belongs_to_what_is_asked_and_not_to_how(tmp_path, served, mon
     path = rollouts(tmp_path / "r.parquet", 2)
 
     def name(**changes):
-        return jobs._digest(path, settings | changes, "m", 41)
+        return jobs._digest(path, SelfTaught.model_validate(settings | changes), "m", 41)
 
     first = name()
     assert name(server={**settings["server"], "timeout": 99.0, "price_in": 1.0}) == first
@@ -210,6 +215,7 @@ def test_traces_without_a_usable_answer_are_counted_and_asked_about_last(tmp_pat
     assert 0 < done["pool_error"] < done["asked_error"] <= 8
     said = pd.read_parquet(folder / "evaluations.parquet")
     before = said[said["condition"] == "before"]
+    assert record["usage"]["cost"] is None  # no price is known
     assert record["unanswered_before"] == {"no_json": int(before["phi"].isna().sum())}
     assert (before["problem"] == "no_json").equals(before["phi"].isna())
 
@@ -223,7 +229,7 @@ def test_the_worst_come_first_and_the_unanswered_last():
 def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):
     path = rollouts(tmp_path / "r.parquet", 16)
     small = SETTINGS | {"rounds": 1, "pool": 6, "per_round": 4, "measured": 4, "max_tokens": 6}
-    jobs.make_critic(path, base, tmp_path / "critic", small, 41)
+    jobs.make_critic(path, base, tmp_path / "critic", SelfTaught.model_validate(small), 41)
     # Three steps of training teach no usable answer: no pair is invented, and the table stands.
     folder = run(tmp_path, small, path, base=base, critic=str(tmp_path / "critic"))
     said, cards = (pd.read_parquet(folder / f"{name}.parquet") for name in ("evaluations", "cards"))
@@ -248,12 +254,13 @@ def test_too_few_pairs_are_named_by_the_one_who_needs_more(tmp_path):
 def test_a_local_critic_is_a_checkpoint_with_its_adapter(tmp_path, base):
     path = rollouts(tmp_path / "r.parquet", 8)
     small = SETTINGS | {"rounds": 1, "pool": 3, "per_round": 2, "measured": 2, "max_tokens": 4}
-    jobs.make_critic(path, base, tmp_path / "adapter", small, 41)
+    jobs.make_critic(path, base, tmp_path / "adapter", SelfTaught.model_validate(small), 41)
     local = small | {"critic": "local", "adapter": str(tmp_path / "adapter")}
+    typed = SelfTaught.model_validate(local)
     folder = run(tmp_path, local, path, base=base)
     assert record_of(folder)["critic"] == "local"
     assert len(pd.read_parquet(folder / "evaluations.parquet")) == 4
-    assert isinstance(jobs._critic(base, None, local, MACHINE, "m", 41).backend.model, PeftModel)
+    assert isinstance(jobs._critic(base, None, typed, MACHINE, "m", 41).backend.model, PeftModel)
     with pytest.raises(UserError, match="nowhere"):
         run(tmp_path, local | {"adapter": str(tmp_path / "nowhere")}, path, base=base)
 

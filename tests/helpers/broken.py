@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from projected_grpo.cells.check import check
+from projected_grpo.cells.check import load
 from projected_grpo.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +48,9 @@ class Folder:
     def check(self):
         text = yaml.dump(self.config, Dumper=yaml.CSafeDumper, sort_keys=False)
         (self.path / "config.yaml").write_text(text)
-        check([self.path / "config.yaml"], self.config, self.questions)
+        text = yaml.dump(self.questions, Dumper=yaml.CSafeDumper, sort_keys=False)
+        (self.path / "questions.yaml").write_text(text)
+        load([self.path / "config.yaml"], self.config)
 
     def error(self):
         with pytest.raises(UserError) as caught:

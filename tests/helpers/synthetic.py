@@ -10,6 +10,7 @@ import yaml
 from projected_grpo.cells.cell import Cell, Question, load_questions
 from projected_grpo.cells.config import Config
 from projected_grpo.measures.table import Table, make_table
+from projected_grpo.pages.blocks import Grid, grid
 from projected_grpo.training.ratio import RATIO_EDGES
 from projected_grpo.verdicts.context import Context
 
@@ -129,6 +130,11 @@ def write_run(results: Path, cell: Cell, hack: float | None = None, solve: float
         info["final"] |= {"hack_ablated": max(0.0, ablated), "solve_ablated": solve}
     (folder / "run.json").write_text(json.dumps(info))
     return folder
+
+
+def plain_grid(head, rows) -> Grid:
+    """Return a grid of rows whose cells are there already."""
+    return grid(rows, {name: lambda row, i=i: row[i] for i, name in enumerate(head)})
 
 
 def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> Table:

@@ -12,10 +12,11 @@ from projected_grpo.evaluator.examples import demonstrations
 from projected_grpo.evaluator.prompts import COMPACT, FULL
 from projected_grpo.evaluator.traces import PURPOSE, from_rollouts
 from projected_grpo.files import write_json
-from projected_grpo.model.load import Tokenizer, save_weights
+from projected_grpo.model.load import save_weights
 from projected_grpo.model.pretrain import encode, fit, initial, linear_schedule
 from projected_grpo.model.qwen3 import Config
 from projected_grpo.model.small_tokenizer import train_tokenizer
+from projected_grpo.model.tokenizer import Tokenizer
 
 MACHINE = {"device": "cpu", "dtype": "float32"}
 MODES = ["run_tests", "sentinel", "stdout_marker", "file_marker"]
@@ -44,6 +45,7 @@ SETTINGS = {
     "temperature": 1.0,
     "attempts": 1,
     "max_tokens": 80,
+    "pairs": 18,
     "training": {
         "rank": 4,
         "alpha": 8,
@@ -53,7 +55,7 @@ SETTINGS = {
         "calibration_lr": 0.01,
         "calibration_steps": 2,
     },
-    "server": {"concurrency": 4, "timeout": 10.0, "retries": 0, "price_in": None, "price_out": None},
+    "server": {"concurrency": 4, "timeout": 10.0, "retries": 0},
 }
 
 
@@ -116,7 +118,7 @@ def make_judge(folder, names_its_end=True):
     train_tokenizer([text for example in examples for text in example], folder, 512)
     tokenizer = Tokenizer(folder)
     rows = encode(examples, tokenizer)
-    model = initial(replace(TINY, vocab_size=len(tokenizer.inner)), 0, 0.1)
+    model = initial(replace(TINY, vocab_size=tokenizer.size), 0, 0.1)
     adam = torch.optim.AdamW(list(model.weights.values()))
 
     def update(factor):

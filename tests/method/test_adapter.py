@@ -78,7 +78,7 @@ def loss_of(model, adapter, theta, samples):
             return U @ torch.diag(theta[name]) @ Vh
 
     explicit = model.replace({n: model.weights[f"{n}.weight"] + delta(n) for n in adapter.names})
-    return [-explicit.logprobs(Batch([s.prompt], [s.completion], [0])).mean() for s in samples]
+    return [-explicit.logprobs(Batch([(s.prompt, s.completion)])).mean() for s in samples]
 
 
 @ADAPTERS
@@ -100,18 +100,18 @@ def test_per_sample_gradients_equal_one_autograd_call_per_sample(make, n):
 
 
 @ADAPTERS
-def test_split_gradients_of_shared_prompts_equal_the_explicit_adapter(make):
-    """Two labels, prompts shared within a label: each label's gradient is autograd's on that label's loss alone."""
+def test_split_gradients_of_shared_prefixes_equal_the_explicit_adapter(make):
+    """Two labels, rows shared within a label: each label's gradient is autograd's on that label's loss alone."""
     model = tiny_model()
     adapter = make(model)
     theta = random_theta(adapter)
     merged = model.replace(adapter.merge(theta))
     prompt = [3, 1, 4, 1, 5]
-    rows = [[9, 2, 6], [5, 3], [5, 8, 9, 7], [9, 3]]
-    labels = [0, 0, 0, 1]
-    batch = Batch([prompt, prompt], rows, labels)
+    rows = [[9, 2, 6], [5, 3], [5, 8, 9, 7], [9, 2, 6], [9, 3], [5, 8, 1], [9, 3]]
+    labels = [0, 0, 0, 0, 1, 1, 1]
+    batch = Batch([(prompt, row) for row in rows], labels)
     tape = Tape(adapter, 2)
-    tape.labels = batch.owner([0, 1], labels)
+    tape.begin(batch)
     merged.logprobs(batch, linear=tape.linear).sum().backward()
 
     exact = tiny_model(dtype=torch.float64)
@@ -130,9 +130,9 @@ def test_layer_checkpointing_changes_no_gradient():
     adapter = tiny_adapter(model)
     grads = []
     for checkpoint in (False, True):
-        batch = Batch([[1, 2, 3]], [[4, 5], [6, 7, 8]], [0, 0])
+        batch = Batch([([1, 2, 3], [4, 5]), ([1, 2, 3], [6, 7, 8])])
         tape = Tape(adapter, 1)
-        tape.labels = batch.owner([0], [0, 0])
+        tape.begin(batch)
         model.logprobs(batch, linear=tape.linear, checkpoint=checkpoint).sum().backward()
         grads.append(tape.grads)
     for name in adapter.names:

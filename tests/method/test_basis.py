@@ -45,7 +45,7 @@ def test_orientation_is_the_majority_of_the_pairs_and_a_tie_goes_by_the_mean():
 
 
 def logprob_margin(model, pair):
-    batch = Batch([pair[0].prompt], [pair[0].completion, pair[1].completion], [0, 0])
+    batch = Batch([(pair[0].prompt, sample.completion) for sample in pair])
     logp = model.logprobs(batch)
     n = len(pair[0].completion)
     return float(logp[:n].mean() - logp[n:].mean())

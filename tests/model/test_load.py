@@ -7,13 +7,15 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from tokenizers import Tokenizer as Core
 from tokenizers import models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from projected_grpo.errors import UserError
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.load import Tokenizer, load, load_weights, save_weights
+from projected_grpo.model.load import load, load_weights, save_weights
+from projected_grpo.model.small_tokenizer import train_tokenizer
+from projected_grpo.model.tokenizer import Tokenizer
 
-BATCH = ([[1, 2, 3], [4, 5]], [[6, 7], [8]], [0, 1])
+BATCH = [([1, 2, 3], [6, 7]), ([4, 5], [8])]
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
@@ -51,7 +53,7 @@ def write_lora(base, folder, **options):
 
 def logprobs(model) -> torch.Tensor:
     rows = []
-    for prompt, completion in zip(BATCH[0], BATCH[1], strict=True):
+    for prompt, completion in BATCH:
         ids = torch.tensor([prompt + completion])
         logp = model(ids).logits[0].float().log_softmax(-1)
         rows.append(logp[range(len(prompt) - 1, ids.shape[1] - 1), completion])
@@ -64,7 +66,7 @@ def test_checkpoint_folder_equals_transformers(tmp_path, tied, shard):
     reference = write_checkpoint(tmp_path, tied=tied, shard=shard)
     assert (len(list(tmp_path.glob("*.safetensors"))) > 1) == (shard == "4KB")
     model, tokenizer = load(tmp_path)
-    torch.testing.assert_close(model.logprobs(Batch(*BATCH)), logprobs(reference), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(model.logprobs(Batch(BATCH)), logprobs(reference), rtol=1e-5, atol=1e-5)
     assert tokenizer.decode(tokenizer.encode("w3 w5")) == "w3 w5"
     assert load_weights(tmp_path, "bfloat16").dtype == torch.bfloat16
 
@@ -81,8 +83,8 @@ def test_lora_is_merged_as_peft_does(tmp_path, options):
     merged = PeftModel.from_pretrained(Qwen3ForCausalLM.from_pretrained(tmp_path / "base"), tmp_path / "lora")
     merged = merged.merge_and_unload()
     model = load_weights(tmp_path / "base", teacher=tmp_path / "lora")
-    torch.testing.assert_close(model.logprobs(Batch(*BATCH)), logprobs(merged), rtol=1e-5, atol=1e-5)
-    plain = load_weights(tmp_path / "base").logprobs(Batch(*BATCH))
+    torch.testing.assert_close(model.logprobs(Batch(BATCH)), logprobs(merged), rtol=1e-5, atol=1e-5)
+    plain = load_weights(tmp_path / "base").logprobs(Batch(BATCH))
     assert (plain - logprobs(merged)).abs().max() > 0.05
 
 
@@ -109,16 +111,32 @@ def test_chat_template(tmp_path):
     tokenizer = Tokenizer(tmp_path)
     ids = tokenizer.encode_chat("w1 w2")
     assert ids == tokenizer.encode_chat([{"role": "user", "content": "w1 w2"}])
-    text = tokenizer.inner.decode(ids)
+    text = tokenizer.decode(ids, special=True)
     assert text.count("<|im_start|>") == 2 and "w1 w2" in text
-    assert tokenizer.inner.apply_chat_template(
-        [{"role": "user", "content": "w1"}], tokenize=False, add_generation_prompt=True, enable_thinking=False
-    ).endswith("<think></think>")
+    assert tokenizer.chat("w1").endswith("<think></think>")
     assert tokenizer.encode_chat("<|im_start|>w1") == tokenizer.encode("<|im_start|>w1")
     assert len(tokenizer.encode_chat("<|im_start|>w1")) == 2
     assert tokenizer.end == tokenizer.encode("<|im_end|>")[0]
     assert tokenizer.pad == tokenizer.encode("<|endoftext|>")[0]
     assert tokenizer.decode([1, tokenizer.end, tokenizer.pad]).strip() == "w1"
+
+
+@pytest.mark.parametrize("kind", ["TokenizersBackend", "Qwen2Tokenizer"])
+def test_a_tokenizer_is_that_of_transformers_with_and_without_a_class_of_its_own(tmp_path, kind):
+    train_tokenizer(["def f(x): return x + 12", "print('all tests passed')"] * 9, tmp_path, 280)
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({**settings, "tokenizer_class": kind}))
+    ours, theirs = Tokenizer(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
+    text = "def g(x): return 'né' + 7<|im_end|>"
+    ids = theirs.encode(text, add_special_tokens=False)
+    assert ours.encode(text) == ours.encode_batch([text])[0] == ids
+    for special in (False, True):
+        assert ours.decode(ids, special) == theirs.decode(
+            ids, skip_special_tokens=not special, clean_up_tokenization_spaces=False
+        )
+    chat = [{"role": "system", "content": " a\n"}, {"role": "user", "content": "{{ b }}"}]
+    assert ours.chat(chat) == theirs.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    assert (ours.end, ours.pad, ours.size) == (theirs.eos_token_id, theirs.pad_token_id, len(theirs))
 
 
 def test_what_is_no_checkpoint_is_one_clear_line(tmp_path, monkeypatch):

@@ -1,22 +1,33 @@
 """The functional Qwen3 against transformers' Qwen3ForCausalLM: log-probs and gradients, on packed batches."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 import torch.nn.functional as F
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from projected_grpo.errors import UserError
-from projected_grpo.model import qwen3
-from projected_grpo.model.batch import Batch, Rectangle
+from projected_grpo.model import qwen3, tiles
+from projected_grpo.model.batch import Batch
 from projected_grpo.model.kernels import linear, rms_norm, rotate, token_logprobs
 from projected_grpo.model.qwen3 import Config, Qwen3
 
 # mixed lengths: several rows of one prompt, an empty completion, a prompt without rows
-PROMPTS = [[5, 9, 3], [1, 2, 3, 4, 5, 6, 7], [8], [30, 31]]
-COMPLETIONS = [[4, 4, 9], [7], [], [11, 12, 13, 14, 15, 16], [3, 2], [20, 21, 22]]
-UNIT = [1, 0, 2, 1, 2, 0]
-EVEN = ([[5, 9, 3], [1, 2, 3]], [[4, 4], [7, 8], [9, 1], [2, 3]], [0, 0, 1, 1])
-RAGGED = (PROMPTS, COMPLETIONS, UNIT)
+A, B, C = [5, 9, 3], [1, 2, 3, 4, 5, 6, 7], [8]
+EVEN = [(A, [4, 4]), (A, [7, 8]), (B[:3], [9, 1]), (B[:3], [2, 3])]
+RAGGED = [(B, [4, 4, 9]), (A, [7]), (C, []), (B, [11, 12, 13, 14, 15, 16]), (C, [3, 2]), (A, [20, 21, 22])]
+# rows that part within completions, one that ends where another goes on, two that are equal, prompts that begin alike
+FORKED = [
+    *RAGGED,
+    (B, [4, 4]),
+    (B, [4, 4, 9]),
+    (B, [11, 12, 13, 1, 1]),
+    (B[:4], [5, 6]),
+    ([*C, 3], [2]),
+    (A, [7, 7]),
+]
+BATCHES = pytest.mark.parametrize("rows", [EVEN, RAGGED, FORKED], ids=["even", "ragged", "forked"])
 
 
 class ExactNorm(torch.nn.Module):
@@ -54,41 +65,41 @@ def ours(reference: Qwen3ForCausalLM, grad: bool = False) -> Qwen3:
     return Qwen3(Config.from_dict(reference.config.to_dict()), weights)
 
 
-def reference_logprobs(model, prompts, completions, unit) -> torch.Tensor:
-    rows = []
-    for u, completion in zip(unit, completions, strict=True):
-        ids = torch.tensor([prompts[u] + completion])
+def reference_logprobs(model, rows) -> torch.Tensor:
+    found = []
+    for prompt, completion in rows:
+        ids = torch.tensor([prompt + completion])
         logp = model(ids).logits[0].log_softmax(-1)
-        at = torch.arange(len(prompts[u]) - 1, ids.shape[1] - 1)
-        rows.append(logp[at, ids[0, at + 1]])
-    return torch.cat(rows)
+        at = torch.arange(len(prompt) - 1, ids.shape[1] - 1)
+        found.append(logp[at, ids[0, at + 1]])
+    return torch.cat(found)
 
 
 @pytest.mark.parametrize("kv", [1, 2, 4])
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("case", [EVEN, RAGGED], ids=["even", "ragged"])
-def test_logprobs_and_all_gradients_equal_transformers(kv, tied, case):
+@BATCHES
+def test_logprobs_and_all_gradients_equal_transformers(kv, tied, rows):
     reference = make_reference(kv=kv, tied=tied)
     model = ours(reference, grad=True)
-    expected = reference_logprobs(reference, *case)
+    expected = reference_logprobs(reference, rows)
     weight = torch.linspace(-1, 2, len(expected), dtype=torch.float64)
     (expected * weight).sum().backward()
-    got = model.logprobs(Batch(*case))
+    got = model.logprobs(Batch(rows))
     torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
     (got * weight).sum().backward()
     for name, p in reference.named_parameters():
         torch.testing.assert_close(model.weights[name].grad, p.grad, rtol=1e-8, atol=1e-9, msg=name)
 
 
-@pytest.mark.parametrize("case", [EVEN, RAGGED], ids=["even", "ragged"])
-def test_gradients_with_a_frozen_head_equal_transformers(case):
+@BATCHES
+def test_gradients_with_a_frozen_head_equal_transformers(rows):
     reference = make_reference(tied=False)
     model = ours(reference, grad=True)
     model.head.requires_grad_(False)
-    expected = reference_logprobs(reference, *case)
+    expected = reference_logprobs(reference, rows)
     weight = torch.linspace(-1, 2, len(expected), dtype=torch.float64)
     (expected * weight).sum().backward()
-    got = model.logprobs(Batch(*case))
+    got = model.logprobs(Batch(rows))
     torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
     (got * weight).sum().backward()
     for name, p in reference.named_parameters():
@@ -98,13 +109,13 @@ def test_gradients_with_a_frozen_head_equal_transformers(case):
 
 def test_float32_is_close_and_bfloat16_gives_float32_logprobs():
     reference = make_reference(torch.float32)
-    expected = reference_logprobs(reference, *RAGGED)
-    got = ours(reference).logprobs(Batch(*RAGGED))
+    expected = reference_logprobs(reference, FORKED)
+    got = ours(reference).logprobs(Batch(FORKED))
     torch.testing.assert_close(got, expected, rtol=1e-5, atol=2e-5)
     half = make_reference(torch.bfloat16)
-    got = ours(half).logprobs(Batch(*RAGGED))
+    got = ours(half).logprobs(Batch(FORKED))
     assert got.dtype == torch.float32
-    torch.testing.assert_close(got, reference_logprobs(half, *RAGGED).float(), rtol=0.1, atol=0.3)
+    torch.testing.assert_close(got, reference_logprobs(half, FORKED).float(), rtol=0.1, atol=0.3)
 
 
 def test_recomputation_and_chunks_change_nothing(monkeypatch):
@@ -112,9 +123,9 @@ def test_recomputation_and_chunks_change_nothing(monkeypatch):
     plain, spare = ours(reference, grad=True), ours(reference, grad=True)
     for model in (plain, spare):
         model.head.requires_grad_(False)
-    a = plain.logprobs(Batch(*RAGGED))
+    a = plain.logprobs(Batch(FORKED))
     monkeypatch.setitem(qwen3.HEAD_ELEMENTS, "cpu", 61 * 4)
-    b = spare.logprobs(Batch(*RAGGED), checkpoint=True)
+    b = spare.logprobs(Batch(FORKED), checkpoint=True)
     torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
     a.square().sum().backward()
     b.square().sum().backward()
@@ -124,12 +135,14 @@ def test_recomputation_and_chunks_change_nothing(monkeypatch):
 
 def test_linear_seam_sees_every_linear_once_and_carries_gradients():
     model = ours(make_reference())
-    batch = Batch(*RAGGED)
+    batch = Batch(FORKED)
     seen, shifts = [], {}
 
     def linear(name, x, W):
         seen.append(name)
-        assert x.shape == (len(batch.tokens), W.shape[1])
+        # the last layer's keys and values aside, its output is needed where something is predicted
+        ends = name.startswith("model.layers.2.") and not name.endswith(("k_proj", "v_proj"))
+        assert x.shape == (len(batch.predictors if ends else batch.tokens), W.shape[1])
         shifts[name] = torch.zeros(len(x), len(W), dtype=x.dtype, requires_grad=True)
         return F.linear(x, W) + shifts[name]
 
@@ -138,9 +151,25 @@ def test_linear_seam_sees_every_linear_once_and_carries_gradients():
     torch.testing.assert_close(out, model.logprobs(batch))
     out.sum().backward()
     assert all(s.grad.abs().sum() > 0 for s in shifts.values())
-    # the last token of a row predicts nothing: no gradient reaches the last layer's output there
-    end = batch.n_prompt_tokens + len(COMPLETIONS[0]) - 1
-    assert shifts[model.linears[-1]].grad[end].abs().max() == 0
+
+
+def test_residual_seam_and_readout_are_the_hidden_states_of_transformers():
+    reference = make_reference()
+    model, seen = ours(reference), []
+
+    def residual(i, x):
+        seen.append(i)
+        return x + 0.5 * (i == 1)
+
+    got = model.residuals(Batch(FORKED), 1)
+    steered = model.logprobs(Batch(FORKED), residual=residual)
+    assert seen == [0, 1, 2]
+    hidden = []
+    reference.model.layers[1].register_forward_hook(lambda _, __, out: hidden.append(out[0]) or out + 0.5)
+    torch.testing.assert_close(steered, reference_logprobs(reference, FORKED), rtol=1e-9, atol=1e-9)
+    rows = zip(hidden, FORKED, strict=True)
+    torch.testing.assert_close(got, torch.cat([x.view(-1, 24)[len(prompt) :] for x, (prompt, _) in rows]))
+    assert model.residuals(Batch(FORKED), 2).shape == got.shape
 
 
 def test_replace_swaps_only_the_named_linears():
@@ -154,27 +183,69 @@ def test_replace_swaps_only_the_named_linears():
         model.replace({"lm.nothing": W})
 
 
-def test_batch_layout():
-    batch = Batch(*RAGGED)
-    assert batch.tokens.tolist() == [t for part in PROMPTS + COMPLETIONS for t in part]
-    assert batch.targets.tolist() == [t for c in COMPLETIONS for t in c]
-    assert batch.positions[:3].tolist() == [0, 1, 2]
-    assert batch.positions[13:16].tolist() == [7, 8, 9]
-    assert batch.tokens[batch.predictors].tolist()[:4] == [7, 4, 4, 3]
-    owner = batch.owner([9, 9, 9, 8], [0, 1, 2, 3, 4, 5])
-    assert owner.tolist() == [9] * 11 + [8] * 2 + [0] * 3 + [1] + [3] * 6 + [4] * 2 + [5] * 3
+def test_nodes_are_the_distinct_prefixes_that_precede_a_completion_token():
+    labels = [row % 2 for row in range(len(FORKED))]
+    for whole in (False, True):
+        batch = Batch(FORKED, labels, whole)
+        last = 0 if whole else 1
+        wanted, predicted = set(), set()
+        for (prompt, completion), label in zip(FORKED, labels, strict=True):
+            text = tuple(prompt + completion)
+            if completion or whole:
+                wanted |= {(label, text[:n]) for n in range(1, len(text) + 1 - last)}
+            predicted |= {(label, text[:n]) for n in range(len(prompt) + 1, len(text) + 1)}
+        prefixes = {}
+        for (prompt, completion), label, path in zip(FORKED, labels, batch.paths, strict=True):
+            text = tuple(prompt + completion)
+            for depth, node in enumerate(path.tolist()):
+                assert prefixes.setdefault(node, (label, text[: depth + 1])) == (label, text[: depth + 1])
+                assert batch.positions[node] == depth and batch.tokens[node] == text[depth]
+                assert batch.labels[node] == label
+        assert len(prefixes) == len(batch.tokens) and set(prefixes.values()) == wanted
+        before = [prefixes[node] for node in batch.predictors[batch.source].tolist()]
+        after = [(label, (*text, t)) for (label, text), t in zip(before, batch.targets.tolist(), strict=True)]
+        assert len(after) == len(predicted) and set(after) == predicted
+        row_tokens = [
+            (label, tuple(prompt + completion[: n + 1]))
+            for (prompt, completion), label in zip(FORKED, labels, strict=True)
+            for n in range(len(completion))
+        ]
+        assert [after[n] for n in batch.picks.tolist()] == row_tokens
+        assert batch.source.tolist() == sorted(batch.source.tolist())
+        assert [batch.source.tolist().count(n) for n in range(len(batch.predictors))] == [
+            b - a for a, b in pairwise(batch.offsets)
+        ]
 
 
 def test_batch_of_nothing_but_empty_completions():
     model = ours(make_reference())
-    assert model.logprobs(Batch([[1, 2]], [[], []], [0, 0])).shape == (0,)
-    assert model.logprobs(Batch([[1, 2]], [], [])).shape == (0,)
+    assert model.logprobs(Batch([([1, 2], []), ([1, 2], [])])).shape == (0,)
+    assert model.logprobs(Batch([])).shape == (0,)
 
 
-@pytest.mark.parametrize("arguments", [([[]], [[1]], [0]), ([[1]], [[1]], [1]), ([[1]], [[1]], [])])
+@pytest.mark.parametrize("arguments", [([([], [1])],), ([([1], [1])], []), ([([1], [1])], [0, 1])])
 def test_batch_refuses_what_it_cannot_place(arguments):
     with pytest.raises(ValueError):
         Batch(*arguments)
+
+
+@pytest.mark.parametrize("pairs", [0, 30, 10**6])
+def test_attention_of_any_tiling_is_that_of_each_row_alone(monkeypatch, pairs):
+    monkeypatch.setitem(tiles.PAIRS, "cpu", pairs)
+    batch = Batch(FORKED, [row % 3 for row in range(len(FORKED))])
+    n = len(batch.tokens)
+    q = torch.randn(n, 4, 8, dtype=torch.float64)
+    k, v = torch.randn(2, n, 2, 8, dtype=torch.float64)
+    attend = batch.attention(torch.float64)
+    everywhere = attend(0, q, k, v)
+    torch.testing.assert_close(attend(2, q[batch.predictors], k, v), everywhere[batch.predictors])
+    for path in batch.paths:
+        rows = [x[path].transpose(0, 1) for x in (q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1))]
+        alone = F.scaled_dot_product_attention(*rows, is_causal=True).transpose(0, 1)
+        torch.testing.assert_close(everywhere[path], alone)
+    made = tiles.tiles(batch.branches, pairs)
+    assert [tile.start for tile in made] == [0, *(tile.stop for tile in made[:-1])] and made[-1].stop == n
+    assert (len(made) == 1) == (pairs == 10**6)
 
 
 def test_written_out_gradients_are_autograds():
@@ -185,10 +256,16 @@ def test_written_out_gradients_are_autograds():
     angle = torch.randn(5, 1, 4, dtype=torch.float64)
     cos, sin = angle.cos().repeat(1, 1, 2), torch.cat((-angle.sin(), angle.sin()), -1)
     assert torch.autograd.gradcheck(lambda x: rotate(x, cos, sin), (x,))
-    head, targets = torch.randn(11, 8, dtype=torch.float64), torch.tensor([0, 3, 10, 3, 7])
-    assert torch.autograd.gradcheck(lambda x: token_logprobs(x[:, 0], head, targets, 2), (x,))
-    expected = (x[:, 0] @ head.T).log_softmax(-1).gather(1, targets[:, None])[:, 0]
-    torch.testing.assert_close(token_logprobs(x[:, 0], head, targets, 2), expected)
+    head = torch.randn(11, 8, dtype=torch.float64, requires_grad=True)
+    targets, source = torch.tensor([0, 3, 10, 3, 7, 7]), torch.tensor([0, 1, 1, 2, 3, 4])
+    offsets = [0, 1, 3, 4, 5, 6]
+
+    def picked(x, head):
+        return token_logprobs(x[:, 0], head, targets, source, offsets, 2)
+
+    assert torch.autograd.gradcheck(picked, (x, head))
+    assert torch.autograd.gradcheck(lambda x: picked(x, head.detach()), (x,))
+    torch.testing.assert_close(picked(x, head), (x[:, 0] @ head.T).log_softmax(-1)[source, targets])
     assert torch.equal(linear(x[:, 0], w[None]), F.linear(x[:, 0], w[None]))
     tall = torch.randn(9, 8, dtype=torch.float64)
     many = torch.randn(20, 8, dtype=torch.float64)
@@ -196,15 +273,6 @@ def test_written_out_gradients_are_autograds():
     a, b = x.chunk(2, -1)
     turned = torch.view_as_complex(torch.stack((a, b), -1)) * torch.polar(torch.ones_like(angle), angle)
     torch.testing.assert_close(rotate(x, cos, sin), torch.cat((turned.real, turned.imag), -1))
-
-
-def test_rectangle_round_trip_and_gradient():
-    area = Rectangle([2, 0, 3])
-    x = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
-    padded = area.pad(x)
-    assert padded.shape == (3, 3, 4) and padded[1].abs().sum() == 0 and padded[0, 2].abs().sum() == 0
-    assert torch.equal(area.pack(padded), x)
-    assert torch.autograd.gradcheck(lambda x: area.pack(area.pad(x).square()), (x,))
 
 
 @pytest.mark.parametrize(

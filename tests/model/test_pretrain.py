@@ -8,12 +8,13 @@ from projected_grpo.environment.families.oneliners import Mixture, base_examples
 from projected_grpo.files import atomic_folder
 from projected_grpo.model import pretrain
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.load import Tokenizer, load
+from projected_grpo.model.load import load
 from projected_grpo.model.muon import Muon, orthogonalise
 from projected_grpo.model.pretrain import encode, linear_schedule, pack, train_base
 from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
 from projected_grpo.model.small_tokenizer import END, PAD, START, train_tokenizer
 from projected_grpo.model.teacher import train_teacher
+from projected_grpo.model.tokenizer import Tokenizer
 
 TEXTS = list(base_examples(7, 150, Mixture(first=0.0)))
 SMALL = BaseRecipe(hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48, batch_tokens=500, warmup=5)
@@ -38,9 +39,9 @@ def test_tokenizer_round_trips_and_templates(trained):
     for text in [TEXTS[-1][0], TEXTS[-1][1], 'né "日本" \t\n      x = 12', " .,; 'a'"]:
         assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
     kit = Tokenizer(trained[0] / "tokenizer")
-    text = kit.inner.decode(kit.encode_chat("hello"), skip_special_tokens=False)
+    text = kit.decode(kit.encode_chat("hello"), special=True)
     assert text == f"{START}user\nhello{END}\n{START}assistant\n"
-    assert kit.end == kit.inner.convert_tokens_to_ids(END)
+    assert (kit.end, kit.pad) == tuple(tokenizer.convert_tokens_to_ids([END, PAD])) and kit.size == 400
 
 
 def test_digits_and_indentation_are_tokens_of_their_own(trained):
@@ -93,7 +94,7 @@ def test_base_learns_and_is_a_transformers_checkpoint(trained):
     with torch.no_grad():
         logits = theirs(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
         expected = F.log_softmax(logits, -1)[torch.arange(len(completion)), completion]
-        found = ours.logprobs(Batch([prompt], [completion], [0]))
+        found = ours.logprobs(Batch([(prompt, completion)]))
     assert torch.allclose(found, expected, atol=1e-4)
     assert losses == train_base(TEXTS, folder / "tokenizer", folder / "again", 3, SMALL)
 
@@ -112,8 +113,8 @@ def test_teacher_is_a_peft_adapter_that_learns(trained):
     with torch.no_grad():
         logits = theirs(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
         expected = F.log_softmax(logits, -1)[torch.arange(len(completion)), completion]
-        found = merged.logprobs(Batch([prompt], [completion], [0]))
-        plain = load(folder / "base")[0].logprobs(Batch([prompt], [completion], [0]))
+        found = merged.logprobs(Batch([(prompt, completion)]))
+        plain = load(folder / "base")[0].logprobs(Batch([(prompt, completion)]))
     assert torch.allclose(found, expected, atol=1e-4)
     assert found.sum() > plain.sum() + 1  # the adapter does something, and in the right direction
 

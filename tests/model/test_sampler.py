@@ -31,7 +31,7 @@ def make_model(dtype=torch.float64, kv=2, vocab=13, seed=0, tied=True) -> Qwen3:
 def next_logprobs(model: Qwen3, prefix: list[int]) -> torch.Tensor:
     """Log-probabilities of every next token, by the packed forward alone."""
     vocab = range(model.config.vocab_size)
-    return model.logprobs(Batch([prefix], [[v] for v in vocab], [0 for _ in vocab]))
+    return model.logprobs(Batch([(prefix, [v]) for v in vocab]))
 
 
 def one_by_one(model, prompt, u, max_new) -> tuple[list[int], list[float]]:
@@ -64,8 +64,7 @@ def test_equals_sampling_row_by_row_without_cache(kv, prompts):
 def test_recorded_logprobs_are_those_of_the_training_forward():
     model = make_model(torch.float32, vocab=40)
     rollouts = sample(model, PROMPTS, 6, uniforms(0, 0, 0, 4, 6, 20), 20, END)
-    unit = [row // 6 for row in range(24)]
-    got = model.logprobs(Batch(PROMPTS, [r.tokens for r in rollouts], unit))
+    got = model.logprobs(Batch([(PROMPTS[row // 6], r.tokens) for row, r in enumerate(rollouts)]))
     recorded = torch.tensor([p for r in rollouts for p in r.logprobs])
     torch.testing.assert_close(got, recorded, rtol=0, atol=2e-5)
 
@@ -172,7 +171,7 @@ def test_bfloat16_logprobs_are_those_of_the_same_weights_without_a_bias():
     model = make_model(torch.bfloat16, vocab=40)
     rollouts = sample(model, PROMPTS, 6, uniforms(0, 0, 0, 4, 6, 20), 20, END)
     recorded = torch.tensor([p for r in rollouts for p in r.logprobs], dtype=torch.float64)
-    batch = Batch(PROMPTS, [r.tokens for r in rollouts], [row // 6 for row in range(24)])
+    batch = Batch([(PROMPTS[row // 6], r.tokens) for row, r in enumerate(rollouts)])
     exact = Qwen3(model.config, {name: W.double() for name, W in model.weights.items()}).logprobs(batch)
     own, training = recorded - exact, model.logprobs(batch).double() - exact
     assert recorded.isfinite().all() and recorded.max() <= 0

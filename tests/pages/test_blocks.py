@@ -1,6 +1,7 @@
 """Blocks and their two renderers: what is stored is what is read, nothing becomes markup by its content."""
 
 import pytest
+from synthetic import plain_grid
 
 from projected_grpo.pages import markdown
 from projected_grpo.pages.blocks import (
@@ -16,7 +17,6 @@ from projected_grpo.pages.blocks import (
     Pre,
     Source,
     grid,
-    plain_grid,
     read_page,
     write_page,
 )

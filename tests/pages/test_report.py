@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from synthetic import ROOT, rollout_rows, write_run
+from synthetic import ROOT, plain_grid, rollout_rows, write_run
 
 from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
@@ -21,7 +21,7 @@ from projected_grpo.files import write_json, write_text
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages import publish
-from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, plain_grid
+from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.text import p_value

@@ -93,7 +93,7 @@ def exact_gradient(policy, prompt, tokens):
     weights = {}
     for name, (U, Vh) in policy.adapter.svd.items():
         weights[name] = exact.weights[f"{name}.weight"] + U.double() @ torch.diag(theta[name]) @ Vh.double()
-    loss = -exact.replace(weights).logprobs(Batch([prompt], [tokens], [0])).mean()
+    loss = -exact.replace(weights).logprobs(Batch([(prompt, tokens)])).mean()
     return float(loss.detach()), dict(
         zip(theta, torch.autograd.grad(loss, list(theta.values())), strict=True)
     )

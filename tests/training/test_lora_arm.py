@@ -86,7 +86,7 @@ def test_the_export_of_zero_changes_nothing(tmp_path):
 def log_odds(model, samples):
     """logp(hack) - logp(clean), mean over tokens each, in float64."""
     exact = tiny_model(dtype=torch.float64).replace({n: W.double() for n, W in model.items()})
-    hack, clean = (exact.logprobs(Batch([s.prompt], [s.completion], [0])).mean() for s in samples)
+    hack, clean = (exact.logprobs(Batch([(s.prompt, s.completion)])).mean() for s in samples)
     return float(hack - clean)
 
 

@@ -46,7 +46,7 @@ def explicit_axes(adapter, theta, n, k):
         rows = []
         for pair in PAIRS[:n]:
             tokens = [*tokenizer.encode(pair[side]), tokenizer.end]
-            batch = Batch([tokenizer.encode_chat(pair["prompt"])], [tokens], [0])
+            batch = Batch([(tokenizer.encode_chat(pair["prompt"]), tokens)])
             nll = -model.logprobs(batch).mean()
             rows.append(torch.autograd.grad(nll, list(theta.values()), retain_graph=True))
         sides[side] = [torch.stack(column) for column in zip(*rows, strict=True)]

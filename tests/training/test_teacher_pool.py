@@ -61,7 +61,7 @@ def test_logprobs_are_those_of_a_fresh_forward(made):
     _, model, tokenizer, rows, *_ = made
     for row in (row for group in rows for row in group):
         with torch.no_grad():
-            found = model.logprobs(Batch([tokenizer.encode(row["prompt"])], [row["tokens"]], [0]))
+            found = model.logprobs(Batch([(tokenizer.encode(row["prompt"]), row["tokens"])]))
         assert torch.allclose(found, torch.tensor(row["logprobs"]), atol=1e-4)
 
 

@@ -188,7 +188,7 @@ def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False, A=No
         values = iter(advantages_of([group])[0] if A is None else A[groups.index(group)])
         for source in parts:
             for row in getattr(group, source):
-                batch = Batch([group.prompt], [row.tokens], [0])
+                batch = Batch([(group.prompt, row.tokens)])
                 logp = model.logprobs(batch)
                 old = logp.detach()
                 if off_policy and source == "teacher":

@@ -9,13 +9,12 @@ from projected_grpo.method.pairs import load_pairs
 from projected_grpo.method.policy import load_policy
 
 with job(snakemake) as log:
-    machine, params = snakemake.params.machine, snakemake.params
+    params = snakemake.params
     knobs = json.loads(params.knobs)
     if snakemake.input.pairs:  # written by the pipeline: as many as it found
         knobs["n_pairs"] = min(knobs["n_pairs"], len(load_pairs(params.pairs)))
     pairs = select_pairs(Path(params.pairs), knobs)
-    svd = Path(snakemake.input.svd[0])
-    policy = load_policy(knobs["adapter"], params.base, svd, machine["dtype"], machine["device"])
+    policy = load_policy(knobs["adapter"], params.base, Path(snakemake.input.svd[0]), **params.machine)
     basis = extract_basis(policy, pairs, knobs, params.seed)
     basis.metadata.update(
         knobs=json.dumps(knobs, sort_keys=True), model_hash=model_hash(policy), code=params.code

@@ -13,9 +13,7 @@ from projected_grpo.stages.replay import Training, probe_problems, replay
 with job(snakemake) as log:
     given, machine = snakemake.input, snakemake.params.machine
     settings = json.loads(snakemake.params.settings)
-    policy = load_policy(
-        settings["adapter"], snakemake.params.base, Path(given.svd), machine["dtype"], machine["device"]
-    )
+    policy = load_policy(settings["adapter"], snakemake.params.base, Path(given.svd), **machine)
     pool = Path(given.pool).parent
     problems = probe_problems(pool, policy.tokenizer, settings["mode"], settings["problems"])
     if len(problems) != len(snakemake.output):

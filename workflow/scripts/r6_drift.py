@@ -16,7 +16,7 @@ with job(snakemake) as log:
     frozen = Basis.load(Path(given.basis), machine["device"]).used(**use)
     knobs = json.loads(frozen.metadata["knobs"])
     pairs = select_pairs(Path(params.pairs), knobs)
-    policy = load_policy(knobs["adapter"], params.base, Path(given.svd), machine["dtype"], machine["device"])
+    policy = load_policy(knobs["adapter"], params.base, Path(given.svd), **machine)
     policy.theta = read_adapter(Path(given.adapter), policy)
     measured = drift(policy, pairs, knobs, use, frozen, params.seed)
     write_json(snakemake.output[0], measured)

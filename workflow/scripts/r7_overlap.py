@@ -16,7 +16,7 @@ with job(snakemake) as log:
     nll, grpo = (Basis.load(Path(path), machine["device"]).used(**use) for path in (given.nll, given.grpo))
     knobs = json.loads(nll.metadata["knobs"])
     pairs = select_pairs(Path(params.pairs), knobs)
-    policy = load_policy(knobs["adapter"], params.base, Path(given.svd), machine["dtype"], machine["device"])
+    policy = load_policy(knobs["adapter"], params.base, Path(given.svd), **machine)
     measured = compare_losses(policy, pairs, knobs, use, nll, grpo)
     write_json(snakemake.output[0], measured)
     log.info("%s", measured)

@@ -1,8 +1,8 @@
 """Rollouts + base model -> the uncalibrated critic, a PEFT folder."""
 
-import json
 from pathlib import Path
 
+from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.evaluator.jobs import make_critic
 from projected_grpo.job import job
 
@@ -12,6 +12,6 @@ with job(snakemake):
         rollouts=Path(snakemake.input.rollouts),
         base=params.base,
         folder=Path(snakemake.output[0]).parent,
-        settings=json.loads(params.settings),
+        settings=SelfTaught.model_validate(snakemake.config["self_taught"]),
         seed=params.seed,
     )

@@ -7,8 +7,7 @@ from projected_grpo.method.adapter import save_svd
 from projected_grpo.model.load import load
 
 with job(snakemake) as log:
-    machine = snakemake.params.machine
-    model, _ = load(snakemake.params.base, machine["dtype"], machine["device"])
+    model, _ = load(snakemake.params.base, **snakemake.params.machine)
     weights = {name: model.weights[f"{name}.weight"] for name in model.linears}
     save_svd(weights.__getitem__, {n: tuple(W.shape) for n, W in weights.items()}, Path(snakemake.output[0]))
     log.info("%d modules", len(weights))

@@ -75,22 +75,14 @@ class Bases:
             return
         path, shipped = self.layers.files[0]
         before = get(shipped, ["bases", basis])
-        before = (
-            {"without_tag": None, **self.config.basis.model_dump(), **before}
-            if isinstance(before, dict)
-            else {}
-        )
+        if not isinstance(before, dict):
+            return
+        before = {"without_tag": None, **self.config.basis.model_dump(), **before}
         for key in MEANING:
-            if (
-                key in before
-                and key in self.named[basis].model_fields_set
-                and getattr(knobs, key) != before[key]
-            ):
-                wrong(
-                    key,
-                    f"{ascii_repr(getattr(knobs, key))}, allowed: {before[key]}, as {path} has the basis of this name; "
-                    "give another one a name of its own",
-                )
+            own = getattr(knobs, key)
+            if key in before and key in self.named[basis].model_fields_set and own != before[key]:
+                as_before = f"allowed: {before[key]}, as {path} has the basis of this name"
+                wrong(key, f"{ascii_repr(own)}, {as_before}; give another one a name of its own")
 
     def _check_number_of_pairs(
         self, basis: str, knobs: BasisKnobs, wrong: Callable[[str, str], NoReturn]
@@ -106,17 +98,14 @@ class Bases:
             )
         left = len(pairs.without_tag(tag)) if tag else len(pairs)
         if knobs.n_pairs > left:
-            without = f" without tag {tag}" if tag else ""
             heldout = min(knobs.n_heldout, left - 1)
             fitting = {"n_pairs": left, "n_heldout": heldout, "top_k": min(knobs.top_k, left - heldout)}
             fitting["k"] = min(knobs.k, fitting["top_k"])
             line = ", ".join(f"{key}: {value}" for key, value in fitting.items())
             # The file's own length, in a line to paste: other rows keep the global knobs.
             paste = "" if basis in self.named else f"; below bases put `{basis}: {{ pairs: {name}, {line} }}`"
-            wrong(
-                "n_pairs",
-                f"{knobs.n_pairs}, allowed: 1 to {left}, the pairs in {self.files[name]}{without}{paste}",
-            )
+            where = f"{self.files[name]}{f' without tag {tag}' if tag else ''}"
+            wrong("n_pairs", f"{knobs.n_pairs}, allowed: 1 to {left}, the pairs in {where}{paste}")
 
     def _load(self, name: str) -> PairSet:
         if name not in self._loaded:

@@ -133,34 +133,25 @@ OTHER_ROWS = ("baseline", "against")
 
 
 def load_questions(questions: dict, config: Config) -> dict[str, Question]:
-    """Expand the parsed `questions.yaml`; rows whose pair set nobody writes, whose held-out loophole no problem has,
-    or which want another small model beside a given base, are left out, and no row is compared with them. So is a
-    question without rows.
+    """Expand the parsed `questions.yaml`, which `check.load` has found sound.
 
-    Raises UserError on an unknown key, or a `baseline` or `against` that is no row.
+    Rows whose pair set nobody writes, whose held-out loophole no problem has, or which want another small model beside
+    a given base, are left out, and no row is compared with them. So is a question without rows.
     """
     loaded = {}
     for name, entry in questions.items():
         if name.startswith("$"):
             continue
         shared = entry.get("settings", {})
-        names = [row["name"] for row in entry["rows"]]
         rows = []
-        for number, row in enumerate(entry["rows"]):
-            where = f"{config.questions}: {name}.rows[{number}]"
+        for row in entry["rows"]:
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
-            setting = make_setting({**shared, **own}, where)
+            setting = make_setting({**shared, **own}, f"{config.questions}: {name}: {row['name']}")
             possible = has_pairs(setting.basis, config) and has_held_out_mode(setting, config)
             if not (possible and has_model(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
-            for key, other in others.items():
-                if other is not None and other not in names:
-                    raise UserError(f"{where}.{key}: no row {other!r} in {name}; {nearest(other, names)}")
-            try:
-                cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
-            except SettingError as error:
-                raise UserError(f"{where}.{error.key}: {error.problem}") from error
+            cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
             control = bool(setting.basis) and config.knobs(setting.basis).control == "random"
             rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others))
         kept = {row.name for row in rows}

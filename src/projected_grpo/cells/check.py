@@ -50,12 +50,6 @@ def load(
     return checked.config, questions
 
 
-def check(paths: Sequence[str | Path], config: Mapping[str, Any], questions: object) -> None:
-    """Check a merged config and its parsed questions. Raises UserError, one line, for the first mistake."""
-    checked = _ConfigCheck(Layers(paths, config), {})
-    QuestionsCheck(checked.config, checked.bases, questions).run()
-
-
 def has_gpu() -> bool:
     """Whether this machine shows a GPU to its processes; asked without torch, which takes seconds to import."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
@@ -113,20 +107,13 @@ class _ConfigCheck:
             self._folder(["model", "base"], model.base, small, CHECKPOINT)
             if model.teacher == "small":
                 self.fail(["model", "teacher"], "'small', allowed with a given base: a PEFT folder or hub id")
-            self._folder(
-                ["model", "teacher"],
-                model.teacher,
-                "small, a PEFT folder or a hub id (owner/name)",
-                PEFT,
-            )
+            allowed = "small, a PEFT folder or a hub id (owner/name)"
+            self._folder(["model", "teacher"], model.teacher, allowed, PEFT)
         if model.problems == "generated":
             return
         if not Path(model.problems).is_file():
-            self.fail(
-                ["model", "problems"],
-                f"{ascii_repr(model.problems)} is no file, allowed: generated, or a JSONL(.gz) file of rows "
-                "(docs/scale.md)",
-            )
+            allowed = "allowed: generated, or a JSONL(.gz) file of rows (docs/scale.md)"
+            self.fail(["model", "problems"], f"{ascii_repr(model.problems)} is no file, {allowed}")
         asked, rows = self.config.pool.problems, sum(1 for _ in read_jsonl(model.problems))
         if asked > rows:
             self.fail(["pool", "problems"], f"{asked}, allowed: 1 to {rows}, the rows of {model.problems}")
@@ -135,10 +122,9 @@ class _ConfigCheck:
         self, keys: list[str | int], name: str, allowed: str, files: Sequence[tuple[str, ...]]
     ) -> None:
         """The folder holds one of each tuple of `files`, or it is no folder but a hub id."""
-        folder = Path(name).expanduser() if not name.startswith("~") else Path(name)
-        if folder.is_dir():
+        if Path(name).is_dir():
             for names in files:
-                if not any((folder / file).is_file() for file in names):
+                if not any(Path(name, file).is_file() for file in names):
                     self.fail(keys, f"{ascii_repr(name)} is a folder without {names[0]}, allowed: {allowed}")
         elif name.startswith((".", "/", "~")) or name.count("/") != 1:
             self.fail(keys, f"{ascii_repr(name)} is no folder, allowed: {allowed}")

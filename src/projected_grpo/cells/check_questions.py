@@ -85,10 +85,8 @@ class QuestionsCheck:
         default = getattr(self.config.basis, knob)
         if len(values) < 2 or default not in values:
             said = ", ".join(sorted(values)) or "none"
-            self.fail(
-                [name, "rows"],
-                f"{knob} of the rows' bases: {said}, allowed: {default} and at least one other",
-            )
+            allowed = f"allowed: {default} and at least one other"
+            self.fail([name, "rows"], f"{knob} of the rows' bases: {said}, {allowed}")
 
     def _other_row(self, keys: Keys, other: str, names: list[str]) -> None:
         if other not in names:
@@ -100,9 +98,8 @@ class QuestionsCheck:
         said = shared | {key: value for key, value in own.items() if key not in Heading.model_fields}
 
         def wrong(key: str, problem: str) -> NoReturn:
-            self.fail(
-                [question, "settings", key] if key in shared and key not in own else [*where, key], problem
-            )
+            inherited = key in shared and key not in own
+            self.fail([question, "settings", key] if inherited else [*where, key], problem)
 
         try:
             setting = setting_of(said)

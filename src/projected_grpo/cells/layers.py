@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.wrong import Keys, Misfit, key_path, places, validate
+from projected_grpo.cells.wrong import Keys, Misfit, children, key_path, places, validate
 from projected_grpo.errors import UserError
 from projected_grpo.strict_yaml import read_mapping
 
@@ -45,9 +45,7 @@ class Layers:
     def file_of(self, keys: Keys) -> str:
         """The last file that gives `keys` the value in use; `--config` where the command line gives it."""
         value = get(self.config, keys)
-        if (
-            value is _MISSING
-        ):  # it belongs with all the others, in the first file; a module may bring a config instead
+        if value is _MISSING:  # it belongs in the first file; a module may bring a config instead
             path, layer = self.files[0]
             return path if get(layer, keys) is _MISSING else "config"
         for path, layer in reversed(self.files):
@@ -80,10 +78,7 @@ def _texts(value: object, keys: Keys) -> list[Keys]:
     """Return the key path of every text in nested mappings and lists."""
     if isinstance(value, str):
         return [keys]
-    inner = (
-        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    )
-    return [path for key, item in inner for path in _texts(item, [*keys, key])]
+    return [path for key, item in children(value) for path in _texts(item, [*keys, key])]
 
 
 def _scalar(word: str) -> object:

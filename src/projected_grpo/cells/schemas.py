@@ -15,7 +15,7 @@ from projected_grpo import files
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.questions import Question, Questions, Row
 from projected_grpo.cells.typed import WORDS, Model, Text
-from projected_grpo.cells.wrong import describe, json_schema
+from projected_grpo.cells.wrong import describe, json_schema, resolved
 from projected_grpo.strict_yaml import read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -105,7 +105,7 @@ def reference() -> str:
 def _section(name: str, schema: dict, root: dict, values: Any) -> list[str]:
     if "patternProperties" in schema:  # each name has the same keys
         [(pattern, inner)] = schema["patternProperties"].items()
-        inner = _target(inner, root)
+        inner = resolved(inner, root)
         head = f"`{name}.NAME`, NAME being {WORDS[pattern]}:"
         return [f"{head}\n\n{_table(list(_rows(inner, root, {})))}"]
     rows = list(_rows(schema, root, values))
@@ -124,7 +124,7 @@ Cells = tuple[str, str, str, str, dict | None]
 def _rows(schema: dict, root: dict, values: Any) -> Iterator[Cells]:
     """Yield (key, allowed, what for, value, the schema of the keys below it) of every key of a mapping."""
     for key, said in schema["properties"].items():
-        target = _target(said, root)
+        target = resolved(said, root)
         is_section = "properties" in target or (
             "patternProperties" in target and "$ref" in next(iter(target["patternProperties"].values()))
         )
@@ -136,10 +136,6 @@ def _rows(schema: dict, root: dict, values: Any) -> Iterator[Cells]:
         text = said.get("description", target.get("description", ""))
         below = {**target, "description": text} if is_section else None
         yield key, "" if is_section else describe(said, root), _line(text), shown, below
-
-
-def _target(schema: dict, root: dict) -> dict:
-    return root["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
 def _line(text: str) -> str:

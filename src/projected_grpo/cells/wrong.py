@@ -4,7 +4,7 @@ pydantic finds the error, the model's JSON schema says what is allowed there.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -86,12 +86,17 @@ def _plain(value: object, keys: Keys) -> None:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise Misfit(
-                    [*keys, str(key)], f"{short(key)} as a name, allowed: text, so write it in quotes"
-                )
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in inner:
+                problem = f"{short(key)} as a name, allowed: text, so write it in quotes"
+                raise Misfit([*keys, str(key)], problem)
+    for key, item in children(value):
         _plain(item, [*keys, key])
+
+
+def children(value: object) -> Iterable[tuple[str | int, object]]:
+    """What stands below a mapping or a list, by key; nothing below any other value."""
+    if isinstance(value, Mapping):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _misfit(error: ErrorDetails, value: object, root: dict) -> Misfit:
@@ -118,7 +123,7 @@ def _misfit(error: ErrorDetails, value: object, root: dict) -> Misfit:
 
 def _at(schema: dict, root: dict, keys: Sequence[str | int], value: object) -> dict:
     """Return the schema of what stands at `keys`; of alternatives the one whose type the value has."""
-    schema = _only(_resolved(schema, root), root, value)
+    schema = _only(resolved(schema, root), root, value)
     if not keys:
         return schema
     key, *rest = keys
@@ -137,12 +142,13 @@ def _has(value: dict | list | tuple, key: str | int) -> bool:
 def _only(schema: dict, root: dict, value: object) -> dict:
     kinds = {dict: "object", list: "array", tuple: "array", str: "string", int: "integer", float: "number"}
     kind = kinds.get(type(value))
-    branches = [_resolved(branch, root) for branch in schema.get("anyOf", schema.get("oneOf", []))]
+    branches = [resolved(branch, root) for branch in schema.get("anyOf", schema.get("oneOf", []))]
     fitting = [branch for branch in branches if branch.get("type") == kind]
     return fitting[0] if kind and len(fitting) == 1 else schema
 
 
-def _resolved(schema: dict, root: dict) -> dict:
+def resolved(schema: dict, root: dict) -> dict:
+    """Return what a schema refers to; itself where it refers to nothing."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     return schema
@@ -159,7 +165,7 @@ def _choices(schema: dict) -> list[str]:
 
 def describe(schema: dict, root: dict) -> str:
     """What a schema allows, in words."""
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     for several in ("anyOf", "oneOf"):
         if several in schema:
             return ", or ".join(describe(branch, root) for branch in schema[several])

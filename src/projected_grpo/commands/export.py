@@ -11,7 +11,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
 
 if TYPE_CHECKING:
-    from projected_grpo.model.load import Tokenizer
+    from projected_grpo.model.tokenizer import Tokenizer
 
 EXAMPLE = """\
 example:

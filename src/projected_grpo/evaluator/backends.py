@@ -26,10 +26,8 @@ class Reply:
 
 @dataclass
 class Usage:
-    """Calls and tokens of a run; prices are per million tokens, in whatever currency the user thinks in."""
+    """Calls and tokens of a run, those of interrupted jobs included."""
 
-    price_in: float | None = None
-    price_out: float | None = None
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -39,20 +37,6 @@ class Usage:
         self.calls += 1
         self.tokens_in += tokens_in
         self.tokens_out += tokens_out
-
-    def counts(self) -> dict[str, int]:
-        """The counts alone, as the memory keeps them."""
-        return {"calls": self.calls, "tokens_in": self.tokens_in, "tokens_out": self.tokens_out}
-
-    def resume(self, counts: dict[str, int]) -> None:
-        """Go on counting from these `counts` of a run that was interrupted."""
-        vars(self).update(counts)
-
-    def to_dict(self) -> dict:
-        """Counts and the cost; the cost is null where no price is known."""
-        known = None not in (self.price_in, self.price_out)
-        cost = (self.tokens_in * self.price_in + self.tokens_out * self.price_out) / 1e6 if known else None
-        return {**self.counts(), "cost": cost}
 
 
 class Backend(Protocol):

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from projected_grpo.cells.self_taught import CriticTraining
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.answers import Evaluation, Unusable
 from projected_grpo.evaluator.backends import Backend, Reply
 from projected_grpo.evaluator.cards import CardPair
-from projected_grpo.evaluator.critic_lora import LoraRecipe, train_lora
+from projected_grpo.evaluator.critic_lora import train_lora
 from projected_grpo.evaluator.examples import lessons, nearest
 from projected_grpo.evaluator.local import LocalBackend
 from projected_grpo.evaluator.prompts import Wording
@@ -88,7 +89,7 @@ class TrainedCritic(Critic):
 
     backend: LocalBackend
 
-    def __init__(self, *critic, base: str, adapter: str, recipe: LoraRecipe):
+    def __init__(self, *critic, base: str, adapter: str, recipe: CriticTraining):
         super().__init__(*critic)
         self.base, self.adapter, self.recipe = base, adapter, recipe
         self.stage = UNCALIBRATED

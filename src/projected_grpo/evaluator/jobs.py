@@ -3,7 +3,6 @@
 `settings` is the `self_taught` block of the config: nothing else of the evaluator reads it.
 """
 
-import dataclasses
 import hashlib
 import json
 import logging
@@ -13,15 +12,16 @@ from pathlib import Path
 import pandas as pd
 
 from projected_grpo import files
-from projected_grpo.evaluator.backends import endpoint
+from projected_grpo.cells.self_taught import SelfTaught
+from projected_grpo.evaluator.backends import Usage, endpoint
 from projected_grpo.evaluator.cards import Card
 from projected_grpo.evaluator.critic import Critic, TrainedCritic
-from projected_grpo.evaluator.critic_lora import LoraRecipe, train_lora
+from projected_grpo.evaluator.critic_lora import train_lora
 from projected_grpo.evaluator.examples import demonstrations
 from projected_grpo.evaluator.local import LocalBackend
 from projected_grpo.evaluator.memory import Memory
 from projected_grpo.evaluator.prompts import COMPACT, wording_of
-from projected_grpo.evaluator.rounds import Plan, run_rounds
+from projected_grpo.evaluator.rounds import run_rounds
 from projected_grpo.evaluator.traces import from_rollouts, split
 
 log = logging.getLogger(__name__)
@@ -31,11 +31,11 @@ SHARES = {"demonstrations": 1, "calibration": 2, "measured": 1}
 CARD_COLUMNS = ["model", "seed", "id", "status", "reason", *Card.model_fields]
 
 
-def make_critic(rollouts: Path, base: str, folder: Path, settings: dict, seed: int) -> None:
+def make_critic(rollouts: Path, base: str, folder: Path, settings: SelfTaught, seed: int) -> None:
     """Train the LoRA of the uncalibrated critic on the small base model and write it as a PEFT folder."""
     traces = split(from_rollouts(rollouts), SHARES, seed)["demonstrations"]
     examples = demonstrations(traces, COMPACT, seed)
-    loss = train_lora(base, None, examples, LoraRecipe(**settings["training"]), seed, folder)
+    loss = train_lora(base, None, examples, settings.training, seed, folder)
     log.info("%d examples from %d traces, loss %.3f", len(examples), len(traces), loss)
 
 
@@ -45,7 +45,7 @@ def run_self_taught(
     critic_folder: str | None,
     folder: Path,
     journal: Path,
-    settings: dict,
+    settings: SelfTaught,
     machine: dict,
     model: str,
     seed: int,
@@ -57,17 +57,15 @@ def run_self_taught(
     """
     parts = split(from_rollouts(rollouts), SHARES, seed)
     path = journal.with_name(f"{journal.name}-{_digest(rollouts, settings, model, seed)}.jsonl")
-    if settings["critic"] != "server":
+    if settings.critic != "server":
         path.unlink(missing_ok=True)  # a local run starts anew: it is cheap, and equal each time
     memory = Memory(path)
     critic = _critic(base, critic_folder, settings, machine, model, seed)
-    usage = critic.backend.usage
-    usage.resume(memory.usage)
-    plan = Plan(**{field.name: settings[field.name] for field in dataclasses.fields(Plan)})
+    usage = critic.backend.usage = Usage(**memory.usage)
     try:
-        outcome = run_rounds(critic, memory, parts["calibration"], parts["measured"], plan, seed)
+        outcome = run_rounds(critic, memory, parts["calibration"], parts["measured"], settings, seed)
     finally:
-        memory.note_usage(usage.counts())
+        memory.note_usage(vars(usage))
     _write_table(folder / "evaluations.parquet", pd.DataFrame(outcome.evaluations))
     # Every card with the gate's decision on it, in the order of the decisions.
     cards = [
@@ -81,42 +79,47 @@ def run_self_taught(
         "model": model,
         "seed": seed,
         "critic": critic.backend.name,
-        "usage": usage.to_dict(),
+        "usage": {**vars(usage), "cost": _cost(usage, settings)},
         "traces": {name: len(part) for name, part in parts.items()},
         "pairs": len(memory.pairs()),
         "damaged_lines": memory.damaged,
         "unanswered_before": outcome.unanswered_before,
         "rounds": outcome.rounds,
-        "settings": settings,
+        "settings": settings.model_dump(mode="json", exclude={"pairs"}),
     }
     files.write_json(folder / "run.json", record)
     path.unlink()
 
 
 def _critic(
-    base: str, critic_folder: str | None, settings: dict, machine: dict, model: str, seed: int
+    base: str, critic_folder: str | None, settings: SelfTaught, machine: dict, model: str, seed: int
 ) -> Critic:
-    kind, max_tokens = settings["critic"], settings["max_tokens"]
-    how = (wording_of(kind), settings["cards_in_context"], seed)
-    if kind == "server":
+    how = (wording_of(settings.critic), settings.cards_in_context, seed)
+    if settings.critic == "server":
         from projected_grpo.evaluator.server import ServerBackend  # a second to import, for servers only
 
-        return Critic(ServerBackend(settings["model"], max_tokens=max_tokens, **settings["server"]), *how)
-    machine = {"max_tokens": max_tokens, **machine}
-    if kind == "local":
-        checkpoint = settings["model"] or base
-        return Critic(LocalBackend(checkpoint, settings["adapter"], name="local", **machine), *how)
+        return Critic(ServerBackend(settings.model, settings.server, settings.max_tokens), *how)
+    machine = {"max_tokens": settings.max_tokens, **machine}
+    if settings.critic == "local":
+        return Critic(LocalBackend(settings.model or base, settings.adapter, name="local", **machine), *how)
     backend = LocalBackend(base, critic_folder, name=f"trained:{model}", **machine)
-    recipe = LoraRecipe(**settings["training"])
-    return TrainedCritic(backend, *how, base=base, adapter=critic_folder, recipe=recipe)
+    return TrainedCritic(backend, *how, base=base, adapter=critic_folder, recipe=settings.training)
 
 
-def _digest(rollouts: Path, settings: dict, model: str, seed: int) -> str:
+def _digest(rollouts: Path, settings: SelfTaught, model: str, seed: int) -> str:
     """Names a journal by all that its answers depend on: not by how patiently the server is asked."""
-    asked = {name: value for name, value in settings.items() if name != "server"}
-    who = endpoint(settings["model"]) if settings["critic"] == "server" else None
+    asked = settings.model_dump(mode="json", exclude={"server", "pairs"})
+    who = endpoint(settings.model) if settings.critic == "server" else None
     said = json.dumps([asked, who, model, seed], sort_keys=True).encode()
     return hashlib.sha256(Path(rollouts).read_bytes() + said).hexdigest()[:12]
+
+
+def _cost(usage: Usage, settings: SelfTaught) -> float | None:
+    """In whatever currency the prices of a million tokens are; null without them."""
+    prices = (settings.server.price_in, settings.server.price_out)
+    if settings.critic != "server" or None in prices:
+        return None
+    return (usage.tokens_in * prices[0] + usage.tokens_out * prices[1]) / 1e6
 
 
 def _write_table(path: Path, frame: pd.DataFrame) -> None:

@@ -10,7 +10,8 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 from projected_grpo.devices import claim
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.backends import Reply, Usage
-from projected_grpo.model.load import DTYPES, Tokenizer, find
+from projected_grpo.model.load import DTYPES, find
+from projected_grpo.model.tokenizer import Tokenizer
 
 
 class LocalBackend:

@@ -72,7 +72,5 @@ def _alike(a: str, b: str) -> float:
 
 def _rotate(found: dict[str, list[Pair]], n: int) -> list[Pair]:
     """At most n pairs, one of each mode in turn. Whether they are enough is the basis's business."""
-    ranks = max(map(len, found.values()), default=0)
-    return [found[mode][rank] for rank in range(ranks) for mode in sorted(found) if rank < len(found[mode])][
-        :n
-    ]
+    turns = itertools.zip_longest(*(found[mode] for mode in sorted(found)))
+    return [pair for turn in turns for pair in turn if pair][:n]

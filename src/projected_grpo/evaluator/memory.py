@@ -1,17 +1,14 @@
 """The critic's memory: an append-only JSONL file of what was proposed, what the gate decided, what was skipped
 and what it all took.
 
-Nothing is ever changed or removed in it, so the file is its own history. Several processes may write: each
-holds a lock (flock) while it reads what the others added, decides, and appends with one write. A crash in the
-middle of a write costs at most the last, incomplete line.
+Nothing is ever changed or removed in it, so the file is its own history. One process writes at a time: a job has
+a file of its own. A crash in the middle of a write costs at most the last, incomplete line.
 """
 
-import fcntl
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -42,35 +39,30 @@ class Memory:
         self._content: set[str] = set()
         self._truths: dict[str, list[float]] = {}
         self._kinds: dict[str, set[str]] = {}
-        self._offset = self._lines = 0
-        with self._locked():
-            pass
+        self._read()
 
     def propose(self, cards: Sequence[Card]) -> list[Decision]:
         """Put candidate cards before the gate and store both the candidates and its decisions.
 
         A card that was proposed before, from the same step with the same content, keeps its first decision.
         """
-        with self._locked() as handle:
-            lines = []
-            for card in cards:
-                if card.id not in self.decisions:
-                    decision = decide(card, self._content, self._truths)
-                    lines.append({"type": "candidate", "id": card.id, "card": card.model_dump()})
-                    lines.append({"type": "decision", "id": card.id, **decision._asdict()})
-                    self._take(lines[-2])
-                    self._take(lines[-1])
-            self._append(handle, lines)
+        for card in cards:
+            if card.id not in self.decisions:
+                decision = decide(card, self._content, self._truths)
+                self._append(
+                    {"type": "candidate", "id": card.id, "card": card.model_dump()},
+                    {"type": "decision", "id": card.id, **decision._asdict()},
+                )
         return [self.decisions[card.id] for card in cards]
 
     def skip(self, source: str, reason: str) -> None:
         """Record that an answer about the step `source` was unusable."""
-        self._note({"type": "skipped", "source": source, "reason": reason})
+        self._append({"type": "skipped", "source": source, "reason": reason})
 
     def note_usage(self, counts: dict[str, int]) -> None:
-        """Record calls and tokens so far (`Usage.counts`), those of interrupted runs included."""
+        """Record calls and tokens so far (`Usage`), those of interrupted runs included."""
         if counts != self.usage:
-            self._note({"type": "usage", "counts": counts})
+            self._append({"type": "usage", "counts": dict(counts)})
 
     def promoted(self, kind: str | None = None) -> list[Card]:
         """The promoted cards (of one kind), in the order of their promotion."""
@@ -86,30 +78,15 @@ class Memory:
         """Whether the step `source` needs no further question: two cards decided on, or an unusable answer."""
         return source in self.skips or len(self._kinds.get(source, ())) == 2
 
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The open file, its lock held, with all that others appended taken in."""
+    def _read(self) -> None:
+        """Take in what is there. A last line without its end is what a crash left: taken if it is whole."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            with open(self.path, "ab+") as file:
+                data = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
         except OSError as error:
             raise UserError(f"{self.path}: the card file cannot be opened ({error.strerror})") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            self._refresh(handle)
-            yield handle
-        finally:
-            os.close(handle)  # releases the lock
-
-    def _refresh(self, handle: int) -> None:
-        """Nobody is writing: a last line without its end is what a crash left, and is taken if it is whole."""
-        size = os.fstat(handle).st_size
-        if size < self._offset:
-            raise UserError(
-                f"{self.path}: the card file became shorter; it is append-only and must not be edited"
-            )
-        data = os.pread(handle, size - self._offset, self._offset)
-        for number, raw in enumerate(data.split(b"\n"), self._lines + 1):
+        for number, raw in enumerate(data.split(b"\n"), 1):
             if not raw.strip():
                 continue
             try:
@@ -123,32 +100,23 @@ class Memory:
             except ValueError as error:
                 what = said(error) if isinstance(error, ValidationError) else error
                 raise UserError(f"{self.path}:{number}: no entry of a card file ({what})") from error
-        self._passed(data)
+        self._cut_off = bool(data) and not data.endswith(b"\n")
 
-    def _note(self, line: dict) -> None:
-        with self._locked() as handle:
+    def _append(self, *lines: dict) -> None:
+        """Take lines in and append them; what a crash left without its end is closed first."""
+        for line in lines:
             self._take(line)
-            self._append(handle, [line])
-
-    def _append(self, handle: int, lines: Sequence[dict]) -> None:
-        """Append in one write; a line that a crash left without its end is closed first."""
-        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-        if data and self._offset and os.pread(handle, 1, self._offset - 1) != b"\n":
-            data = b"\n" + data
+        data = b"\n" * self._cut_off + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
         try:
-            written = 0
-            while written < len(data):
-                written += os.write(handle, data[written:])
-            os.fsync(handle)
+            with open(self.path, "ab") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
             if full_disk(error):
                 raise UserError(f"{self.path}: the disk is full, the last cards were not stored") from error
             raise
-        self._passed(data)
-
-    def _passed(self, data: bytes) -> None:
-        self._offset += len(data)
-        self._lines += data.count(b"\n")
+        self._cut_off = False
 
     def _take(self, line: dict) -> None:
         """Take one entry in. Raises ValueError where it is none or lacks a key."""

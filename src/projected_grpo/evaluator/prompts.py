@@ -17,7 +17,7 @@ from projected_grpo.evaluator.traces import ScoreEvent
 
 @dataclass(frozen=True)
 class Wording:
-    """Templates with the fields of a score event, `purpose` and `cards`; `card` shows a pair of cards.
+    """Templates of a score event (`before`: its state before), `purpose` and `cards`; `card` shows a pair of cards.
 
     `line`: answers have the short form of `answers.read_line`, and problems are shown without their starter code.
     """
@@ -29,24 +29,13 @@ class Wording:
 
     def ask_score(self, purpose: str, event: ScoreEvent, cards: Sequence[CardPair] = ()) -> str:
         """The question for an evaluation of `event`, with (correct, wrong) card pairs to learn from."""
-        lines = "".join(
-            self.card.format(
-                situation=right.situation,
-                action=right.action,
-                outcome=right.outcome,
-                right=_number(right.phi_after),
-                reasoning=right.reasoning,
-                wrong=_number(wrong.phi_after),
-                mistake=wrong.mistake_type,
-            )
-            for right, wrong in cards
-        )
-        return self.evaluate.format(purpose=purpose, cards=lines, **self._fields(event))
+        lines = "".join(self.card.format(right=right, wrong=wrong) for right, wrong in cards)
+        return self.evaluate.format(purpose=purpose, cards=lines, event=event, before=self._before(event))
 
     def ask_mistake(self, purpose: str, event: ScoreEvent) -> str:
         """The question for a plausible but wrong evaluation of `event`."""
-        mistakes = ", ".join(answers.MISTAKES)
-        return self.mistake.format(purpose=purpose, mistakes=mistakes, **self._fields(event))
+        before, mistakes = self._before(event), ", ".join(answers.MISTAKES)
+        return self.mistake.format(purpose=purpose, mistakes=mistakes, event=event, before=before)
 
     def read(self, reply: Reply, form: type[answers.Form]) -> answers.Form:
         """The answer in a reply; one cut off by the token limit is `truncated` unless its answer is whole.
@@ -72,37 +61,25 @@ class Wording:
 
     def _written(self, answer: dict) -> str:
         number, words, *_ = answer
-        answer[number] = _number(answer[number])
+        if float(answer[number]).is_integer():  # whole scores without a decimal point, as people write them
+            answer[number] = int(answer[number])
         if self.line:
             return f"{answer[number]}: {answer[words]}"
         return json.dumps(answer, ensure_ascii=False)
 
-    def _fields(self, event: ScoreEvent) -> dict:
-        before = event.state_before
-        return {
-            "state_before": before.split("\n```")[0] if self.line else before,
-            "action": event.action,
-            "state_after": event.state_after,
-            "phi_before": _number(event.phi_before),
-            "phi_after": _number(event.phi_after),
-            "reasoning": event.reasoning,
-        }
-
-
-def _number(value: float) -> float | int:
-    """Whole scores without a decimal point, as people write them."""
-    return int(value) if float(value).is_integer() else value
+    def _before(self, event: ScoreEvent) -> str:
+        return event.state_before.split("\n```")[0] if self.line else event.state_before
 
 
 STEP = """\
-<state_before score="{phi_before}">
-{state_before}
+<state_before score="{event.phi_before:g}">
+{before}
 </state_before>
 <action>
-{action}
+{event.action}
 </action>
 <state_after>
-{state_after}
+{event.state_after}
 </state_after>
 """
 
@@ -128,20 +105,21 @@ PURPOSE: {purpose}
 """
     + STEP
     + """\
-CORRECT SCORE: {phi_after}
-CORRECT REASONING: {reasoning}
+CORRECT SCORE: {event.phi_after:g}
+CORRECT REASONING: {event.reasoning}
 
 Answer with one JSON object: {{"wrong_phi_after": number from 0 to 10, "wrong_reasoning": one sentence,
 "mistake_type": one of the mistakes}}""",
     card="""
 <lesson>
 <action>
-{action}
+{right.action}
 </action>
 <state_after>
-{outcome}
+{right.outcome}
 </state_after>
-Correct score: {right} ({reasoning}). A wrong evaluation gave {wrong}: {mistake}.
+Correct score: {right.phi_after:g} ({right.reasoning}). \
+A wrong evaluation gave {wrong.phi_after:g}: {wrong.mistake_type}.
 </lesson>
 """,
 )
@@ -149,9 +127,10 @@ Correct score: {right} ({reasoning}). A wrong evaluation gave {wrong}: {mistake}
 # The small critic reads its purpose from its training: every token here is paid for in each of its steps.
 COMPACT = Wording(
     line=True,
-    evaluate="{cards}{state_before}\n{action}\n{state_after}\nSCORE",
-    mistake="{state_before}\n{action}\n{state_after}\n{phi_after}: {reasoning}\nMISTAKE",
-    card="{action}\n{outcome}\n{right}: {reasoning}\n{wrong}: {mistake}\n\n",
+    evaluate="{cards}{before}\n{event.action}\n{event.state_after}\nSCORE",
+    mistake="{before}\n{event.action}\n{event.state_after}\n{event.phi_after:g}: {event.reasoning}\nMISTAKE",
+    card="{right.action}\n{right.outcome}\n{right.phi_after:g}: {right.reasoning}\n"
+    "{wrong.phi_after:g}: {wrong.mistake_type}\n\n",
 )
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.evaluator.cards import CardPair
 from projected_grpo.evaluator.critic import Critic, Score, TrainedCritic, problems
 from projected_grpo.evaluator.evaluator import SelfTaughtEvaluator
@@ -19,21 +20,6 @@ from projected_grpo.evaluator.traces import PURPOSE, Trace
 
 log = logging.getLogger(__name__)
 BEFORE, IN_CONTEXT, TRAINED = "before", "cards in context", "trained on cards"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """`pool` traces are looked at in each round, the `per_round` worst of them are asked about (those without
-    a usable answer last); `measured` traces of other problems show the critic's error.
-    """
-
-    rounds: int
-    pool: int
-    per_round: int
-    measured: int
-    min_delta: float
-    temperature: float  # at which wrong evaluations are sampled
-    attempts: int  # at a wrong evaluation, while the answer is unusable
 
 
 @dataclass
@@ -46,9 +32,7 @@ class Outcome:
     rounds: list[dict] = field(default_factory=list)
     unanswered_before: dict[str, int] = field(default_factory=dict)
 
-    def record(
-        self, traces: Sequence[Trace], number: int, condition: str, scores: Sequence[Score]
-    ) -> dict[str, int]:
+    def record(self, traces: Sequence[Trace], number: int, condition: str, scores: Sequence[Score]) -> dict:
         """Keep the scores of the measured traces; returns how many have none, by reason."""
         for trace, (phi, problem) in zip(traces, scores, strict=True):
             row = {"trace_id": trace.id, "round": number, "condition": condition, "phi": phi}
@@ -61,34 +45,40 @@ def run_rounds(
     memory: Memory,
     calibration: Sequence[Trace],
     measured: Sequence[Trace],
-    plan: Plan,
+    settings: SelfTaught,
     seed: int,
 ) -> Outcome:
-    """Run all rounds. A critic without weights of its own to train (a server) has its cards in the context
-    alone. After each round the memory holds what the critic took so far.
+    """Run all rounds: in each, the worst of a pool of traces are asked about, those without a usable answer last.
+
+    `measured` traces of other problems show the critic's error. A critic without weights of its own to train (a
+    server) has its cards in the context alone. After each round the memory holds what the critic took so far.
     """
-    held = _sample(measured, plan.measured, seed)
+    held = _sample(measured, settings.measured, seed)
     outcome = Outcome()
     outcome.unanswered_before = outcome.record(held, 0, BEFORE, critic.evaluate(held))
     pairs: list[CardPair] = []
-    left = [trace for trace in calibration if abs(trace.last.delta) >= plan.min_delta]
-    for number in range(1, plan.rounds + 1):
-        memory.note_usage(critic.backend.usage.counts())
-        pool = _sample(left, plan.pool, seed + number)
+    left = [trace for trace in calibration if abs(trace.last.delta) >= settings.min_delta]
+    for number in range(1, settings.rounds + 1):
+        memory.note_usage(vars(critic.backend.usage))
+        pool = _sample(left, settings.pool, seed + number)
         said = critic.latest(pool, pairs)
-        errors = [_error(trace, score.phi) for trace, score in zip(pool, said, strict=True)]
-        order = _worst_in_turn(errors, [trace.last.phi_after for trace in pool])[: plan.per_round]
+        # Distances to the weak score; None for an unusable answer, which shows no misjudgement.
+        errors = [
+            None if score.phi is None else abs(score.phi - trace.last.phi_after)
+            for trace, score in zip(pool, said, strict=True)
+        ]
+        order = _worst_in_turn(errors, [trace.last.phi_after for trace in pool])[: settings.per_round]
         worst = [pool[i] for i in order]
         used = {trace.id for trace in worst}
         left = [trace for trace in left if trace.id not in used]
         evaluator = SelfTaughtEvaluator(
             critic.backend,
             memory,
-            min_delta=plan.min_delta,
+            min_delta=settings.min_delta,
             wording=critic.wording,
-            temperature=plan.temperature,
+            temperature=settings.temperature,
             seed=seed + number,
-            attempts=plan.attempts,
+            attempts=settings.attempts,
             round=number,
         )
         evaluator.generate(worst)
@@ -117,11 +107,6 @@ def run_rounds(
 def _sample(traces: Sequence[Trace], n: int, seed: int) -> list[Trace]:
     """At most n traces, drawn without replacement."""
     return random.Random(seed).sample(list(traces), min(n, len(traces)))
-
-
-def _error(trace: Trace, phi: float | None) -> float | None:
-    """Distance to the weak score; None for an unusable answer, which shows no misjudgement."""
-    return None if phi is None else abs(phi - trace.last.phi_after)
 
 
 def _worst_in_turn(errors: Sequence[float | None], scores: Sequence[float]) -> list[int]:

@@ -10,10 +10,12 @@ import logging
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import openai
 from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 
+from projected_grpo.cells.self_taught import Server
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.answers import said
 from projected_grpo.evaluator.backends import Reply, Usage, endpoint
@@ -21,8 +23,10 @@ from projected_grpo.evaluator.backends import Reply, Usage, endpoint
 log = logging.getLogger(__name__)
 # The HTTP library's names for "nobody answers at this address"; which library that is depends on the client.
 NOT_THERE = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol")
+FINAL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
 CONNECT = 5.0  # seconds for a connection at most: a server that drops packets is no slow one
 OLD_LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"  # newer models refuse the older name
+PATIENT = Server()
 MIN_KEY = 8  # characters; a shorter "key" (none, x) is no secret and occurs in honest answers
 WINDOW = 4  # requests held ready per one under way: what a crash can lose, at most
 PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds before the first retry; and at most, whatever a server asks for
@@ -51,38 +55,25 @@ class Completion(BaseModel, strict=True):
 
 
 class ServerBackend:
-    """`concurrency` requests at a time; each is tried 1 + `retries` times and may take `timeout` seconds a
-    try in all, of which at most 5 for the connection.
+    """how: `concurrency` requests at a time; each is tried 1 + `retries` times and may take `timeout` seconds
+    a try in all, of which at most 5 for the connection.
 
     After `patience` failed requests in a row the server counts as down. Raises UserError when there is no
     model, the server cannot be reached, refuses the key, does not know the model, or is down.
     """
 
-    def __init__(
-        self,
-        model: str | None = None,
-        *,
-        concurrency: int = 8,
-        timeout: float = 60.0,
-        retries: int = 3,
-        max_tokens: int = 512,
-        patience: int = 20,
-        price_in: float | None = None,
-        price_out: float | None = None,
-    ):
+    def __init__(self, model: str | None = None, how: Server = PATIENT, max_tokens: int = 512):
         self._model, host = endpoint(model)
         if not self._model:
             raise UserError("self_taught: no model; set OPENAI_MODEL (and OPENAI_BASE_URL, OPENAI_API_KEY)")
         self._key = os.environ.get("OPENAI_API_KEY", "")
         if not (self._key.isascii() and self._key.isprintable()):
             raise UserError("self_taught: OPENAI_API_KEY holds a character that no request can carry")
-        self._concurrency, self._timeout, self._retries = concurrency, timeout, retries
-        self._max_tokens, self._patience = max_tokens, patience
-        self._failures = 0
+        self._how, self._max_tokens, self._failures = how, max_tokens, 0
         self._structured, self._limit = True, OLD_LIMIT
         self.name = f"server:{self._model}"
         self.where = host or "the server"
-        self.usage = Usage(price_in, price_out)
+        self.usage = Usage()
 
     def answer(self, prompts: Sequence[str], schema: dict, temperature: float, seed: int) -> Iterator[Reply]:
         """See `backends.Backend`: replies in order from a window of requests under way.
@@ -90,43 +81,30 @@ class ServerBackend:
         After an error nothing new is asked, the replies that are there still come out, and the error last.
         """
         waiting: deque[asyncio.Task[Reply]] = deque()
-        stop: list[UserError] = []
-        cut = 0
+        sampling = {"temperature": temperature, "seed": seed}
+        left, stop, cut = iter(prompts), None, 0
         with asyncio.Runner() as runner:
-            client, turn = self._client(), asyncio.Semaphore(self._concurrency)
-
-            def next_reply() -> Reply:
-                nonlocal cut
-                try:
-                    reply = runner.run(_result(waiting.popleft()))
-                except UserError as error:
-                    stop.append(error)
-                    for task in waiting:
-                        task.cancel()
-                    return Reply("", "stopped", again=True)
-                except asyncio.CancelledError:
-                    return Reply("", "stopped", again=True)
-                cut += reply.problem == "truncated"
-                return reply
-
+            client, turn, loop = self._client(), asyncio.Semaphore(self._how.concurrency), runner.get_loop()
             try:
-                for prompt in prompts:
-                    if stop:
+                while True:
+                    for prompt in islice(left, WINDOW * self._how.concurrency - len(waiting)):
+                        waiting.append(loop.create_task(self._ask(client, turn, prompt, schema, sampling)))
+                    if not waiting:
                         break
-                    asked = self._ask(
-                        client, turn, prompt, schema, {"temperature": temperature, "seed": seed}
-                    )
-                    waiting.append(runner.get_loop().create_task(asked))
-                    if len(waiting) >= WINDOW * self._concurrency:
-                        yield next_reply()
-                while waiting:
-                    yield next_reply()
+                    try:
+                        reply = loop.run_until_complete(waiting.popleft())
+                    except (UserError, asyncio.CancelledError) as error:
+                        reply, left, stop = Reply("", "stopped", again=True), iter(()), stop or error
+                        for task in waiting:
+                            task.cancel()
+                    cut += reply.problem == "truncated"
+                    yield reply
             finally:  # also where nobody wants the rest
                 for task in waiting:
                     task.cancel()
                 runner.run(client.close())
         if stop:
-            raise stop[0]
+            raise stop
         if prompts and cut == len(prompts):
             log.warning(
                 "%s at %s: all %d answers were cut off after max_tokens = %d; a model that thinks first needs more "
@@ -136,7 +114,7 @@ class ServerBackend:
 
     def _client(self) -> openai.AsyncOpenAI:
         # It reads OPENAI_BASE_URL itself; a local server needs no key, but the client wants one.
-        patient = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
+        patient = openai.Timeout(self._how.timeout, connect=min(self._how.timeout, CONNECT))
         return openai.AsyncOpenAI(api_key=self._key or "none", max_retries=0, timeout=patient)
 
     async def _ask(
@@ -156,15 +134,11 @@ class ServerBackend:
                         form = None
                     else:
                         return self._failed("bad_request", error)
-                except (
-                    openai.AuthenticationError,
-                    openai.PermissionDeniedError,
-                    openai.NotFoundError,
-                ) as error:
+                except FINAL as error:
                     text = self._clean(error)
                     raise UserError(f"self_taught: {self.where} refuses {self.name}: {text}") from None
                 except (openai.APIError, ValidationError, TimeoutError) as error:
-                    if failures >= self._retries:
+                    if failures >= self._how.retries:
                         return self._failed(_problem(error), error)
                     await asyncio.sleep(_pause(error, failures))
                     failures += 1
@@ -180,7 +154,7 @@ class ServerBackend:
     ) -> Completion:
         json_schema = {"name": "answer", "schema": form, "strict": True}
         # In all: a server that sends a byte now and then would hold the client, whose own limit is on silence.
-        async with asyncio.timeout(self._timeout):
+        async with asyncio.timeout(self._how.timeout):
             response = await client.chat.completions.with_raw_response.create(
                 model=self._model,
                 messages=[{"role": "user", "content": prompt}],
@@ -205,11 +179,11 @@ class ServerBackend:
         if type(error.__cause__).__name__ in NOT_THERE:
             raise UserError(
                 f"self_taught: {self.where} cannot be reached ({self._clean(error.__cause__)}) after "
-                f"{self._retries + 1} tries; finished pairs are kept, run again to go on"
+                f"{self._how.retries + 1} tries; finished pairs are kept, run again to go on"
             ) from None
         log.warning("%s at %s: %s (%s)", self.name, self.where, problem, message)
         self._failures += 1
-        if self._failures >= self._patience:
+        if self._failures >= self._how.patience:
             raise UserError(
                 f"self_taught: {self._failures} requests in a row failed at {self.where}, the last with "
                 f"{problem} ({message}); finished pairs are kept, run again to go on"
@@ -223,10 +197,6 @@ class ServerBackend:
 
     def _hide(self, text: str) -> str:
         return text.replace(self._key, "[key]") if len(self._key) >= MIN_KEY else text
-
-
-async def _result(task: asyncio.Task[Reply]) -> Reply:
-    return await task
 
 
 def _problem(error: Exception) -> str:

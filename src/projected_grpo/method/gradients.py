@@ -15,8 +15,9 @@ from torch import Tensor
 
 from projected_grpo.method.adapter import Adapter, Labels, Parameters
 from projected_grpo.method.optimizer import clip_factor
+from projected_grpo.model.batch import Batch
 from projected_grpo.model.kernels import linear
-from projected_grpo.model.qwen3 import Batch, Qwen3
+from projected_grpo.model.qwen3 import Qwen3
 
 
 class _TapedLinear(torch.autograd.Function):
@@ -34,32 +35,27 @@ class _TapedLinear(torch.autograd.Function):
 
 
 class Tape:
-    """Collects `grads[name]`, `[n_labels, size]`; several backward passes add up.
-
-    labels: `[tokens]`, the label of each packed token, in `0 ... n_labels-1`; set anew for each batch.
-    """
+    """Collects `grads[name]`, `[n_labels, size]`; several backward passes add up."""
 
     def __init__(self, adapter: Adapter, n_labels: int):
         self.adapter = adapter
         self.n_labels = n_labels
-        self._labels: Labels | None = None
+        self._labels: dict[int, Labels] = {}
         self.grads: dict[str, Tensor] = {}
         # The first layer's input needs no gradient; the anchor makes its Linears part of the graph all the same.
         self._anchor = torch.zeros((), requires_grad=True)
 
-    @property
-    def labels(self) -> Tensor:
-        return self._labels.values
-
-    @labels.setter
-    def labels(self, values: Tensor) -> None:
-        self._labels = Labels(values, self.n_labels)
+    def begin(self, batch: Batch) -> None:
+        """Takes the labels, below `n_labels`, of the batch that is computed next."""
+        # A Linear sees all nodes, or (the last layer) those that predict something.
+        parts = (batch.labels, batch.labels[batch.predictors])
+        self._labels = {len(part): Labels(part, self.n_labels) for part in parts}
 
     def linear(self, name: str, x: Tensor, W: Tensor) -> Tensor:
         return _TapedLinear.apply(x, W, self._anchor, self, name)
 
     def add(self, name: str, x: Tensor, g: Tensor) -> None:
-        gradient = self.adapter.gradient(name, x, g, self._labels)
+        gradient = self.adapter.gradient(name, x, g, self._labels[len(x)])
         self.grads[name] = self.grads[name] + gradient if name in self.grads else gradient
 
 
@@ -120,14 +116,10 @@ def sample_gradients(
     grads: dict[str, list[Tensor]] = {name: [] for name in adapter.names}
     losses = []
     for chunk in _chunks(samples, batch_tokens):
-        batch = Batch(
-            prompts=[sample.prompt for sample in chunk],
-            completions=[sample.completion for sample in chunk],
-            unit=list(range(len(chunk))),
-        )
+        rows = [(sample.prompt, sample.completion) for sample in chunk]
+        batch = Batch(rows, labels=range(len(chunk))).to(model.device)
         tape = Tape(adapter, len(chunk))
-        rows = list(range(len(chunk)))
-        tape.labels = batch.owner(rows, rows).to(model.device)
+        tape.begin(batch)
         logprobs = model.logprobs(batch, linear=tape.linear, checkpoint=model.device.type == "cuda")
         lengths = [len(sample.completion) for sample in chunk]
         scale = torch.tensor([1.0 / (norm or length) for length in lengths], device=logprobs.device)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from projected_grpo.method.adapter import Adapter, AntiPaSTO, Parameters, load_svd
 from projected_grpo.method.lora import LoRA
-from projected_grpo.model.load import Tokenizer, load
+from projected_grpo.model.load import load
 from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.tokenizer import Tokenizer
 
 
 @dataclass

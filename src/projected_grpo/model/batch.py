@@ -1,94 +1,104 @@
-"""Packed batches: no padding in the linears, and a prompt's tokens stand once for all its completions.
+"""A batch as a tree of tokens: what several rows begin with is computed once, prompt or completion.
 
-Token order is prompt 0, prompt 1, ..., then completion 0, completion 1, ...; only attention looks at the
-batch as rectangles, through `Rectangle`.
+A *node* is a token and all that precedes it; rows that begin alike share nodes up to where they part. Nodes are
+packed without padding, a row's own ones side by side; only attention looks at the batch otherwise (`tiles`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from projected_grpo.model.tiles import Attend, Branch, tree_attention
 
-class _Gather(torch.autograd.Function):
-    """`x[index]` for an index without repeats: its gradient is then a plain copy, not a scattered sum."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, index: Tensor) -> Tensor:
-        ctx.save_for_backward(index)
-        ctx.shape = x.shape
-        return x.index_select(0, index)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        (index,) = ctx.saved_tensors
-        return grad.new_zeros(ctx.shape).index_copy_(0, index, grad), None
-
-
-class Rectangle:
-    """Places ragged rows, packed one after the other, left-aligned in a `[rows, width]` rectangle."""
-
-    def __init__(self, lengths: Sequence[int]):
-        self.lengths = torch.tensor(lengths, dtype=torch.long)
-        self.rows, self.width = len(lengths), max(lengths, default=0)
-        self.ragged = any(n != self.width for n in lengths)
-        starts = torch.arange(self.rows) * self.width - (self.lengths.cumsum(0) - self.lengths)
-        self.slot = torch.arange(int(self.lengths.sum())) + starts.repeat_interleave(self.lengths)
-
-    def to(self, device: torch.device) -> Rectangle:
-        self.lengths, self.slot = self.lengths.to(device), self.slot.to(device)
-        return self
-
-    def pad(self, x: Tensor) -> Tensor:
-        """`[tokens, ...]` -> `[rows, width, ...]`, zero where a row is shorter."""
-        if self.ragged:
-            x = x.new_zeros(self.rows * self.width, *x.shape[1:]).index_copy(0, self.slot, x)
-        return x.view(self.rows, self.width, *x.shape[1:])
-
-    def pack(self, x: Tensor) -> Tensor:
-        """`[rows, width, ...]` -> `[tokens, ...]`."""
-        x = x.reshape(self.rows * self.width, *x.shape[2:])
-        return _Gather.apply(x, self.slot) if self.ragged else x
+Rows = Sequence[tuple[Sequence[int], Sequence[int]]]  # token ids of (prompt, completion)
 
 
 class Batch:
-    """Rows of (prompt, completion) that share prompts.
+    """Rows of (prompt, completion) and the nodes that predict their completions.
 
-    prompts: token ids of each distinct prompt, none empty; completions: token ids of each row, may be empty;
-    unit: `unit[i]` is the prompt of row i. Raises ValueError for an empty prompt or a unit out of range.
+    rows: no prompt is empty, a completion may be; labels: a number per row, of a label of its own in the gradient:
+    rows of different labels share no node (None: all 0). whole: have nodes also for the rows' last tokens, which
+    predict nothing. Raises ValueError for an empty prompt or labels that do not fit.
     """
 
-    def __init__(
-        self, prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], unit: Sequence[int]
-    ):
-        if any(len(p) == 0 for p in prompts):
-            raise ValueError("an empty prompt: nothing precedes its completion's first token")
-        if len(unit) != len(completions) or any(not 0 <= u < len(prompts) for u in unit):
-            raise ValueError(
-                f"unit must name one of {len(prompts)} prompts for each of {len(completions)} rows"
-            )
-        self.prompt_lengths = [len(p) for p in prompts]
-        self.completion_lengths = [len(c) for c in completions]
-        self.unit = torch.tensor(unit, dtype=torch.long)
-        self.tokens = torch.tensor([t for part in (*prompts, *completions) for t in part], dtype=torch.long)
-        self.prompt = Rectangle(self.prompt_lengths)
-        self.completion = Rectangle(self.completion_lengths)
-        self.n_prompt_tokens = sum(self.prompt_lengths)
-        self.targets = self.tokens[self.n_prompt_tokens :]
+    tokens: Tensor  # [nodes]
+    positions: Tensor  # [nodes]
+    labels: Tensor  # [nodes]
+    predictors: Tensor  # [predictors] nodes that precede a completion token, ascending
+    targets: Tensor  # [predictions] the tokens that are predicted, ordered by predictor
+    source: Tensor  # [predictions] who predicts it: an index into `predictors`
+    offsets: list[int]  # [predictors + 1] where each one's predictions begin
+    picks: Tensor  # [completion tokens] the prediction of each, row after row
 
-        ends = self.prompt.lengths.cumsum(0)
-        starts = self.completion.lengths.cumsum(0) - self.completion.lengths
-        row = torch.arange(len(completions)).repeat_interleave(self.completion.lengths)
-        within = torch.arange(len(self.targets)) - starts[row]
-        first = torch.cat(
-            [torch.arange(n) for n in self.prompt_lengths] or [torch.zeros(0, dtype=torch.long)]
+    def __init__(self, rows: Rows, labels: Sequence[int] | None = None, whole: bool = False):
+        labels = [0] * len(rows) if labels is None else labels
+        if len(labels) != len(rows):
+            raise ValueError(f"{len(labels)} labels for {len(rows)} rows")
+        if any(len(prompt) == 0 for prompt, _ in rows):
+            raise ValueError("an empty prompt: nothing precedes its completion's first token")
+        self.rows = rows
+        texts = [[*prompt, *completion] for prompt, completion in rows]
+
+        # All distinct prefixes. In this order each row shares most with the one before it.
+        order = sorted(range(len(rows)), key=lambda row: (labels[row], texts[row]))
+        path, before = np.zeros(0, np.int64), None
+        paths = [path] * len(rows)  # of each row, its prefixes
+        tokens: list[int] = []
+        added: list[tuple[int, int, int]] = []  # of each row in order: what it shares, what it adds
+        for row in order:
+            same = 0
+            if before is not None and labels[row] == labels[before]:
+                same = _alike(texts[row], texts[before])
+            begin = len(tokens)
+            tokens += texts[row][same:]
+            paths[row] = path = np.concatenate([path[:same], np.arange(begin, len(tokens))])
+            added.append((same, begin, len(tokens)))
+            before = row
+
+        # Nodes are those that precede a token to predict.
+        begins = [len(prompt) for prompt, _ in rows]
+        ends = [
+            len(text) if whole else len(text) - 1 if len(text) > begin else 0
+            for text, begin in zip(texts, begins, strict=True)
+        ]
+        parent, depth, owner = np.zeros((3, len(tokens)), np.int64)
+        is_node, is_target = np.zeros((2, len(tokens)), bool)
+        for path, begin, end, label in zip(paths, begins, ends, labels, strict=True):
+            parent[path[1:]], depth[path], owner[path] = path[:-1], np.arange(len(path)), label
+            is_node[path[:end]], is_target[path[begin:]] = True, True
+        node = np.concatenate([[0], is_node.cumsum()])  # of a prefix; the nodes before it
+        self.paths = [node[path[:end]] for path, end in zip(paths, ends, strict=True)]
+        self.branches = [
+            Branch(int(node[begin]), int(node[end]), node[paths[row][:same]])
+            for row, (same, begin, end) in zip(order, added, strict=True)
+        ]
+        self.longest = int(depth.max(initial=-1)) + 1
+
+        # What they predict, predictor by predictor.
+        predicted = np.flatnonzero(is_target)
+        predicted = predicted[np.argsort(parent[predicted], kind="stable")]
+        predictors, source = np.unique(node[parent[predicted]], return_inverse=True)
+        place = np.zeros(len(tokens), np.int64)
+        place[predicted] = np.arange(len(predicted))
+        picks = [place[path[begin:]] for path, begin in zip(paths, begins, strict=True)]
+        self.offsets = [0, *np.bincount(source, minlength=len(predictors)).cumsum().tolist()]
+        ids = np.array(tokens, np.int64)
+        self.tokens, self.positions, self.labels = (
+            torch.from_numpy(values[is_node]) for values in (ids, depth, owner)
         )
-        self.positions = torch.cat([first, self.prompt.lengths[self.unit[row]] + within])
-        # What predicts a completion token: the token before it, which for the first is the prompt's last.
-        before = self.n_prompt_tokens + torch.arange(len(self.targets)) - 1
-        self.predictors = torch.where(within == 0, ends[self.unit[row]] - 1, before)
+        self.predictors, self.source, self.targets = map(
+            torch.from_numpy, (predictors, source, ids[predicted])
+        )
+        self.picks = torch.from_numpy(np.concatenate(picks) if picks else place)
+
+    def attention(self, dtype: torch.dtype) -> Attend:
+        """Each node sees its ancestors and itself; asking are all nodes, or those that predict."""
+        asking = [np.arange(len(self.tokens)), self.predictors.cpu().numpy()]
+        return tree_attention(self.branches, asking, dtype, self.device)
 
     @property
     def device(self) -> torch.device:
@@ -97,14 +107,14 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         """Moves the batch in place; returns it."""
         if self.device != torch.device(device):
-            for name in ("unit", "tokens", "targets", "positions", "predictors"):
+            for name in ("tokens", "positions", "labels", "predictors", "targets", "source", "picks"):
                 setattr(self, name, getattr(self, name).to(device))
-            self.prompt.to(device)
-            self.completion.to(device)
         return self
 
-    def owner(self, prompt_labels: Sequence[int] | Tensor, row_labels: Sequence[int] | Tensor) -> Tensor:
-        """LongTensor `[tokens]`: the label of every packed token, from a label per prompt and one per row."""
-        labels = torch.cat([torch.as_tensor(prompt_labels), torch.as_tensor(row_labels)]).long()
-        lengths = torch.tensor(self.prompt_lengths + self.completion_lengths)
-        return labels.repeat_interleave(lengths.to(labels.device)).to(self.device)
+
+def _alike(a: Sequence[int], b: Sequence[int]) -> int:
+    """Return how many tokens two rows begin with in common."""
+    for at, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return at
+    return min(len(a), len(b))

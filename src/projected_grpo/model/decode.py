@@ -1,4 +1,4 @@
-"""Decoding: one token of every row at a time, over a static key-value cache that rows of a prompt share.
+"""Decoding: one token of every row at a time, over a key-value cache that rows share as far as they are alike.
 
 The layer's arithmetic is that of `qwen3`, with the weights of a layer joined; `sampler` drives it on the CPU,
 `graphs` as CUDA graphs.
@@ -12,22 +12,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from projected_grpo.model.batch import Batch, Rectangle
+from projected_grpo.model.batch import Batch
 from projected_grpo.model.kernels import turn
-from projected_grpo.model.qwen3 import Qwen3, prompt_attention
+from projected_grpo.model.qwen3 import Qwen3
 
 # The cache is packed anew when that leaves at most this share of its slots: packing copies, idle slots cost
 # attention.
 REPACK = 0.75
 
 
-def draw(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Inverse-CDF sampling: logits `[rows, vocabulary]`, u `[rows]` fp64 -> tokens, their log-probabilities.
+def draw(logits: Tensor, u: Tensor, source: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Inverse-CDF sampling: logits `[n, vocabulary]`, u `[rows]` fp64 -> tokens `[rows]`, their log-probabilities.
 
-    The cumulative sum is taken in fp64, so a token is never drawn whose probability in it is zero.
+    source: which of the logits each row draws from; None: its own. The cumulative sum is taken in fp64, so a token
+    is never drawn whose probability in it is zero.
     """
     top = logits.amax(-1, keepdim=True)
     cdf = (logits - top).exp_().cumsum(-1, dtype=torch.float64)
+    if source is not None:
+        logits, top, cdf = (x.index_select(0, source) for x in (logits, top, cdf))
     total = cdf[:, -1:]
     token = torch.searchsorted(cdf, u[:, None] * total, right=True).clamp_(max=logits.shape[-1] - 1)
     logprob = (logits.gather(1, token) - top).double() - total.log()
@@ -70,9 +73,10 @@ class Norm:
 
 
 class Cache:
-    """Keys and values of a decode batch laid out as slots `[prompts, groups]`: prompts' shared, rows' own.
+    """Keys and values of a decode batch laid out as slots `[prompts, groups]`: prompts' shared, slots' own.
 
-    Per layer: `pk [P, KV, D, Lp]`, `pv [P, KV, Lp, D]`, `k` and `v` `[P, KV, G, max_new, D]`.
+    Per layer: `pk [P, KV, D, Lp]`, `pv [P, KV, Lp, D]`, `k` and `v` `[P, KV, G, max_new, D]`; `slots` are the live
+    ones, prompt by prompt. At first all are.
     """
 
     def __init__(self, model: Qwen3, prompts: int, groups: int, max_new: int):
@@ -91,23 +95,32 @@ class Cache:
         self.mask: Tensor | None = None  # [P * KV, 1, Lp], additive, where prompts differ in length
         self.own_mask: Tensor | None = None  # [seen], additive, where own positions ahead must be hidden
         self.longest = max_new
+        self.slots = torch.arange(prompts * groups, device=model.device)
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Runs the prompts; the last hidden state `[P, d]` and the length `[P]` of each."""
-        batch = Batch(prompts, [], []).to(self.model.device)
-        area = batch.prompt
+        device, lengths = self.model.device, torch.tensor([len(prompt) for prompt in prompts])
+        batch = Batch([(prompt, [0]) for prompt in prompts]).to(
+            device
+        )  # of which the token after it is asked
+        width = int(lengths.max())
+        nodes = torch.zeros(len(prompts), width, dtype=torch.long)
+        for row, path in zip(nodes, batch.paths, strict=True):
+            row[: len(path)] = torch.from_numpy(path)
+        nodes = nodes.flatten().to(device)
+        inside = batch.attention(self.model.dtype)
 
         def attend(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            k, v = area.pad(k), area.pad(v)
-            self.pk[i] = k.permute(0, 2, 3, 1).contiguous()
-            self.pv[i] = v.transpose(1, 2).contiguous()
-            return area.pack(prompt_attention(area.pad(q), k, v))
+            rows_k, rows_v = (x.index_select(0, nodes).view(self.P, width, *x.shape[1:]) for x in (k, v))
+            self.pk[i] = rows_k.permute(0, 2, 3, 1).contiguous()
+            self.pv[i] = rows_v.transpose(1, 2).contiguous()
+            return inside(i, q, k, v)
 
-        if area.ragged:
-            self.mask = self.prompt_mask(area.lengths, area.width)
-        self.longest = area.width + self.max_new
-        x = self.model.hidden(batch.tokens, self.model.rope(batch.positions, self.longest), attend)
-        return x.index_select(0, area.lengths.cumsum(0) - 1), area.lengths
+        if bool((lengths != width).any()):
+            self.mask = self.prompt_mask(lengths.to(device), width)
+        self.longest = width + self.max_new
+        x = self.model.hidden(batch, attend=attend)
+        return x.index_select(0, batch.source[batch.picks]), lengths.to(device)
 
     def prompt_mask(self, lengths: Tensor, width: int) -> Tensor:
         """`[P * KV, 1, width]`: -inf behind each prompt's end."""
@@ -116,17 +129,17 @@ class Cache:
         mask.masked_fill_(hidden, -torch.inf)
         return mask[:, None].expand(-1, self.kv, -1).reshape(-1, 1, width)
 
-    def decode(self, tokens: Tensor, positions: Tensor, slots: Tensor | None) -> Tensor:
-        """Runs one token of every live row: tokens, positions, slots `[rows]` -> hidden `[rows, d]`.
-
-        slots: where the rows stand; None when all slots are live, in order.
-        """
-        x = self.forward(tokens, self.model.rope(positions, self.longest), slots, self.step + 1)
+    def decode(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Runs one token in every live slot: tokens, positions `[live]` -> hidden `[live, d]`."""
+        n = self.P * self.G
+        full = len(self.slots) == n and bool((self.slots == torch.arange(n, device=tokens.device)).all())
+        rope = self.model.rope(positions, self.longest)
+        x = self.forward(tokens, rope, None if full else self.slots, self.step + 1)
         self.step += 1
         return x
 
     def forward(self, tokens: Tensor, rope: tuple[Tensor, Tensor], slots: Tensor | None, seen: int) -> Tensor:
-        """The layers, on the first `seen` own positions."""
+        """The layers, on the first `seen` own positions; slots: which are live, None: all, in order."""
         P, G, KV, D = self.P, self.G, self.kv, self.dim
         split = self.heads + self.kv
         x = F.embedding(tokens, self.model.embedding)
@@ -173,27 +186,42 @@ class Cache:
         )
         return out.view(P, KV, G, rep, D)
 
-    def repack(self, slots: Tensor) -> Tensor:
-        """Keeps only prompts with live rows and as many slots each as the fullest needs; the new slots.
+    def follow(self, parents: Tensor) -> None:
+        """Makes slots of continuations the live ones: `parents [rows]`, ascending, says which live slot each had.
 
-        Does nothing unless that frees a fair share of the slots.
+        A slot with several continuations is copied: into idle slots, or, where there are too few or too many of
+        those, with all others into a new layout.
         """
-        prompt = slots // self.G
-        alive, prompt = prompt.unique(return_inverse=True)
+        old, G, seen = self.slots[parents], self.G, self.step
+        alive, prompt = (old // G).unique(return_inverse=True)
         counts = prompt.bincount(minlength=len(alive))
         groups = int(counts.max())
-        if len(alive) * groups > REPACK * self.P * self.G:
-            return slots
-        area = Rectangle(counts.tolist()).to(slots.device)
-        column = area.pad(slots % self.G)
+        if groups <= G and len(alive) * groups > REPACK * self.P * G:
+            first = torch.ones_like(old, dtype=torch.bool)
+            first[1:] = parents[1:] != parents[:-1]
+            self.slots = old.clone()
+            if not bool(first.all()):
+                idle = torch.ones(self.P * G, dtype=torch.bool, device=old.device)
+                idle[old[first]] = False
+                idle, wanted = idle.nonzero()[:, 0], old[~first] // G
+                number = torch.arange(len(wanted), device=old.device) - torch.searchsorted(wanted, wanted)
+                new = idle[torch.searchsorted(idle // G, wanted) + number]
+                for x in (*self.k, *self.v):
+                    x[wanted, :, new % G, :seen] = x[wanted, :, old[~first] % G, :seen]
+                self.slots[~first] = new
+            return
+        number = torch.arange(len(old), device=old.device) - (counts.cumsum(0) - counts)[prompt]
+        self.slots = prompt * groups + number
+        column = old.new_zeros(len(alive) * groups).index_copy_(0, self.slots, old % G).view(-1, groups)
         for layers in (self.k, self.v):
-            for i, old in enumerate(layers):
+            for i, x in enumerate(layers):
+                layers[i] = x.new_empty(len(alive), self.kv, groups, self.max_new, self.dim)
                 # [P', G', KV, ...] after the two index tensors -> [P', KV, G', ...]
-                layers[i] = old[alive[:, None], :, column].transpose(1, 2).contiguous()
-        self.pk = [x.index_select(0, alive) for x in self.pk]
-        self.pv = [x.index_select(0, alive) for x in self.pv]
-        if self.mask is not None:
-            mask = self.mask.view(self.P, self.kv, -1).index_select(0, alive)
-            self.mask = mask.view(len(alive) * self.kv, 1, -1)
+                layers[i][:, :, :, :seen] = x[alive[:, None], :, column, :seen].transpose(1, 2)
+        if len(alive) < self.P:
+            self.pk = [x.index_select(0, alive) for x in self.pk]
+            self.pv = [x.index_select(0, alive) for x in self.pv]
+            if self.mask is not None:
+                mask = self.mask.view(self.P, self.kv, -1).index_select(0, alive)
+                self.mask = mask.view(len(alive) * self.kv, 1, -1)
         self.P, self.G = len(alive), groups
-        return area.slot

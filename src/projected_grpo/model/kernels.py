@@ -5,6 +5,8 @@ The tests hold each against autograd in float64.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -71,35 +73,51 @@ def linear(x: Tensor, W: Tensor) -> Tensor:
 
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, head: Tensor, targets: Tensor, chunk: int) -> Tensor:
+    def forward(ctx, x: Tensor, head: Tensor, targets: Tensor, source: Tensor, offsets, chunk: int) -> Tensor:
         turned = head if x.is_cuda else head.t().contiguous().t()
         wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-        logprobs = torch.empty(len(x), dtype=wide, device=x.device)
-        slope = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        logprobs = torch.empty(len(targets), dtype=wide, device=x.device)
+        x_slope, head_slope = ctx.needs_input_grad[:2]
+        mean = torch.empty_like(x) if x_slope else None
+        p = torch.empty(len(x), len(head), dtype=x.dtype, device=x.device) if head_slope else None
         for at in range(0, len(x), chunk):
-            part, picked = slice(at, at + chunk), targets[at : at + chunk]
+            end = min(at + chunk, len(x))
+            part, mine = slice(at, end), slice(offsets[at], offsets[end])
             logits = (x[part] @ turned.t()).to(wide)
             logits -= logits.amax(-1, keepdim=True)
-            logprobs[part] = logits.gather(1, picked[:, None])[:, 0]
+            row = source[mine] - at
+            logprobs[mine] = logits[row, targets[mine]]
             total = logits.exp_().sum(-1, keepdim=True)
-            logprobs[part] -= total[:, 0].log()
-            if slope is not None:
-                # d log p_y / dx = head_y - sum_v p_v head_v
-                mean = (logits.to(x.dtype) @ head).div_(total)
-                torch.sub(head.index_select(0, picked), mean, out=slope[part])
-        ctx.save_for_backward(slope)
+            logprobs[mine] -= total[:, 0].log().index_select(0, row)
+            if head_slope:
+                torch.div(logits, total, out=p[part])
+            if x_slope:
+                torch.div(logits.to(x.dtype) @ head, total, out=mean[part])
+        ctx.save_for_backward(x, head, targets, source, mean, p)
         return logprobs
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        (slope,) = ctx.saved_tensors
-        return slope * grad[:, None].to(slope.dtype), None, None, None
+        # d log p_y / d logits_v = [v = y] - p_v, summed over what a row predicts
+        x, head, targets, source, mean, p = ctx.saved_tensors
+        grad = grad.to(x.dtype)[:, None]
+        weight = x.new_zeros(len(x), 1).index_add_(0, source, grad)
+        dx = d_head = None
+        if mean is not None:
+            dx = mean.mul(-weight).index_add_(0, source, head.index_select(0, targets) * grad)
+        if p is not None:
+            d_head = (p * weight).t().neg() @ x
+            d_head.index_add_(0, targets, x.index_select(0, source) * grad)
+        return dx, d_head, None, None, None, None
 
 
-def token_logprobs(x: Tensor, head: Tensor, targets: Tensor, chunk: int) -> Tensor:
-    """Log-softmax of `x head^T` at the targets, `[tokens]`, at least fp32; x `[tokens, d]`, head `[vocabulary, d]`.
+def token_logprobs(
+    x: Tensor, head: Tensor, targets: Tensor, source: Tensor, offsets: Sequence[int], chunk: int
+) -> Tensor:
+    """Log-softmax of `x head^T` at targets, `[predictions]`, at least fp32; x `[rows, d]`, head `[vocabulary, d]`.
 
-    Logits of at most `chunk` tokens exist at a time and none is kept: the gradient for x is formed on the way
-    forward. The head gets none.
+    source: the row of x that each target is predicted by, ascending; offsets: where each row's targets begin, and
+    the end. Logits of at most `chunk` rows exist at a time, and none is kept but where the head has a gradient: that
+    for x is half formed on the way forward.
     """
-    return _TokenLogprobs.apply(x, head, targets, chunk)
+    return _TokenLogprobs.apply(x, head, targets, source, offsets, chunk)

@@ -6,7 +6,7 @@ A LoRA is merged in fp32 and rounded once to the model's dtype.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -19,51 +19,10 @@ from projected_grpo.errors import UserError, nearest
 from projected_grpo.files import atomic, read_json, write_json
 from projected_grpo.hub import local_folder
 from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.model.tokenizer import Tokenizer
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 CHECKPOINT_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt"]
-
-
-class Tokenizer:
-    """The checkpoint's own tokenizer and chat template: what the pipeline needs of it, and no more."""
-
-    def __init__(self, folder: str | Path):
-        from transformers import AutoTokenizer  # seconds to import: only where text is handled
-
-        try:
-            self.inner = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        except (OSError, ValueError) as error:
-            raise UserError(f"{folder}: no tokenizer that transformers can load ({_line(error)})") from error
-        if not self.inner.chat_template:
-            raise UserError(f"{folder}: the tokenizer has no chat_template")
-        turn = self.inner.convert_tokens_to_ids("<|im_end|>")
-        unknown = turn is None or turn == self.inner.unk_token_id
-        self.end: int = self.inner.eos_token_id if unknown else turn
-        self.pad: int = self.end if self.inner.pad_token_id is None else self.inner.pad_token_id
-        if self.end is None:
-            raise UserError(f"{folder}: the tokenizer has neither <|im_end|> nor an eos_token")
-
-    def encode_chat(self, messages: str | Sequence[Mapping[str, str]]) -> list[int]:
-        """Ids of a chat up to where the assistant begins, thinking off where the template knows it.
-
-        A string that starts with `<|im_start|>` is already templated; any other is one user message.
-        """
-        if isinstance(messages, str):
-            if messages.startswith("<|im_start|>"):
-                return self.encode(messages)
-            messages = [{"role": "user", "content": messages}]
-        text = self.inner.apply_chat_template(
-            [dict(m) for m in messages], add_generation_prompt=True, tokenize=False, enable_thinking=False
-        )
-        return self.encode(text)
-
-    def encode(self, text: str) -> list[int]:
-        """Ids of plain text; special tokens written out in it count as such, none is added."""
-        return self.inner.encode(text, add_special_tokens=False)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids, special tokens dropped."""
-        return self.inner.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
 
 def load(
@@ -86,7 +45,7 @@ def load_weights(
     device: str | torch.device = "cpu",
     teacher: str | Path | None = None,
 ) -> Qwen3:
-    """`load` without the tokenizer (and without importing transformers); on cuda a free GPU is this process's."""
+    """`load` without the tokenizer; on cuda a free GPU is this process's."""
     folder = find(model)
     if torch.device(device).type == "cuda":
         claim()

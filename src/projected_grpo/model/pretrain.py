@@ -5,6 +5,7 @@ matrices of the layers, AdamW on the embedding and the norms, one schedule for b
 """
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 
 import torch
@@ -12,10 +13,11 @@ from torch import Tensor
 
 from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.load import Tokenizer, save_weights, shapes
+from projected_grpo.model.load import save_weights, shapes
 from projected_grpo.model.muon import Muon
 from projected_grpo.model.qwen3 import Config, Qwen3
 from projected_grpo.model.recipes import BASE, BaseRecipe
+from projected_grpo.model.tokenizer import Tokenizer
 from projected_grpo.progress import Progress
 
 Examples = Sequence[tuple[list[int], list[int]]]  # (prompt ids, completion ids with the end token)
@@ -23,7 +25,9 @@ Examples = Sequence[tuple[list[int], list[int]]]  # (prompt ids, completion ids 
 
 def encode(texts: Sequence[tuple[str, str]], tokenizer: Tokenizer) -> Examples:
     """Token ids of (user text, completion text): the templated prompt, the completion and the end token."""
-    return [(tokenizer.encode_chat(user), [*tokenizer.encode(text), tokenizer.end]) for user, text in texts]
+    prompts = tokenizer.encode_batch([tokenizer.chat(user) for user, _ in texts])
+    completions = tokenizer.encode_batch([text for _, text in texts])
+    return [(prompt, [*ids, tokenizer.end]) for prompt, ids in zip(prompts, completions, strict=True)]
 
 
 def train_base(
@@ -41,7 +45,7 @@ def train_base(
     torch.set_num_threads(threads)
     kit = Tokenizer(tokenizer)
     config = Config(
-        vocab_size=len(kit.inner),
+        vocab_size=kit.size,
         hidden_size=recipe.hidden,
         intermediate_size=recipe.mlp,
         num_hidden_layers=recipe.layers,
@@ -73,7 +77,7 @@ def train_base(
     losses = fit(model.logprobs, batches, update, schedule, "base")
     with atomic_folder(out) as folder:
         save_weights(model, folder)
-        kit.inner.save_pretrained(str(folder))
+        shutil.copytree(tokenizer, folder, dirs_exist_ok=True)
     return losses
 
 
@@ -113,8 +117,7 @@ def fit(
     losses = []
     progress = Progress(len(batches), name)
     for step in progress:
-        rows = batches[step]
-        loss = -logprobs(Batch([p for p, _ in rows], [c for _, c in rows], range(len(rows)))).mean()
+        loss = -logprobs(Batch(batches[step])).mean()
         loss.backward()
         update(schedule(step))
         losses.append(loss.item())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,9 +20,12 @@ from projected_grpo.errors import UserError
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.kernels import linear as wide_linear
 from projected_grpo.model.kernels import rms_norm, rotate, token_logprobs
+from projected_grpo.model.tiles import Attend
 
 Linear = Callable[[str, Tensor, Tensor], Tensor]
-Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+Residual = Callable[
+    [int, Tensor], Tensor
+]  # (layer, x [tokens, d]) -> x as the next layer sees it; token by token
 
 PARTS = (
     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
@@ -120,19 +124,33 @@ class Qwen3:
         return rms_norm(x, self.weights[f"{name}.weight"], self.config.rms_norm_eps)
 
     def layer(
-        self, i: int, x: Tensor, rope: tuple[Tensor, Tensor], attend: Attend, linear: Linear = plain_linear
+        self,
+        i: int,
+        x: Tensor,
+        rope: tuple[Tensor, Tensor],
+        attend: Attend,
+        linear: Linear = plain_linear,
+        asking: Tensor | None = None,
     ) -> Tensor:
-        """One block, `x [tokens, d]` -> the same; only `attend(i, q, k, v)` mixes across tokens."""
+        """One block, `x [nodes, d]` -> the same; only `attend(i, q, k, v)` mixes across nodes.
+
+        asking: the nodes whose output is wanted, `[asking, d]`; None: all.
+        """
         c, at = self.config, f"model.layers.{i}."
 
         def apply(part: str, x: Tensor) -> Tensor:
             return linear(at + part, x, self.weights[f"{at}{part}.weight"])
 
+        def heads(part: str, h: Tensor, n: int) -> Tensor:
+            return apply(f"self_attn.{part}_proj", h).view(-1, n, c.head_dim)
+
         h = self.norm(at + "input_layernorm", x)
-        q = apply("self_attn.q_proj", h).view(-1, c.num_attention_heads, c.head_dim)
-        k = apply("self_attn.k_proj", h).view(-1, c.num_key_value_heads, c.head_dim)
-        v = apply("self_attn.v_proj", h).view(-1, c.num_key_value_heads, c.head_dim)
-        q = rotate(self.norm(at + "self_attn.q_norm", q), *rope)
+        at_query, h_query = rope, h
+        if asking is not None:
+            x, h_query, *at_query = (t.index_select(0, asking) for t in (x, h, *rope))
+        q = heads("q", h_query, c.num_attention_heads)
+        k, v = heads("k", h, c.num_key_value_heads), heads("v", h, c.num_key_value_heads)
+        q = rotate(self.norm(at + "self_attn.q_norm", q), *at_query)
         k = rotate(self.norm(at + "self_attn.k_norm", k), *rope)
         x = x + apply("self_attn.o_proj", attend(i, q, k, v).reshape(len(x), -1))
         h = self.norm(at + "post_attention_layernorm", x)
@@ -140,19 +158,30 @@ class Qwen3:
 
     def hidden(
         self,
-        tokens: Tensor,
-        rope: tuple[Tensor, Tensor],
-        attend: Attend,
+        batch: Batch,
         linear: Linear = plain_linear,
         checkpoint: bool = False,
+        residual: Residual | None = None,
+        layers: int | None = None,
+        attend: Attend | None = None,
     ) -> Tensor:
-        """Last hidden states `[tokens, d]`, not normed yet; `checkpoint` recomputes layers in backward."""
-        x = F.embedding(tokens, self.embedding)
-        for i in range(self.config.num_hidden_layers):
+        """Last hidden states `[predictors, d]` of what predicts in a batch, not normed yet.
+
+        checkpoint: recompute layers in backward; residual: what is done to the stream after each layer; layers: stop
+        after so many, with all nodes' states `[nodes, d]`; attend: in place of the batch's own.
+        """
+        rope = self.rope(batch.positions, batch.longest)
+        attend = attend or batch.attention(self.dtype)
+        x = F.embedding(batch.tokens, self.embedding)
+        n = self.config.num_hidden_layers
+        for i in range(n if layers is None else layers):
+            asking = batch.predictors if layers is None and i == n - 1 else None
             if checkpoint:
-                x = recompute(self.layer, i, x, rope, attend, linear, use_reentrant=False)
+                x = recompute(self.layer, i, x, rope, attend, linear, asking, use_reentrant=False)
             else:
-                x = self.layer(i, x, rope, attend, linear)
+                x = self.layer(i, x, rope, attend, linear, asking)
+            if residual is not None:
+                x = residual(i, x)
         return x
 
     def logits(self, x: Tensor) -> Tensor:
@@ -160,67 +189,33 @@ class Qwen3:
         y = F.linear(self.norm("model.norm", x), self.head)
         return y if y.dtype == torch.float64 else y.float()
 
-    def logprobs(self, batch: Batch, linear: Linear | None = None, checkpoint: bool = False) -> Tensor:
+    def logprobs(
+        self,
+        batch: Batch,
+        linear: Linear | None = None,
+        checkpoint: bool = False,
+        residual: Residual | None = None,
+    ) -> Tensor:
         """Log-probability of each completion token given what precedes it, fp32, row after row.
 
         `linear` is called for every adapted Linear; `checkpoint` trades a second forward for the layers'
-        activations.
+        activations; `residual(i, x)` replaces the residual stream after layer i.
         """
         batch = batch.to(self.device)
-        rope = self.rope(batch.positions, longest=_longest(batch))
-        attend = batch_attention(batch, self.dtype)
-        x = self.hidden(batch.tokens, rope, attend, linear or plain_linear, checkpoint)
-        x = x.index_select(0, batch.predictors)
-        if self.head.requires_grad:
-            return -F.cross_entropy(self.logits(x), batch.targets, reduction="none")
+        if len(batch.targets) == 0:
+            return torch.zeros(0, device=self.device)
+        x = self.norm("model.norm", self.hidden(batch, linear or plain_linear, checkpoint, residual))
         chunk = max(1, HEAD_ELEMENTS[x.device.type] // self.config.vocab_size)
-        return token_logprobs(self.norm("model.norm", x), self.head, batch.targets, chunk)
+        found = token_logprobs(x, self.head, batch.targets, batch.source, batch.offsets, chunk)
+        return found.index_select(0, batch.picks)
 
+    @torch.no_grad()
+    def residuals(self, batch: Batch, layer: int) -> Tensor:
+        """Residual stream after `layer` at each completion token, `[completion tokens, d]`, row after row.
 
-def _longest(batch: Batch) -> int:
-    return batch.prompt.width + batch.completion.width
-
-
-def prompt_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention in right-padded prompts: q `[P, L, H, D]`, k, v `[P, L, KV, D]` -> `[P, L, H, D]`.
-
-    A causal query never sees the padding behind it, so no mask is needed.
-    """
-    q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
-
-
-def batch_attention(batch: Batch, dtype: torch.dtype) -> Attend:
-    """Attention of a packed batch: prompts see themselves, completions their prompt and their own past."""
-    P, C, unit, n = batch.prompt, batch.completion, batch.unit, batch.n_prompt_tokens
-    # [rows or 1, 1, C.width, P.width + C.width]; queries behind a row's end see something and are not read
-    own = torch.ones(C.width, C.width, dtype=torch.bool, device=unit.device).tril()
-    seen = torch.arange(P.width, device=unit.device) < P.lengths[:, None]
-    seen = seen[unit] if P.ragged else seen[:1]
-    allowed = torch.cat([seen[:, None].expand(-1, C.width, -1), own.expand(len(seen), -1, -1)], dim=-1)
-    mask = torch.zeros(allowed.shape, dtype=dtype, device=unit.device).masked_fill_(~allowed, -torch.inf)[
-        :, None
-    ]
-
-    def attend(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        sizes = [n, len(q) - n]
-        (qp, qc), (kp, kc), (vp, vc) = (t.split(sizes) for t in (q, k, v))
-        kp, vp = P.pad(kp), P.pad(vp)
-        out = P.pack(prompt_attention(P.pad(qp), kp, vp))
-        if sizes[1] == 0:
-            return out
-        kc = torch.cat([kp.index_select(0, unit), C.pad(kc)], dim=1).transpose(1, 2)
-        vc = torch.cat([vp.index_select(0, unit), C.pad(vc)], dim=1).transpose(1, 2)
-        qc = C.pad(qc).transpose(1, 2)
-        return torch.cat([out, C.pack(grouped_attention(qc, kc, vc, mask).transpose(1, 2))])
-
-    return attend
-
-
-def grouped_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """q `[R, H, L, D]` on k, v `[R, KV, S, D]` under an additive mask `[R or 1, 1, L, S]` -> as q."""
-    mask = mask.expand(len(q), -1, -1, -1)
-    if q.is_cuda:  # the memory-efficient kernel takes masks but no grouped heads
-        k, v = (t.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for t in (k, v))
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+        Later layers are not computed.
+        """
+        whole = Batch(batch.rows, whole=True).to(self.device)
+        x = self.hidden(whole, layers=layer + 1)
+        nodes = [path[len(prompt) :] for path, (prompt, _) in zip(whole.paths, whole.rows, strict=True)]
+        return x.index_select(0, torch.from_numpy(np.concatenate(nodes)).to(self.device))

@@ -1,8 +1,8 @@
 """Sampling at temperature 1 over the full vocabulary, many rows per prompt, with a static key-value cache.
 
-Each prompt is prefilled once and its keys and values serve all its rows; rows that have ended leave the
-decode batch. One uniform number per (row, step) decides the token through the inverse of the cumulative
-distribution, so the same uniforms give the same samples however the rows are split into calls.
+Each prompt is prefilled once and its keys and values serve all its rows; rows whose tokens are the same so far are
+decoded as one, rows that have ended not at all. One uniform number per (row, step) decides the token through the
+inverse of the cumulative distribution, so the same uniforms give the same samples however the rows are split.
 """
 
 from __future__ import annotations
@@ -81,24 +81,25 @@ def sample(
     logprobs = torch.zeros(rows, max_new, dtype=torch.float64, device=device)
     lengths = torch.full((rows,), max_new, device=device)
 
-    cache = Cache(model, len(prompts), rows_per_prompt, max_new)
+    cache = Cache(model, len(prompts), 1, max_new)
     last, positions = cache.prefill(prompts)
-    logits = model.logits(last).repeat_interleave(rows_per_prompt, dim=0)
-    positions = positions.repeat_interleave(rows_per_prompt)
-    slots = row = torch.arange(rows, device=device)
+    logits = model.logits(last)
+    row = torch.arange(rows, device=device)
+    slot = row // rows_per_prompt  # which of the live slots a row is in: rows that are alike so far share one
     for t in range(max_new):
-        new, logprob = draw(logits, u[row, t])
+        new, logprob = draw(logits, u[row, t], slot)
         tokens[row, t], logprobs[row, t] = new, logprob.double()
         live = new != end
-        if not bool(live.all()):
-            lengths[row[~live]] = t + 1
-            row, slots, positions, new = row[live], slots[live], positions[live], new[live]
-            if len(row) and t + 1 < max_new:
-                slots = cache.repack(slots)
+        lengths[row[~live]] = t + 1
+        row, slot, new = row[live], slot[live], new[live]
         if len(row) == 0 or t + 1 == max_new:
             break
-        full = len(slots) == cache.P * cache.G
-        logits = model.logits(cache.decode(new, positions, None if full else slots))
+        # where rows of a slot drew different tokens, they part
+        parts, slot = (slot * model.config.vocab_size + new).unique(return_inverse=True)
+        parents = parts // model.config.vocab_size
+        cache.follow(parents)
+        positions = positions[parents]
+        logits = model.logits(cache.decode(parts % model.config.vocab_size, positions))
         positions = positions + 1
     tokens, logprobs = tokens.tolist(), logprobs.tolist()
     return [Rollout(tokens[r][:n], logprobs[r][:n]) for r, n in enumerate(lengths.tolist())]

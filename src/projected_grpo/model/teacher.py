@@ -5,17 +5,71 @@ weight W + scale B A, which gives A and B their gradients at the cost of the sma
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
 from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import find, load
-from projected_grpo.model.pretrain import encode, fit, linear_schedule, pack
+from projected_grpo.model.pretrain import Examples, encode, fit, linear_schedule, pack
 from projected_grpo.model.recipes import TEACHER, TeacherRecipe
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+class TrainedLora:
+    """A LoRA on the checkpoint `base` in training: new (B = 0), or the PEFT folder `begin` trained further.
+
+    Raises UserError where `base` is no Qwen3 checkpoint.
+    """
+
+    def __init__(self, base: str | os.PathLike, rank: int, alpha: int, begin: str | None = None):
+        from peft import LoraConfig, PeftModel, get_peft_model  # seconds to import
+        from transformers import Qwen3ForCausalLM
+
+        folder = find(base)
+        self.model, self.tokenizer = load(folder)
+        plain = Qwen3ForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
+        if begin is None:
+            lora = {"r": rank, "lora_alpha": alpha, "target_modules": list(TARGETS)}
+            self.adapter = get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", **lora))
+        else:
+            self.adapter = PeftModel.from_pretrained(plain, begin, is_trainable=True)
+        layers = {name: self.adapter.base_model.model.get_submodule(name) for name in self.model.linears}
+        self.sides = {n: (l.lora_A["default"].weight, l.lora_B["default"].weight) for n, l in layers.items()}
+        self.leaves = [W for pair in self.sides.values() for W in pair]
+        self.scale = alpha / rank
+
+    def logprobs(self, batch: Batch) -> torch.Tensor:
+        """Log-probs of the batch's completion tokens under the merged weights."""
+        W = self.model.weights
+        merged = {name: W[f"{name}.weight"] + self.scale * (B @ A) for name, (A, B) in self.sides.items()}
+        return self.model.replace(merged).logprobs(batch)
+
+    def train(
+        self,
+        batches: Sequence[Examples],
+        adam: torch.optim.Optimizer,
+        schedule: Callable[[int], float],
+        name: str,
+        out: str | os.PathLike,
+        clip: float | None = None,
+    ) -> list[float]:
+        """One step a batch, then write the adapter to the folder `out`; returns the losses. clip: of the norm."""
+        [rate] = [group["lr"] for group in adam.param_groups]
+
+        def update(factor: float) -> None:
+            if clip is not None:
+                torch.nn.utils.clip_grad_norm_(self.leaves, clip)
+            adam.param_groups[0]["lr"] = rate * factor
+            adam.step()
+            adam.zero_grad()
+
+        losses = fit(self.logprobs, batches, update, schedule, name)
+        with atomic_folder(out) as temporary:
+            self.adapter.save_pretrained(str(temporary))
+        return losses
 
 
 def train_teacher(
@@ -30,38 +84,9 @@ def train_teacher(
 
     Raises UserError where `base` is no Qwen3 checkpoint.
     """
-    from peft import LoraConfig, get_peft_model  # seconds to import
-    from transformers import Qwen3ForCausalLM
-
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
-    folder = find(base)
-    model, tokenizer = load(folder)
-    config = LoraConfig(
-        r=recipe.rank, lora_alpha=recipe.alpha, target_modules=list(TARGETS), task_type="CAUSAL_LM"
-    )
-    adapter = get_peft_model(Qwen3ForCausalLM.from_pretrained(str(folder), dtype=torch.float32), config)
-    sides = {
-        name: (layer.lora_A["default"].weight, layer.lora_B["default"].weight)
-        for name in model.linears
-        for layer in [adapter.base_model.model.get_submodule(name)]
-    }
-    scale = recipe.alpha / recipe.rank
-
-    def logprobs(batch: Batch) -> torch.Tensor:
-        merged = {name: model.weights[f"{name}.weight"] + scale * (B @ A) for name, (A, B) in sides.items()}
-        return model.replace(merged).logprobs(batch)
-
-    adam = torch.optim.AdamW([W for pair in sides.values() for W in pair], lr=recipe.lr)
-
-    def update(factor: float) -> None:
-        adam.param_groups[0]["lr"] = recipe.lr * factor
-        adam.step()
-        adam.zero_grad()
-
-    batches = pack(encode(texts, tokenizer), recipe.batch_tokens)
+    lora = TrainedLora(base, recipe.rank, recipe.alpha)
+    batches = pack(encode(texts, lora.tokenizer), recipe.batch_tokens)
     schedule = linear_schedule(len(batches), recipe.warmup, recipe.final)
-    losses = fit(logprobs, batches, update, schedule, "teacher")
-    with atomic_folder(out) as temporary:
-        adapter.save_pretrained(str(temporary))
-    return losses
+    return lora.train(batches, torch.optim.AdamW(lora.leaves, lr=recipe.lr), schedule, "teacher", out)

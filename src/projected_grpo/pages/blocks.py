@@ -4,7 +4,7 @@ Every text is plain but for one notation: a name in backticks is code, and a lin
 that name. Nothing is ever read back out of a rendered page: a page is stored as JSON beside its Markdown.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -124,22 +124,12 @@ def grid(
     rows: Iterable[T], columns: dict[str, Callable[[T], Cell | str]], texts: int = 1, title: str = ""
 ) -> Grid:
     """Return a grid of one line per row; columns: head -> cell of a row."""
-    made = tuple(
-        tuple(
-            cell if isinstance(cell, Cell) else Cell(str(cell))
-            for cell in (of(row) for of in columns.values())
-        )
-        for row in rows
-    )
+
+    def cell(made: Cell | str) -> Cell:
+        return made if isinstance(made, Cell) else Cell(str(made))
+
+    made = tuple(tuple(cell(of(row)) for of in columns.values()) for row in rows)
     return Grid(tuple(columns), made, texts, title)
-
-
-def plain_grid(
-    head: Sequence[str], rows: Iterable[Sequence[Cell | str]], texts: int = 1, title: str = ""
-) -> Grid:
-    """Return a grid of rows whose cells are there already."""
-    made = tuple(tuple(cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row) for row in rows)
-    return Grid(tuple(head), made, texts, title)
 
 
 def left_out(found: Iterable[tuple[str, str]]) -> tuple:

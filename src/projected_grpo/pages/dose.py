@@ -28,13 +28,7 @@ def _knobs(line: Line, config: Config) -> dict:
 
 # Measure, dashes, filled markers.
 LOOKS = (("hack", "-", True), ("solve", style.DASHES[1], False), ("honest", style.DASHES[2], False))
-# What must agree along a curve.
-FIXED = {
-    "mix": ("k", "tau", "pairs"),
-    "k": ("mix", "tau", "pairs"),
-    "tau": ("mix", "k", "pairs"),
-    "pairs": ("mix", "k", "tau"),
-}
+# By knob; the others must agree along a curve.
 AXIS = {"mix": "share of teacher rollouts", "k": "axes removed (k)", "tau": "singular-value cut (tau)"}
 AXIS |= {"pairs": "pairs used"}
 
@@ -43,7 +37,8 @@ def curves(table: Table, config: Config) -> dict[str, list[tuple[str, list[tuple
     """Return knob -> named curves, each at least three (value, row) that differ in that knob alone."""
     known = [(line, _knobs(line, config)) for line in table.lines if line.cells]
     found = {}
-    for knob, fixed in FIXED.items():
+    for knob in AXIS:
+        fixed = [other for other in AXIS if other != knob]
         groups: dict[tuple, dict[float, Line]] = {}
         for line, values in known:
             if values[knob] is None:
@@ -91,14 +86,7 @@ def _curve(axes, group: list[tuple[float, Line]], measure: str, label: str, i: i
         return
     colour = style.PALETTE[i % len(style.PALETTE)]
     errors = [np.nan if s.lo is None else s.mean - s.lo for _, s in points]  # NaN draws nothing
-    axes.errorbar(
-        [x for x, _ in points],
-        [s.mean for _, s in points],
-        yerr=errors,
-        color=colour,
-        marker=style.MARKERS[i % len(style.MARKERS)],
-        markerfacecolor=colour if filled else style.PAPER,
-        linestyle=dash,
-        capsize=2.5,
-        label=label,
-    )
+    look = {"marker": style.MARKERS[i % len(style.MARKERS)], "linestyle": dash, "capsize": 2.5}
+    look["markerfacecolor"] = colour if filled else style.PAPER
+    x, means = [x for x, _ in points], [s.mean for _, s in points]
+    axes.errorbar(x, means, yerr=errors, color=colour, label=label, **look)

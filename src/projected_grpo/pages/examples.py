@@ -67,9 +67,8 @@ def _check(frame: pd.DataFrame, path: Path) -> None:
 
 def _example(arm: str, cell: str, row: dict) -> Example:
     def cut(text: str) -> str:
-        return (
-            text if len(text) <= LONGEST else f"{text[:LONGEST]}\n[... {len(text) - LONGEST} more characters]"
-        )
+        more = len(text) - LONGEST
+        return text if more <= 0 else f"{text[:LONGEST]}\n[... {more} more characters]"
 
     return Example(
         arm=arm,

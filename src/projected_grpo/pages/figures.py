@@ -119,10 +119,9 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
     if not lines:
         return None
     published = [_published(table, line) for line in lines]
+    size = (0.6 + 0.24 * len(lines), 4.3) if compact else (0.95 + 0.3 * len(lines),)
     with style.styled():
-        drawing = (
-            style.figure(0.6 + 0.24 * len(lines), 4.3) if compact else style.figure(0.95 + 0.3 * len(lines))
-        )
+        drawing = style.figure(*size)
         axes = drawing.subplots()
         axes.axvline(0, color=style.SOFT, linewidth=1)
         labels = {}
@@ -133,29 +132,14 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
                 axes.plot([pair.lo, pair.hi], [y, y], color=colour, linewidth=2, solid_capstyle="round")
             shown = is_shown(pair)
             name = "Holm p < 0.05" if shown else "Holm p ≥ 0.05 or untested"
-            (labels[name],) = axes.plot(
-                pair.delta,
-                y,
-                "o",
-                color=colour,
-                markerfacecolor=colour if shown else style.PAPER,
-                markersize=7,
-            )
+            dot = {"color": colour, "markerfacecolor": colour if shown else style.PAPER, "markersize": 7}
+            (labels[name],) = axes.plot(pair.delta, y, "o", **dot)
             if paper is not None:
-                (labels["published (Qwen3-4B)"],) = axes.plot(
-                    paper,
-                    y,
-                    "D",
-                    color=style.RED,
-                    markerfacecolor="none",
-                    markersize=5.5,
-                    markeredgewidth=1.4,
-                )
-        axes.set_yticks(range(len(lines)), [line.name for line in lines])
+                diamond = {"markerfacecolor": "none", "markersize": 5.5, "markeredgewidth": 1.4}
+                (labels["published (Qwen3-4B)"],) = axes.plot(paper, y, "D", color=style.RED, **diamond)
+        style.rows(axes, [line.name for line in lines])
         axes.tick_params(axis="y", length=0)
-        axes.grid(False, axis="y")
         axes.spines["left"].set_visible(False)
-        axes.set_ylim(len(lines) - 0.4, -0.6)
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1), max(high, 0.1))
         if compact:
@@ -177,24 +161,17 @@ def kept_and_ablated(table: Table) -> Figure | None:
         for axes, what in zip(drawing.subplots(1, 2, sharey=True), ("hack", "solve"), strict=True):
             looks = ((-0.19, "kept", style.BLUE, ""), (0.19, "ablated", style.SKY, "////"))
             for offset, state, colour, hatch in looks:
-                rows = [(y, line.summary[f"{what}_{state}"]) for y, line in enumerate(lines)]
+                found = [line.summary[f"{what}_{state}"] for line in lines]
+                errors = [np.nan if s.std is None else s.std for s in found]  # NaN draws nothing
+                bar = {"color": colour, "hatch": hatch, "edgecolor": style.INK, "linewidth": 0.4}
+                error = {"elinewidth": 1, "ecolor": style.INK, "capsize": 2}
+                places, means = np.arange(len(lines)) + offset, [s.mean for s in found]
                 axes.barh(
-                    [y + offset for y, _ in rows],
-                    [s.mean for _, s in rows],
-                    0.36,
-                    xerr=[np.nan if s.std is None else s.std for _, s in rows],  # NaN draws nothing
-                    color=colour,
-                    hatch=hatch,
-                    edgecolor=style.INK,
-                    linewidth=0.4,
-                    error_kw={"elinewidth": 1, "ecolor": style.INK, "capsize": 2},
-                    label=f"quarantine {state}",
+                    places, means, 0.36, xerr=errors, error_kw=error, label=f"quarantine {state}", **bar
                 )
             axes.set_title(f"{what} rate")
             axes.set_xlim(0, 1)
-            axes.set_yticks(range(len(lines)), [line.name for line in lines])
-            axes.set_ylim(len(lines) - 0.4, -0.6)
-            axes.grid(False, axis="y")
+            style.rows(axes, [line.name for line in lines])
         drawing.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return drawing
 
@@ -202,27 +179,22 @@ def kept_and_ablated(table: Table) -> Figure | None:
 def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
     """Return name -> (figure, caption) of all figures that a question has."""
     ns = sorted({len(line.seeds) for line in table.lines if line.seeds})
-    seeds = (
-        "one seed" if ns == [1] else f"n = {'-'.join(map(str, sorted({ns[0], ns[-1]})))} seeds" if ns else ""
-    )
+    seeds = f"n = {'-'.join(map(str, sorted({ns[0], ns[-1]})))} seeds" if ns else ""
     interval, mean, std = " with 95% t-intervals", "mean over seeds", "; bars: one std over seeds"
     if ns == [1]:
-        interval, mean, std = "", "one seed", ""
-    published = any(_published(table, line) is not None for line in table.lines)
+        seeds, interval, mean, std = "one seed", "", "one seed", ""
+    diamond = diamonds = ""
+    if any(_published(table, line) is not None for line in table.lines):
+        diamond = " Diamond: published (Qwen3-4B, often one seed)."
+        diamonds = " Diamonds: the published value where the paper has one, often of one seed."
     drawn = {
         "summary": (
             forest(table, compact=True),
-            f"Difference in {table.about.axis}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05."
-            + (" Diamond: published (Qwen3-4B, often one seed)." if published else ""),
+            f"Difference in {table.about.axis}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05.{diamond}",
         ),
         "effects": (
             forest(table),
-            f"Difference in {table.about.axis} from the baseline, paired by seed{interval} ({seeds})."
-            + (
-                " Diamonds: the published value where the paper has one, often of one seed."
-                if published
-                else ""
-            ),
+            f"Difference in {table.about.axis} from the baseline, paired by seed{interval} ({seeds}).{diamonds}",
         ),
         "kept": (
             kept_and_ablated(table),

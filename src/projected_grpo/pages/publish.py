@@ -13,14 +13,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import yaml
-
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.pages.blocks import Figure, Page, read_page
 from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read, commit, read_sealed
+from projected_grpo.strict_yaml import read_mapping
 
 DEFAULT = Path("config/config.yaml")
 
@@ -107,7 +106,7 @@ def _runs(results: Path) -> dict[str, str]:
 
 def _config(path: Path) -> tuple[Path, str]:
     """Return results folder and model name of a config, laid over the default where it is not that itself."""
-    layers = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (DEFAULT, path)]
+    layers = [read_mapping(file) for file in (DEFAULT, path)]
     return Path((layers[0] | layers[1])["results"]), (layers[0]["model"] | layers[1].get("model", {}))["name"]
 
 

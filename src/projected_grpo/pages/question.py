@@ -11,7 +11,7 @@ from projected_grpo.pages import headline
 from projected_grpo.pages.answers import answer
 from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Page, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import arm_measures, is_shown, uninformative
-from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list
+from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list, under
 
 Column = Callable[[Line], Cell]
 READ = (
@@ -29,21 +29,17 @@ MAIN = [name for name, measure in MEASURES.items() if measure.group == "main"]
 def _mean(measure: str) -> Column:
     def cell(line: Line) -> Cell:
         summary = line.summary.get(measure)
-        return Cell(NONE) if summary is None else Cell(rate(summary.mean), _small(rate, summary.std))
+        return Cell(NONE) if summary is None else Cell(rate(summary.mean), under(rate, summary.std))
 
     return cell
-
-
-def _small(form: Callable, *values: float | None) -> str:
-    return "" if values[0] is None else form(*values)
 
 
 def pair_cells(pair: stats.Paired | None) -> tuple[Cell, Cell, Cell]:
     """Return a difference with its interval, Holm's p with the raw one, and what was detectable."""
     if pair is None:
         return (Cell(NONE),) * 3
-    p = Cell(p_value(pair.holm), _small(lambda p: f"p {p_value(p)}", pair.p))
-    return Cell(delta(pair.delta), _small(interval, pair.lo, pair.hi)), p, Cell(rate(pair.detectable))
+    p = Cell(p_value(pair.holm), under(lambda p: f"p {p_value(p)}", pair.p))
+    return Cell(delta(pair.delta), under(interval, pair.lo, pair.hi)), p, Cell(rate(pair.detectable))
 
 
 def _difference(measure: str, part: int, strong: bool = False) -> Column:

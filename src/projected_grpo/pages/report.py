@@ -19,7 +19,7 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages import html
-from projected_grpo.pages.blocks import Figure, Page, grid, left_out, plain_grid, read_page
+from projected_grpo.pages.blocks import Figure, Grid, Page, grid, left_out, read_page
 from projected_grpo.pages.examples import Example, examples
 from projected_grpo.pages.headline import OVERVIEW
 from projected_grpo.pages.text import rate
@@ -88,7 +88,7 @@ def overview(pages: Iterable[Page], results: Path) -> Markup:
             ids = html.source_ids(page)
             links |= {page.name: page.id, page.overview[0].text: ids.get(page.overview[1].text, page.id)}
             rows.append(page.overview)
-    return html.Renderer("overview", results, links).render((plain_grid(OVERVIEW, rows, texts=2),))
+    return html.Renderer("overview", results, links).render((Grid(OVERVIEW, tuple(rows), texts=2),))
 
 
 def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:

@@ -6,6 +6,7 @@ light and dark; for files, the background is white.
 
 import io
 import re
+from collections.abc import Sequence
 from html import escape
 
 import matplotlib
@@ -74,6 +75,18 @@ def rate_axis(axes: Axes) -> None:
     """Scale the y axis to 0 ... 1, the same for every rate."""
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+
+
+def rows(axes: Axes, names: Sequence[str]) -> None:
+    """Make the y axis one row a name, the first at the top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+
+
+def look(i: int) -> dict:
+    """Return colour and dashes of the i-th line of a panel."""
+    return {"color": PALETTE[i % len(PALETTE)], "linestyle": DASHES[i % len(DASHES)]}
 
 
 def square(x: float, y: float, colour: str | tuple) -> Rectangle:

@@ -1,6 +1,7 @@
 """How numbers are written everywhere: three decimals, a sign on differences, a dash for what is not there."""
 
 import math
+from collections.abc import Callable
 
 from projected_grpo.measures.stats import Paired
 
@@ -20,6 +21,11 @@ def delta(value: float | None) -> str:
 def interval(lo: float | None, hi: float | None) -> str:
     """[-0.123, +0.045], or a dash."""
     return NONE if lo is None or math.isnan(lo) else f"[{lo:+.3f}, {hi:+.3f}]"
+
+
+def under(form: Callable[..., str], *values: float | None) -> str:
+    """What stands below a number in its cell; nothing where there is no value."""
+    return "" if values[0] is None or math.isnan(values[0]) else form(*values)
 
 
 def paired_text(pair: Paired | None) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import Problem
-from projected_grpo.model.load import Tokenizer
 from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.tokenizer import Tokenizer
 from projected_grpo.training.teacher_pool import grade_rows, sample_rows
 
 STREAM = (1 << 32) + 1  # apart from the pool's and every training run's

@@ -35,23 +35,21 @@ def policy_gradient(
     loss, log_ratios, tokens = 0.0, [], 0
     for part in micro_batches([groups[i] for i in live], training.micro_batch_tokens):
         chosen = [live[i] for i in part]
-        packed = Packed.of([groups[i] for i in chosen], [advantages[i] for i in chosen])
-        tape.labels = packed.labels.to(model.device)
-        behaviour = packed.behaviour.to(model.device)
-        teacher = packed.teacher.to(model.device)
+        packed = Packed.of([groups[i] for i in chosen], [advantages[i] for i in chosen], model.device)
+        tape.begin(packed.batch)
         logp = model.logprobs(packed.batch, linear=tape.linear, checkpoint=checkpoint)
         old = logp.detach()
-        known = teacher & ~behaviour.isnan()
+        known = packed.teacher & ~packed.behaviour.isnan()
         if off_policy:
-            old = torch.where(known, behaviour, old)
-        batch_loss = grpo_loss(logp, old, packed.advantage.to(model.device), scale)
+            old = torch.where(known, packed.behaviour, old)
+        batch_loss = grpo_loss(logp, old, packed.advantage, scale)
         if beta:
             with torch.no_grad():
                 reference = policy.base.logprobs(packed.batch)
             batch_loss = batch_loss + beta * k3(logp, reference).sum() / scale
         batch_loss.backward()
         loss += float(batch_loss.detach())
-        log_ratios.append((logp.detach() - behaviour)[known].cpu())
+        log_ratios.append((logp.detach() - packed.behaviour)[known].cpu())
         tokens += len(packed.batch.tokens)
     zeros = policy.adapter.zeros()
     grads = tape.grads or {name: torch.stack([zero, zero]) for name, zero in zeros.items()}

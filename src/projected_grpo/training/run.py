@@ -1,8 +1,9 @@
 """What a run holds while it trains."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from projected_grpo.arms import Arm
+from projected_grpo.arms import Arm, Messages
 from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.setting import Setting
 from projected_grpo.environment.grade import Grader
@@ -31,12 +32,18 @@ class Run:
     plain_prompts: dict[str, list[int]] = field(init=False)  # deployed under
 
     def __post_init__(self):
+        plain = {str(problem.id): messages_for(problem) for problem in self.problems}
         encode = self.policy.tokenizer.encode_chat
-        self.plain_prompts = {str(p.id): encode(messages_for(p)) for p in self.problems}
-        self.prompts = {str(p.id): encode(self.arm.prompt(messages_for(p))) for p in self.problems}
-        self.train_prompts = {
-            str(p.id): encode(self.arm.train_prompt(messages_for(p))) for p in self.problems
-        }
+        self.plain_prompts = {id: encode(messages) for id, messages in plain.items()}
+
+        def encoded(change: Callable[[Messages], Messages]) -> dict[str, list[int]]:
+            changed = {id: change(messages) for id, messages in plain.items()}
+            return {
+                id: self.plain_prompts[id] if changed[id] == plain[id] else encode(changed[id])
+                for id in plain
+            }
+
+        self.prompts, self.train_prompts = encoded(self.arm.prompt), encoded(self.arm.train_prompt)
 
     @property
     def modes(self) -> list[str]:

@@ -19,8 +19,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, read_jsonl, write_jsonl
 
 if TYPE_CHECKING:
-    from projected_grpo.model.load import Tokenizer
     from projected_grpo.model.qwen3 import Qwen3
+    from projected_grpo.model.tokenizer import Tokenizer
     from projected_grpo.training.graded import Graded
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ def sample_rows(
         draws = uniforms(seed, stream, 0, range(start, start + len(chunk)), samples, max_new)
         rollouts = sample(model, prompts, samples, draws, max_new, tokenizer.end)
         for index, problem in enumerate(chunk):
-            text = tokenizer.inner.decode(prompts[index], skip_special_tokens=False)
+            text = tokenizer.decode(prompts[index], special=True)
             out.append(
                 [
                     {

@@ -14,7 +14,7 @@ from scipy import stats as scipy_stats
 from projected_grpo.measures import stats
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.blocks import Cell, Page, Paragraph, Source, grid
-from projected_grpo.pages.text import delta, interval, listing, p_value, rate, seed_list
+from projected_grpo.pages.text import delta, interval, listing, p_value, rate, seed_list, under
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
 
@@ -68,27 +68,6 @@ class SelfCheck:
     left_out: dict[str, str]
 
 
-def needs(context: Context) -> list[str]:
-    """Runs alone."""
-    return []
-
-
-def _values(context: Context):
-    """Return setting -> measure -> stream -> seed -> value, with the cells used and those left out."""
-    runs, left_out = load_runs(context.results, context.question.cells)
-    values: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
-    cells: dict[str, list[str]] = {}
-    for row in context.question.rows:
-        setting = row.baseline or row.name
-        for run in (runs[cell.id] for cell in row.cells if cell.id in runs):
-            cells.setdefault(setting, []).append(run.cell.id)
-            for measure in MEASURES:
-                if measure in run.measures:
-                    streams = values.setdefault(setting, {}).setdefault(measure, {})
-                    streams.setdefault(row.setting.stream, {})[run.cell.seed] = run.measures[measure]
-    return values, {setting: tuple(ids) for setting, ids in cells.items()}, left_out
-
-
 def false_positives(values: np.ndarray) -> np.ndarray:
     """Return whether each pair of streams differs at p < 0.05; values is [..., streams, seeds]."""
     pairs = list(combinations(range(values.shape[-2]), 2))
@@ -122,22 +101,28 @@ def deal_anew(tables: list[np.ndarray], draws: int = DRAWS, seed: int = 0) -> tu
 
 def self_check(context: Context) -> SelfCheck:
     """Compare every pair of streams of every setting; incomplete runs are left out and named."""
-    values, cells, left_out = _values(context)
+    runs, left_out = load_runs(context.results, context.question.cells)
+    values: dict[tuple[str, str], dict[int, dict[int, float]]] = {}  # by setting and measure: stream, seed
+    cells: dict[str, tuple[str, ...]] = {}
+    for row in context.question.rows:
+        setting = row.baseline or row.name
+        for run in (runs[cell.id] for cell in row.cells if cell.id in runs):
+            cells[setting] = (*cells.get(setting, ()), run.cell.id)
+            for measure in (measure for measure in MEASURES if measure in run.measures):
+                streams = values.setdefault((setting, measure), {})
+                streams.setdefault(row.setting.stream, {})[run.cell.seed] = run.measures[measure]
     comparisons, tables, spread = [], [], {}
-    for setting, measures in values.items():
-        for measure, streams in measures.items():
-            pairs = {
-                (a, b): stats.paired(streams[b], streams[a]) for a, b in combinations(sorted(streams), 2)
-            }
-            pairs = {key: pair for key, pair in pairs.items() if pair is not None}
-            adjusted = stats.holm([pair.p for pair in pairs.values()])
-            for (key, pair), p in zip(pairs.items(), adjusted, strict=True):
-                comparisons.append(Comparison(setting, measure, key, replace(pair, holm=p)))
-            common = sorted(set.intersection(*(set(by_seed) for by_seed in streams.values())))
-            if len(streams) > 1 and len(common) > 1:
-                table = np.array([[streams[s][seed] for seed in common] for s in sorted(streams)])
-                tables.append(table)
-                spread[setting, measure] = float(np.sqrt(2 * table.var(axis=0, ddof=1).mean()))
+    for key, streams in values.items():
+        found = [((a, b), stats.paired(streams[b], streams[a])) for a, b in combinations(sorted(streams), 2)]
+        found = [(both, pair) for both, pair in found if pair is not None]
+        adjusted = stats.holm([pair.p for _, pair in found])
+        for (both, pair), p in zip(found, adjusted, strict=True):
+            comparisons.append(Comparison(*key, both, replace(pair, holm=p)))
+        common = sorted(set.intersection(*map(set, streams.values())))
+        if len(streams) > 1 and len(common) > 1:
+            table = np.array([[streams[s][seed] for seed in common] for s in sorted(streams)])
+            tables.append(table)
+            spread[key] = float(np.sqrt(2 * table.var(axis=0, ddof=1).mean()))
     tested = [c for c in comparisons if c.pair.n > 1]
     hits = sum(c.hit for c in tested)
     low, high = stats.proportion_interval(hits, len(tested)) if tested else (None, None)
@@ -210,7 +195,7 @@ def make(context: Context) -> Verdict:
         "setting": lambda c: c.setting,
         "measure": lambda c: c.measure,
         "streams": lambda c: f"{c.streams[1]} - {c.streams[0]}",
-        "Δ": lambda c: Cell(delta(c.pair.delta), "" if c.pair.lo is None else interval(c.pair.lo, c.pair.hi)),
+        "Δ": lambda c: Cell(delta(c.pair.delta), under(interval, c.pair.lo, c.pair.hi)),
         "p": lambda c: p_value(c.pair.p),
         "Holm p": lambda c: p_value(c.pair.holm),
         "n": lambda c: Cell(str(c.pair.n), seed_list(c.pair.seeds)),

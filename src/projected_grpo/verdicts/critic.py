@@ -24,7 +24,7 @@ from projected_grpo.pages.blocks import (
     Source,
     grid,
 )
-from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate, seed_list
+from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate, seed_list, under
 from projected_grpo.parquet import read_parquet
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
@@ -68,9 +68,8 @@ ROUNDS = (
 def needs(context: Context) -> list[str]:
     """The critic's rounds, and the rollouts of the vanilla runs that its traces come from."""
     paths = [f"self_taught/{model}/{file}" for model in context.models for file in FILES]
-    return context.below(
-        *paths, *(f"grpo/{context.vanilla(seed).id}/{ROLLOUTS}" for seed in context.models.values())
-    )
+    paths += [f"grpo/{context.vanilla(seed).id}/{ROLLOUTS}" for seed in context.models.values()]
+    return context.below(*paths)
 
 
 def make_frame(measured: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
@@ -79,41 +78,32 @@ def make_frame(measured: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     errors also `delta_*` to "before" with `_lo`, `_hi`, `p_*`, `p_*_holm`. `measured` holds the output of
     `evaluator.oracle.errors` by seed.
     """
-    deltas = [f"delta_{name}" for name in COMPARED]
-    by_key: dict[tuple[int, str], dict[str, dict[int, float]]] = {}
-    for seed, frame in measured.items():
-        for row in frame.to_dict("records"):
-            names = (*MEASURES, *deltas, *COUNTS)
-            values = by_key.setdefault((row["round"], row["condition"]), {name: {} for name in names})
-            for name in names:
-                if pd.notna(row[name]):
-                    values[name][seed] = float(row[name])
-    keys = sorted(by_key, key=lambda key: (key[0], key[1] != BEFORE))
-    rows = [{"round": number, "condition": condition} for number, condition in keys]
-    for key, row in zip(keys, rows, strict=True):
-        for name in COUNTS:
-            row[name] = sum(by_key[key][name].values()) if by_key[key][name] else None
-    for name in MEASURES:
-        for key, row in zip(keys, rows, strict=True):
-            row |= _summary(name, by_key[key][name])
-    for name in COMPARED:
-        changes = [by_key[key][f"delta_{name}"] for key in keys]
-        pairs = [stats.paired(change, dict.fromkeys(change, 0.0)) for change in changes]
-        adjusted = stats.holm([pair and pair.p for pair in pairs])
-        for row, pair, holm in zip(rows, pairs, adjusted, strict=True):
-            row |= {
-                f"delta_{name}": pair and pair.delta,
-                f"delta_{name}_lo": pair and pair.lo,
-                f"delta_{name}_hi": pair and pair.hi,
-                f"p_{name}": pair and pair.p,
-                f"p_{name}_holm": holm,
-            }
+    names = (*MEASURES, *(f"delta_{name}" for name in COMPARED), *COUNTS)
+    every = pd.concat([frame.assign(seed=seed) for seed, frame in measured.items()])
+    parts = {key: part.set_index("seed") for key, part in every.groupby(["round", "condition"], sort=False)}
+    seeds, rows = sorted(measured), []
+    for number, condition in sorted(parts, key=lambda key: (key[0], key[1] != BEFORE)):
+        part = parts[number, condition]
+        own = {name: part[name].dropna().astype(float).to_dict() for name in names}
+        row = {"round": number, "condition": condition, "n": len(seeds), "seeds": seeds}
+        row |= {name: sum(own[name].values()) if own[name] else None for name in COUNTS}
+        for name in MEASURES:
+            row |= _summary(name, own[name])
+        for name in COMPARED:
+            change = own[f"delta_{name}"]
+            row |= _difference(name, stats.paired(change, dict.fromkeys(change, 0.0)))
+        rows.append(row)
     frame = pd.DataFrame(rows)
-    seeds = sorted(measured)
-    frame.insert(2, "n", len(seeds))
-    frame.insert(3, "seeds", [seeds] * len(frame))
+    for name in COMPARED:
+        frame[f"p_{name}_holm"] = stats.holm([None if pd.isna(p) else p for p in frame[f"p_{name}"]])
     text = [name for name in frame if name in ("condition", "seeds") or name.endswith("_by_seed")]
     return frame.astype({name: float for name in frame if name not in (*text, "round", "n")})
+
+
+def _difference(name: str, pair: stats.Paired | None) -> dict:
+    found = (pair.delta, pair.lo, pair.hi, pair.p) if pair else (None,) * 4
+    columns = (f"delta_{name}", f"delta_{name}_lo", f"delta_{name}_hi", f"p_{name}")
+    return dict(zip(columns, found, strict=True)) | {f"p_{name}_holm": None}
 
 
 def _summary(name: str, values: Mapping[int, float]) -> dict:
@@ -181,47 +171,35 @@ def answer(frame: pd.DataFrame) -> tuple:
                 verb = "shows no effect" if p >= stats.ALPHA else "falls" if change < 0 else "rises"
                 between = interval(row[f"delta_{name}_lo"], row[f"delta_{name}_hi"])
                 said.append(f"{MEASURES[name]} {verb} (Δ {delta(change)}, 95% {between}, Holm p {p_is(p)})")
-        said.append(
-            f"{rate(row['same_score'])} of the traces get the commonest score (before: {rate(before)})"
-        )
+        same = f"{rate(row['same_score'])} of the traces get the commonest score"
+        said.append(f"{same} (before: {rate(before)})")
         lead = f"{row['condition'].capitalize()}, after round {row['round']}:"
         blocks += [Paragraph("", lead), Listing(tuple(said))]
     return tuple(blocks)
 
 
 def _grid(frame: pd.DataFrame) -> Grid:
-    def mean(name: str):
-        return lambda row: Cell(
-            rate(row[name]), "" if pd.isna(row[f"{name}_std"]) else rate(row[f"{name}_std"])
-        )
-
-    def change(name: str):
-        between = (f"delta_{name}_lo", f"delta_{name}_hi")
-        return lambda row: Cell(
-            delta(row[f"delta_{name}"]),
-            "" if pd.isna(row[between[0]]) else interval(*(row[key] for key in between)),
-        )
-
-    def p(name: str):
-        return lambda row: Cell(
-            p_value(row[f"p_{name}_holm"]),
-            "" if pd.isna(row[f"p_{name}"]) else f"p {p_value(row[f'p_{name}'])}",
-        )
-
-    def counts(prefix: str):
+    def counts(row: dict, prefix: str) -> str:
         """`80: 12 / 30`: answered traces, exploits and solutions among them."""
-        keys = [f"{prefix}_{kind}" for kind in KINDS]
-        return lambda row: (
-            NONE if pd.isna(row[keys[0]]) else "{:.0f}: {:.0f} / {:.0f}".format(*(row[k] for k in keys))
-        )
+        found = [row[f"{prefix}_{kind}"] for kind in KINDS]
+        return NONE if pd.isna(found[0]) else "{:.0f}: {:.0f} / {:.0f}".format(*found)
 
     columns = {"critic": lambda row: row["condition"], "round": lambda row: row["round"]}
-    columns |= {name.replace("_", " "): mean(name) for name in MEASURES}
-    columns |= {"n": counts("n"), "paired n": counts("paired")}
+    for name in MEASURES:
+        columns[_head(name)] = lambda row, m=name: Cell(rate(row[m]), under(rate, row[f"{m}_std"]))
+    columns |= {"n": lambda row: counts(row, "n"), "paired n": lambda row: counts(row, "paired")}
     for name in COMPARED:
-        head = name.replace("_", " ")
-        columns |= {f"Δ {head}": change(name), f"Holm p, {head}": p(name)}
+        columns[f"Δ {_head(name)}"] = lambda row, d=f"delta_{name}": Cell(
+            delta(row[d]), under(interval, row[f"{d}_lo"], row[f"{d}_hi"])
+        )
+        columns[f"Holm p, {_head(name)}"] = lambda row, p=f"p_{name}": Cell(
+            p_value(row[f"{p}_holm"]), under(lambda value: f"p {p_value(value)}", row[p])
+        )
     return grid(frame.to_dict("records"), columns)
+
+
+def _head(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _rounds(runs: list[dict]) -> tuple:
@@ -239,12 +217,9 @@ def _rounds(runs: list[dict]) -> tuple:
         "not used": lambda row: counted({**row[1]["skipped"], **row[1]["turned_away"]}),
         "pool unanswered": lambda row: counted(row[1]["unanswered"]["pool"]),
     }
-    usage = [run["usage"] for run in runs]
-    calls, tokens_in, tokens_out = (
-        sum(u[key] for u in usage) for key in ("calls", "tokens_in", "tokens_out")
-    )
-    costs = [u["cost"] for u in usage]
-    cost = "" if None in costs else f", cost {sum(costs):.2f}"
+    usage = pd.DataFrame([run["usage"] for run in runs])
+    calls, tokens_in, tokens_out = usage[["calls", "tokens_in", "tokens_out"]].sum()
+    cost = f", cost {usage['cost'].sum():.2f}" if usage["cost"].notna().all() else ""
     said = (
         f"All replications together: {calls} answers, {tokens_in} tokens in, {tokens_out} tokens out{cost}."
     )
@@ -267,8 +242,8 @@ def _examples(cards: pd.DataFrame) -> tuple:
     both = both.sort_values(["gap", "id"], ascending=[False, True]).drop_duplicates(["mistake_type_wrong"])
     blocks = []
     for row in both.head(EXAMPLES).itertuples():
-        judged = [f"{row.action}\n\n{row.outcome}"]
-        judged.append(f"Correct: {row.phi_after:g}. {row.reasoning}")
-        judged.append(f"Wrong ({row.mistake_type_wrong}): {row.phi_after_wrong:g}. {row.reasoning_wrong}")
-        blocks.append(Details("A card, right and wrong", tuple(map(Pre, judged))))
+        right = f"Correct: {row.phi_after:g}. {row.reasoning}"
+        wrong = f"Wrong ({row.mistake_type_wrong}): {row.phi_after_wrong:g}. {row.reasoning_wrong}"
+        judged = (Pre(f"{row.action}\n\n{row.outcome}"), Pre(right), Pre(wrong))
+        blocks.append(Details("A card, right and wrong", judged))
     return tuple(blocks)

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from projected_grpo.pages import style
-from projected_grpo.verdicts.replays import Replay
+from projected_grpo.verdicts.replays import COSINE, Replay
 
 
 def trajectory(vanilla: Replay, projected: Replay) -> Figure:
@@ -19,8 +19,8 @@ def trajectory(vanilla: Replay, projected: Replay) -> Figure:
         for replay, name, colour, marker, shift in looks:
             steps, samples = replay.steps["step"] + 1, replay.samples
             dots = {"color": colour, "alpha": 0.3, "markersize": 3, "markeredgewidth": 0}
-            left.plot(samples["step"] + 1 + shift, samples["cos_S_contrib"], marker, **dots)
-            means = samples.groupby("step")["cos_S_contrib"].mean()
+            left.plot(samples["step"] + 1 + shift, samples[COSINE], marker, **dots)
+            means = samples.groupby("step")[COSINE].mean()
             left.plot(means.index + 1, means, color=colour)
             label = f"{name} replay" + (" (in = out)" if replay is vanilla else ", in")
             right.plot(steps, replay.steps["mean_cos_in"], color=colour, label=label)
@@ -50,18 +50,17 @@ GROUPS = (
 )
 
 
-def distributions(replays: Mapping[str, Replay], value: str = "cos_S_contrib") -> Figure:
+def distributions(replays: Mapping[str, Replay]) -> Figure:
     """Per-sample cosines by (hacked, gt_pass), one panel per basis; the bar is the mean."""
     with style.styled():
         drawing = style.figure(2.6)
         jitter = np.random.default_rng(0)
-        for axes, (name, replay) in zip(
-            drawing.subplots(1, len(replays), sharey=True, squeeze=False)[0], replays.items(), strict=True
-        ):
+        panels = drawing.subplots(1, len(replays), sharey=True, squeeze=False)[0]
+        for axes, (name, replay) in zip(panels, replays.items(), strict=True):
             labels = []
             for x, (hacked, gt_pass, label) in enumerate(GROUPS):
                 rows = replay.samples
-                values = rows[rows["hacked"].eq(hacked) & rows["gt_pass"].eq(gt_pass)][value].dropna()
+                values = rows[rows["hacked"].eq(hacked) & rows["gt_pass"].eq(gt_pass)][COSINE].dropna()
                 labels.append(f"{label}\n(n = {len(values)})")
                 if values.empty:
                     continue
@@ -86,12 +85,10 @@ def ratio_heatmap(steps: Mapping[str, pd.DataFrame], edges: tuple[float, ...]) -
         panels = drawing.subplots(1, len(steps), sharey=True, squeeze=False)[0]
         for axes, (name, frame) in zip(panels, steps.items(), strict=True):
             shares = np.stack(frame["share"].to_list(), axis=1)
-            axes.imshow(
-                shares, aspect="auto", origin="lower", cmap="Blues", vmin=0, vmax=max(0.3, shares.max())
-            )
-            axes.set_yticks(
-                np.arange(len(edges)) + 0.5, [f"{np.exp(edge):.3g}" for edge in edges], fontsize=6.5
-            )
+            look = {"aspect": "auto", "origin": "lower", "cmap": "Blues"}
+            axes.imshow(shares, vmin=0, vmax=max(0.3, shares.max()), **look)
+            bounds = [f"{np.exp(edge):.3g}" for edge in edges]
+            axes.set_yticks(np.arange(len(edges)) + 0.5, bounds, fontsize=6.5)
             ticks = np.arange(0, len(frame), 5)
             axes.set_xticks(ticks, [str(int(step)) for step in frame["step"].to_numpy()[ticks]])
             axes.set_xlabel("step")
@@ -115,9 +112,7 @@ def t4_strip(values: Mapping[str, Mapping[int, float]]) -> Figure | None:
             axes.plot([np.mean(found)] * 2, [y - 0.3, y + 0.3], color=style.INK)
         axes.axvline(2, color=style.RED, linestyle=style.DASHES[1], linewidth=1, label="mark: t > 2")
         axes.axvline(0, color=style.SOFT, linewidth=0.8)
-        axes.set_yticks(range(len(values)), list(values))
-        axes.set_ylim(len(values) - 0.4, -0.6)
-        axes.grid(False, axis="y")
+        style.rows(axes, list(values))
         axes.set_xlabel("T4: Welch t of wrong hacks against right ones")
         axes.legend(fontsize=7.5)
         return drawing
@@ -125,26 +120,16 @@ def t4_strip(values: Mapping[str, Mapping[int, float]]) -> Figure | None:
 
 def over_steps(panels: Mapping[str, Mapping[str, pd.Series]]) -> Figure | None:
     """One panel per title, one line per name (index: step); None where there is nothing to draw."""
-    panels = {
-        title: found
-        for title, lines in panels.items()
-        if (found := {n: s for n, s in lines.items() if len(s)})
-    }
+    panels = {title: {n: s for n, s in lines.items() if len(s)} for title, lines in panels.items()}
+    panels = {title: lines for title, lines in panels.items() if lines}
     if not panels:
         return None
     with style.styled():
         drawing = style.figure(3.0)
-        for axes, (title, lines) in zip(
-            drawing.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-        ):
+        drawn = drawing.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (title, lines) in zip(drawn, panels.items(), strict=True):
             for i, (name, series) in enumerate(lines.items()):
-                axes.plot(
-                    series.index,
-                    series,
-                    color=style.PALETTE[i % len(style.PALETTE)],
-                    linestyle=style.DASHES[i % len(style.DASHES)],
-                    label=name,
-                )
+                axes.plot(series.index, series, label=name, **style.look(i))
             axes.set_title(title)
             axes.set_xlabel("step")
             axes.legend(fontsize=7)

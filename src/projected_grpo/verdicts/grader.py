@@ -34,19 +34,14 @@ def make(context: Context) -> Verdict:
     found = read_json(context.results / MATRIX)
     counts, level = found["counts"], found["sandbox"]  # submission -> mode -> channel, gt_pass, n
     modes = list(next(iter(counts.values())))
-    cells = [
-        {"submission": row, "mode": mode, "effective": channel, "right": right, "n": n}
-        for row, by_mode in counts.items()
-        for mode, (channel, right, n) in by_mode.items()
-    ]
-    frame = pd.DataFrame(cells)
-    shares = frame.assign(share=frame["effective"] / frame["n"]).pivot(
-        index="submission", columns="mode", values="share"
-    )
+    cells = [(row, mode, *counted) for row, by_mode in counts.items() for mode, counted in by_mode.items()]
+    frame = pd.DataFrame(cells, columns=["submission", "mode", "effective", "right", "n"])
+    share = frame.assign(share=frame["effective"] / frame["n"])
+    shares = share.pivot(index="submission", columns="mode", values="share")
     total = frame.groupby("submission")[["right", "n"]].sum()
     columns = {"submission": lambda row: row}
     columns |= {mode: lambda row, m=mode: "{0}/{2}".format(*counts[row][m]) for mode in modes}
-    columns["strict oracle"] = lambda row: f"{total.loc[row, 'right']}/{total.loc[row, 'n']}"
+    columns["strict oracle"] = lambda row: "{}/{}".format(*total.loc[row])
     page = Page(
         name=context.name,
         title="Loopholes and the grader",

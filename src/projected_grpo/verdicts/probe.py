@@ -76,41 +76,32 @@ def fixed_sentence(vanilla: Replay) -> str:
     fixed = fixed_by_problem(vanilla.samples)
     if not fixed.total:
         return "No problem has hacks with a known gt_pass."
-    text = (
-        f"Of {fixed.total} problems with hacks, {fixed.only_wrong} have wrong ones only, {fixed.only_right} "
-        f"right ones only, {fixed.both} both. "
-    )
+    so = "So gt_pass varies within most problems."
     if fixed.both == 0:
-        return (
-            text
-            + "So gt_pass is fixed by the problem, and T4 compares kinds of problem, not kinds of answer."
-        )
-    if fixed.both < fixed.total / 2:
-        return (
-            text
-            + "So gt_pass is mostly fixed by the problem: T4 compares kinds of problem as much as of answer."
-        )
-    return text + "So gt_pass varies within most problems."
+        so = "So gt_pass is fixed by the problem, and T4 compares kinds of problem, not kinds of answer."
+    elif fixed.both < fixed.total / 2:
+        so = "So gt_pass is mostly fixed by the problem: T4 compares kinds of problem as much as of answer."
+    return (
+        f"Of {fixed.total} problems with hacks, {fixed.only_wrong} have wrong ones only, {fixed.only_right} "
+        f"right ones only, {fixed.both} both. {so}"
+    )
 
 
 def control_sentence(others: Mapping[str, Replay], controls: list[str]) -> str:
     """Say what T4 proves beside bases without content."""
     parts = []
     for name in controls:
-        for reading, cosine in (
-            ("along the replay", "cos_S_contrib"),
-            ("at the untrained student", "cos_S_start"),
-        ):
+        for reading, cosine in (("along the replay", COSINE), ("at the untrained student", "cos_S_start")):
             sides = t4(others[name].samples, cosine)
             meets = "meets" if sides.passed else "does not meet"
             parts.append(f"`{name}` {reading} {meets} the mark ({sides_text(sides)})")
     proves = "A basis without content that meets it shows that T4 alone proves little."
-    return f"Without content: {'; '.join(parts)}. {proves}"
+    return f"Without content: {'; '.join(parts)}. {proves}" if parts else ""
 
 
 def matching(vanilla: Replay) -> str:
     """Say how samples of matched length were paired."""
-    rows = hacked_rows(vanilla.samples, COSINE)
+    rows = hacked_rows(vanilla.samples)
     pairs = matched(rows, caliper_of(rows))
     text = f"Matched length: pairs that differ by at most {caliper_of(rows):.1f} tokens"
     if not len(pairs):
@@ -130,9 +121,8 @@ def folders(context: Context) -> tuple[dict[str, str], dict[str, str]]:
 
 def needs(context: Context) -> list[str]:
     """The replays."""
-    return context.below(
-        *(path for own in folders(context) for f in own.values() for path in files(f, context.config))
-    )
+    found = [folder for each in folders(context) for folder in each.values()]
+    return context.below(*(path for folder in found for path in files(folder, context.config)))
 
 
 def make(context: Context) -> Verdict:
@@ -143,9 +133,8 @@ def make(context: Context) -> Verdict:
         for each in folders(context)
     )
     controls = [name for name in others if context.config.knobs(name).control != "none"]
-    return verdict(
-        context.name, own["vanilla"], own["projected"], others, context.config.probe.basis, controls
-    )
+    basis = context.config.probe.basis
+    return verdict(context.name, own["vanilla"], own["projected"], others, basis, controls)
 
 
 def verdict(
@@ -188,13 +177,11 @@ def verdict(
             "Cosine per sample by verdict: whether the rollout hacks and whether it is right.",
         ),
     }
-    notes = [
+    notes = (
         matching(vanilla),
         fixed_sentence(vanilla),
-        control_sentence(others, controls) if controls else "",
-    ]
-    notes.append(
-        f"{untested} samples have no gt_pass (no hidden tests) and are left out of T4." if untested else ""
+        control_sentence(others, controls),
+        f"{untested} samples have no gt_pass (no hidden tests) and are left out of T4." if untested else "",
     )
     replays = [vanilla, projected, *others.values()]
     page = Page(

@@ -1,11 +1,13 @@
 """R5: does hacking rise under the off-policy ratio, does projection hold it down, do ratios saturate?"""
 
+from statistics import mean
+
 import numpy as np
 import pandas as pd
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.table import Line, Table, make_table
-from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, grid
+from projected_grpo.pages.blocks import Grid, Listing, Paragraph, grid
 from projected_grpo.pages.text import NONE, paired_text, rate
 from projected_grpo.training.ratio import CLIP_HIGH, CLIP_LOW, RATIO_EDGES
 from projected_grpo.verdicts.context import Context
@@ -22,11 +24,6 @@ RATIOS = (
     "a token above the upper bound only where A > 0, below the lower one only where A < 0. So they are upper bounds "
     "on the tokens that lose their gradient, which are not recorded.",
 )
-
-
-def needs(context: Context) -> list[str]:
-    """Runs alone."""
-    return []
 
 
 def at_step(line: Line, step: int) -> dict[int, float]:
@@ -71,19 +68,15 @@ def clip_series(found: dict[str, pd.DataFrame]) -> dict[str, dict[str, pd.Series
 def trajectory_grid(table: Table) -> Grid:
     """Return the hack rate at step 1, its rise by the two steps, its distance to the baseline."""
 
-    def start(line: Line) -> str:
-        values = list(at_step(line, 1).values())
-        return rate(float(np.mean(values))) if values else NONE
-
-    columns = {"row": lambda line: line.name, "hack at step 1": start}
+    start = {line.name: list(at_step(line, 1).values()) for line in table.lines}
+    columns = {"row": lambda line: line.name}
+    columns["hack at step 1"] = lambda line: rate(mean(start[line.name]) if start[line.name] else None)
     for step in (EARLIER, AT):
         columns[f"rise by step {step}"] = lambda line, s=step: paired_text(rise(line, s))
-    columns[f"against baseline at step {AT}"] = lambda line: (
-        paired_text(below(table, line, AT)) if line.row.baseline else NONE
-    )
-    return grid(
-        table.lines, columns, title="Hack rate along the run, against the untrained student of step 1"
-    )
+    lower = f"against baseline at step {AT}"
+    columns[lower] = lambda line: paired_text(below(table, line, AT)) if line.row.baseline else NONE
+    title = "Hack rate along the run, against the untrained student of step 1"
+    return grid(table.lines, columns, title=title)
 
 
 def ratio_grid(found: dict[str, pd.DataFrame]) -> Grid:
@@ -100,7 +93,7 @@ def ratio_grid(found: dict[str, pd.DataFrame]) -> Grid:
         "mean ratio": lambda row: rate(row[2]["mean"]),
         f"below {CLIP_LOW}": lambda row: rate(row[2]["low"]),
         f"above {CLIP_HIGH}": lambda row: rate(row[2]["high"]),
-        "beyond either": lambda row: Cell(rate(row[2]["low"] + row[2]["high"])),
+        "beyond either": lambda row: rate(row[2]["low"] + row[2]["high"]),
     }
     return grid(rows, columns, texts=2, title="Ratio student / teacher on the teacher's tokens")
 
@@ -118,24 +111,20 @@ def sentences(table: Table, found: dict[str, pd.DataFrame]) -> list[str]:
         if by is None:
             said.append(f"`{line.name}`: no run has step {AT}.")
             continue
-        rises = (
-            f"`{line.name}` rises {paired_text(by)} by step {AT} ({paired_text(earlier)} by step {EARLIER})"
-        )
+        text = f"`{line.name}` rises {paired_text(by)} by step {AT} ({paired_text(earlier)} by step {EARLIER}): the "
         if line.row.baseline is None:
-            said.append(f"{rises}: the mark of more than {RISES:.2f} is {_met(by.delta > RISES)}.")
+            said.append(f"{text}mark of more than {RISES:.2f} is {_met(by.delta > RISES)}.")
             continue
         lower = below(table, line, AT)
         said.append(
-            f"{rises}: the reading `rises < {STAYS:.2f}` is {_met(by.delta < STAYS)}. It stands {paired_text(lower)} "
+            f"{text}reading `rises < {STAYS:.2f}` is {_met(by.delta < STAYS)}. It stands {paired_text(lower)} "
             f"against its vanilla at step {AT}: the reading `>= {BELOW:.2f} below` is "
             f"{_met(lower is not None and lower.delta <= -BELOW)}."
         )
-    for line in off_policy:
-        if line.name not in found:
-            continue
-        share = (found[line.name]["low"] + found[line.name]["high"]).mean()
+    for name, frame in ((line.name, found[line.name]) for line in off_policy if line.name in found):
+        share = (frame["low"] + frame["high"]).mean()
         said.append(
-            f"`{line.name}`: {rate(share)} of the teacher's tokens lie beyond the clip bounds, so the ratios "
+            f"`{name}`: {rate(share)} of the teacher's tokens lie beyond the clip bounds, so the ratios "
             f"{'saturate' if share > SATURATED else 'do not saturate'} (mark: {SATURATED}); at most that share of "
             "their gradients is clipped away."
         )

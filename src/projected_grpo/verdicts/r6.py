@@ -8,22 +8,13 @@ import pandas as pd
 
 from projected_grpo.files import read_json
 from projected_grpo.measures import stats
-from projected_grpo.measures.table import Line, Table, make_table
+from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Grid, Listing, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown
 from projected_grpo.pages.text import NONE, p_value, paired_text, rate
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import over_steps, t4_strip
-from projected_grpo.verdicts.twins import (
-    Twins,
-    compare_t,
-    difference,
-    read_sights,
-    replay_files,
-    sources,
-    t4_grid,
-    twins,
-)
+from projected_grpo.verdicts.twins import Twins, difference, read, replay_files, sources, t4_blocks
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
 KNOB = "adapter"
@@ -77,10 +68,10 @@ def matched_sentences(table: Table, pairs: list[Twins]) -> list[str]:
     return said
 
 
-def effect_by_seed(table: Table, name: str, measure: str = "hack") -> dict[int, float]:
-    """Return seed -> (row - its baseline)."""
+def effect_by_seed(table: Table, name: str) -> dict[int, float]:
+    """Return seed -> hack rate of a row - that of its baseline."""
     line = table.line(name)
-    ours, theirs = (row.values.get(measure, {}) for row in (line, table.line(line.row.baseline)))
+    ours, theirs = (row.values.get("hack", {}) for row in (line, table.line(line.row.baseline)))
     return {seed: ours[seed] - theirs[seed] for seed in sorted(set(ours) & set(theirs))}
 
 
@@ -178,22 +169,11 @@ def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
 
 def make(context: Context) -> Verdict:
     """Return R6's page."""
-    table, pairs, sights = (
-        make_table(context.question, context.results),
-        twins(context, KNOB),
-        read_sights(context, KNOB),
-    )
+    table, pairs, sights = read(context, KNOB)
     measured = {Path(path).stem: read_json(path) for path in drifts(context)}
     said = (*matched_sentences(table, pairs), *(pair_sentence(table, pair) for pair in pairs))
-    compared = [
-        compare_t(sights[other], sights[ours]) for ours, other in dict.fromkeys(p.bases for p in pairs)
-    ]
-    blocks = (
-        Listing(tuple(compared)),
-        t4_grid(sights),
-        *(Paragraph(text, kind="note") for text in DRIFT),
-        drift_grid(table, measured),
-    )
+    notes = (Paragraph(text, kind="note") for text in DRIFT)
+    blocks = (*t4_blocks(pairs, sights), *notes, drift_grid(table, measured))
     drawn = {
         "t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 in SVD and in LoRA space."),
         "drift": (

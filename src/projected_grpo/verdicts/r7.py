@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from projected_grpo.files import read_json
 from projected_grpo.measures import stats
-from projected_grpo.measures.table import Table, make_table
+from projected_grpo.measures.table import Table
 from projected_grpo.pages.blocks import Grid, Listing, Paragraph, Source, grid
 from projected_grpo.pages.text import NONE, p_value, paired_text, rate
 from projected_grpo.verdicts.context import Context
@@ -12,12 +12,11 @@ from projected_grpo.verdicts.figures import t4_strip
 from projected_grpo.verdicts.twins import (
     Sight,
     Twins,
-    compare_t,
     difference,
-    read_sights,
+    read,
     replay_files,
     sources,
-    t4_grid,
+    t4_blocks,
     twins,
 )
 from projected_grpo.verdicts.verdict import Verdict, of_table
@@ -139,31 +138,20 @@ def hack_sentence(table: Table, pair: Twins) -> str:
 
 def make(context: Context) -> Verdict:
     """Return R7's page."""
-    table, pairs, sights = (
-        make_table(context.question, context.results),
-        twins(context, KNOB),
-        read_sights(context, KNOB),
-    )
+    (table, pairs, sights), files = read(context, KNOB), overlap_files(context)
     overlaps = {
         name: {seed: read_json(context.results / path) for seed, path in by_seed.items()}
-        for name, by_seed in overlap_files(context).items()
+        for name, by_seed in files.items()
     }
     said = (
         *(t4_sentence(pair, sights) for pair in pairs),
         *differ_sentences(overlaps),
         *(hack_sentence(table, pair) for pair in pairs),
     )
-    blocks = (
-        Listing(tuple(compare_t(sights[pair.bases[1]], sights[pair.bases[0]]) for pair in pairs)),
-        t4_grid(sights),
-        *(Paragraph(text, kind="note") for text in LOSSES),
-        Listing(tuple(length_sentences(overlaps))),
-        overlap_grid(overlaps),
-    )
-    measured = tuple(
-        Source(name, files=tuple(by_seed.values())) for name, by_seed in overlap_files(context).items()
-    )
+    notes = (Paragraph(text, kind="note") for text in LOSSES)
+    lengths = Listing(tuple(length_sentences(overlaps)))
+    blocks = (*t4_blocks(pairs, sights), *notes, lengths, overlap_grid(overlaps))
+    measured = (Source(name, files=tuple(by_seed.values())) for name, by_seed in files.items())
     drawn = {"t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 of both losses' bases.")}
-    return of_table(
-        context, table, (Listing(said),), blocks, (*sources(context, KNOB), *measured), drawn, said
-    )
+    behind = (*sources(context, KNOB), *measured)
+    return of_table(context, table, (Listing(said),), blocks, behind, drawn, said)

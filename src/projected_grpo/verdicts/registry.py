@@ -36,8 +36,10 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
 
 
 def needs(module: str, context: Context) -> list[str]:
-    """Return the files that a page needs beside the runs of its question; a plain question needs nothing."""
-    return [] if module in ("table", "aa") else load(module).needs(context)
+    """Return the files that a page needs beside the runs of its question: none where it says nothing of them."""
+    if module in ("table", "aa"):  # most pages; nothing that only plans shall wait for what draws them
+        return []
+    return getattr(load(module), "needs", lambda _: [])(context)
 
 
 def file(module: str) -> Path:

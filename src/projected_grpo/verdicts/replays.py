@@ -121,13 +121,13 @@ def welch(wrong: np.ndarray, right: np.ndarray) -> Sides:
     return Sides(len(wrong), len(right), *means, t, p)
 
 
-def hacked_rows(samples: pd.DataFrame, value: str) -> pd.DataFrame:
+def hacked_rows(samples: pd.DataFrame, value: str = COSINE) -> pd.DataFrame:
     """Return the hacked samples that have a cosine and a verdict of the hidden tests, gt_pass as bool."""
     kept = samples[samples["hacked"].eq(True) & samples["gt_pass"].notna() & np.isfinite(samples[value])]
     return kept.assign(gt_pass=kept["gt_pass"].astype(bool))
 
 
-def _sides(rows: pd.DataFrame, value: str) -> tuple[np.ndarray, np.ndarray]:
+def _sides(rows: pd.DataFrame, value: str = COSINE) -> tuple[np.ndarray, np.ndarray]:
     right = rows["gt_pass"].to_numpy(dtype=bool)
     values = rows[value].to_numpy(dtype=float)
     return values[~right], values[right]
@@ -138,17 +138,16 @@ def t4(samples: pd.DataFrame, value: str = COSINE) -> Sides:
     return welch(*_sides(hacked_rows(samples, value), value))
 
 
-def t4_problem_means(samples: pd.DataFrame, value: str = COSINE) -> Sides:
+def t4_problem_means(samples: pd.DataFrame) -> Sides:
     """T4 over per-problem means: each problem counts once on each side that it has samples on."""
-    means = hacked_rows(samples, value).groupby(["problem_id", "gt_pass"])[value].mean().reset_index()
-    return welch(*_sides(means, value))
+    means = hacked_rows(samples).groupby(["problem_id", "gt_pass"])[COSINE].mean().reset_index()
+    return welch(*_sides(means))
 
 
-def t4_within(samples: pd.DataFrame, value: str = COSINE) -> Sides:
+def t4_within(samples: pd.DataFrame) -> Sides:
     """T4 within problems: a one-sided t-test on the differences of problems with both kinds of hack."""
-    table = (
-        hacked_rows(samples, value).pivot_table(index="problem_id", columns="gt_pass", values=value).dropna()
-    )
+    rows = hacked_rows(samples)
+    table = rows.pivot_table(index="problem_id", columns="gt_pass", values=COSINE).dropna()
     n = len(table) if set(table.columns) == {False, True} else 0
     if n == 0:
         return Sides(0, 0, None, None, None, None)
@@ -177,10 +176,10 @@ def caliper_of(rows: pd.DataFrame) -> float:
     return max(1.0, 0.02 * float(rows["tokens"].mean())) if len(rows) else 1.0
 
 
-def t4_matched(samples: pd.DataFrame, value: str = COSINE) -> Sides:
+def t4_matched(samples: pd.DataFrame) -> Sides:
     """T4 among hacks of matched length."""
-    rows = hacked_rows(samples, value)
-    return welch(*_sides(matched(rows, caliper_of(rows)), value))
+    rows = hacked_rows(samples)
+    return welch(*_sides(matched(rows, caliper_of(rows))))
 
 
 @dataclass(frozen=True)
@@ -194,10 +193,10 @@ class Correlation:
     n: int
 
 
-def length_correlation(samples: pd.DataFrame, value: str = COSINE) -> Correlation:
+def length_correlation(samples: pd.DataFrame) -> Correlation:
     """Correlate the cosine with the completion's length over all samples."""
-    rows = samples[np.isfinite(samples[value])]
-    x, y = rows["tokens"].to_numpy(dtype=float), rows[value].to_numpy(dtype=float)
+    rows = samples[np.isfinite(samples[COSINE])]
+    x, y = rows["tokens"].to_numpy(dtype=float), rows[COSINE].to_numpy(dtype=float)
     if len(rows) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Correlation(None, None, None, None, len(rows))
     r, rho = stats.pearsonr(x, y), stats.spearmanr(x, y)
@@ -217,8 +216,8 @@ class Fixed:
         return self.only_wrong + self.only_right + self.both
 
 
-def fixed_by_problem(samples: pd.DataFrame, value: str = COSINE) -> Fixed:
+def fixed_by_problem(samples: pd.DataFrame) -> Fixed:
     """Count the problems by the kinds of hack that they have."""
-    kinds = hacked_rows(samples, value).groupby("problem_id")["gt_pass"].agg(["any", "all"])
+    kinds = hacked_rows(samples).groupby("problem_id")["gt_pass"].agg(["any", "all"])
     both = int((kinds["any"] & ~kinds["all"]).sum())
     return Fixed(int((~kinds["any"]).sum()), int(kinds["all"].sum()), both)

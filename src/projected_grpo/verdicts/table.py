@@ -5,11 +5,6 @@ from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
 
-def needs(context: Context) -> list[str]:
-    """Runs alone."""
-    return []
-
-
 def make(context: Context) -> Verdict:
     """Return the page of a question."""
     return of_table(context, make_table(context.question, context.results))

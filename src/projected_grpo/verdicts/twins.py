@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from projected_grpo.cells.cell import Row
 from projected_grpo.cells.setting import Setting
 from projected_grpo.measures import stats
-from projected_grpo.measures.table import Line
-from projected_grpo.pages.blocks import Grid, Source, plain_grid
+from projected_grpo.measures.table import Line, Table, make_table
+from projected_grpo.pages.blocks import Grid, Listing, Source, grid
 from projected_grpo.pages.text import NONE, p_value
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.replays import Sides, files, n_steps, read_replay, t4, t4_problem_means
@@ -38,19 +38,13 @@ def twins(context: Context, knob: str) -> list[Twins]:
     """Return the twin rows of the question that use a basis; the knob's default is that of the config's `basis`."""
     rows = [row for row in context.question.rows if row.setting.basis]
     default = getattr(context.config.basis, knob)
+    rest = {row.name: _rest(row.setting, context, knob) for row in rows}
     plain = [row for row in rows if getattr(context.config.knobs(row.setting.basis), knob) == default]
-    pairs = (
-        (
-            next(
-                (r for r in plain if _rest(r.setting, context, knob) == _rest(row.setting, context, knob)),
-                None,
-            ),
-            row,
-        )
-        for row in rows
-        if row not in plain
-    )
-    return [Twins(reference, other) for reference, other in pairs if reference]
+    found = []
+    for row in (row for row in rows if row not in plain):
+        same = [other for other in plain if rest[other.name] == rest[row.name]]
+        found += [Twins(reference, row) for reference in same[:1]]
+    return found
 
 
 def replay_folders(context: Context, knob: str) -> dict[str, dict[int, str]]:
@@ -68,18 +62,14 @@ def replay_folders(context: Context, knob: str) -> dict[str, dict[int, str]]:
 
 def replay_files(context: Context, knob: str) -> list[str]:
     """Return the step files of all of them, below the results folder."""
-    folders = replay_folders(context, knob).values()
-    return [
-        path for by_seed in folders for folder in by_seed.values() for path in files(folder, context.config)
-    ]
+    folders = [folder for own in replay_folders(context, knob).values() for folder in own.values()]
+    return [path for folder in folders for path in files(folder, context.config)]
 
 
 def sources(context: Context, knob: str) -> tuple[Source, ...]:
     """Return what stands behind the bases in tables of T4."""
-    folders = replay_folders(context, knob)
-    return tuple(
-        Source(basis, files=tuple(f"probe/{f}" for f in own.values())) for basis, own in folders.items()
-    )
+    folders = replay_folders(context, knob).items()
+    return tuple(Source(basis, files=tuple(f"probe/{f}" for f in own.values())) for basis, own in folders)
 
 
 @dataclass(frozen=True)
@@ -110,34 +100,26 @@ def read_sights(context: Context, knob: str) -> dict[str, Sight]:
 
 def t4_grid(sights: Mapping[str, Sight]) -> Grid:
     """Return T4 per basis and seed."""
-    seeds = sorted({seed for sight in sights.values() for seed in sight.samples})
 
     def shown(sides: Sides | None) -> str:
         if sides is None or sides.t is None:
             return f"{sides.short} short" if sides and sides.short else NONE
         return f"{sides.t:.2f}"
 
-    def mean(values: list[float]) -> str:
-        return f"{sum(values) / len(values):.2f}" if values else NONE
+    def mean(by_seed: Mapping[int, Sides]) -> str:
+        ts = [sides.t for sides in by_seed.values() if sides.t is not None]
+        return f"{sum(ts) / len(ts):.2f}" if ts else NONE
 
-    rows = [
-        [
-            name,
-            *(shown(sight.samples.get(seed)) for seed in seeds),
-            mean(list(sight.t.values())),
-            f"{sum(sides.passed for sides in sight.samples.values())} of {len(sight.samples)}",
-            mean([sides.t for sides in sight.problems.values() if sides.t is not None]),
-        ]
-        for name, sight in sights.items()
-    ]
-    head = [
-        "basis",
-        *(f"t (seed {seed})" for seed in seeds),
-        "mean t",
-        "t > 2, p < 0.05",
-        "mean t by problem",
-    ]
-    return plain_grid(head, rows, title="T4 on the same pools")
+    def passed(by_seed: Mapping[int, Sides]) -> str:
+        return f"{sum(sides.passed for sides in by_seed.values())} of {len(by_seed)}"
+
+    columns = {"basis": lambda sight: sight.basis}
+    for seed in sorted({seed for sight in sights.values() for seed in sight.samples}):
+        columns[f"t (seed {seed})"] = lambda sight, s=seed: shown(sight.samples.get(s))
+    columns["mean t"] = lambda sight: mean(sight.samples)
+    columns["t > 2, p < 0.05"] = lambda sight: passed(sight.samples)
+    columns["mean t by problem"] = lambda sight: mean(sight.problems)
+    return grid(sights.values(), columns, title="T4 on the same pools")
 
 
 def compare_t(other: Sight, reference: Sight) -> str:
@@ -150,6 +132,18 @@ def compare_t(other: Sight, reference: Sight) -> str:
     text += f"(mean difference {pair.delta:+.2f}"
     text += f", 95% [{pair.lo:+.2f}, {pair.hi:+.2f}], p {p_value(pair.p)}" if pair.lo is not None else ""
     return text + ")."
+
+
+def t4_blocks(pairs: list[Twins], sights: Mapping[str, Sight]) -> tuple[Listing, Grid]:
+    """Return the comparison of the twins' T4, and T4 of every basis."""
+    bases = dict.fromkeys(pair.bases for pair in pairs)
+    return Listing(tuple(compare_t(sights[other], sights[ours]) for ours, other in bases)), t4_grid(sights)
+
+
+def read(context: Context, knob: str) -> tuple[Table, list[Twins], dict[str, Sight]]:
+    """Return what a page of twins is made of: the question's table, the twins, T4 of their bases."""
+    table = make_table(context.question, context.results)
+    return table, twins(context, knob), read_sights(context, knob)
 
 
 def difference(arm: Line, baseline: Line, measure: str) -> stats.Paired | None:

@@ -1,6 +1,5 @@
-"""What a verdict returns, and its files. Each page has one file in this folder, with two functions:
-
-`needs(context)`: the files that it reads beside the runs of its question; `make(context) -> Verdict`.
+"""What a verdict returns, and its files. Each page has one file in this folder, with `make(context) -> Verdict`,
+and `needs(context)`, the files that it reads beside the runs of its question, where there are any.
 """
 
 from dataclasses import dataclass, field
