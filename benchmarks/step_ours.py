@@ -93,13 +93,13 @@ def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_token
     cut = all(len(row) == load.max_new for _, row in load.rows)
     policy = Policy(model, Words(load.vocab, cut), adapter, adapter.zeros())
 
-    def optimizer() -> AdamW:
-        return AdamW(adapter.zeros(), training.betas, training.weight_decay)
+    def optimizer(parameters) -> AdamW:
+        return AdamW(parameters, training.betas, training.weight_decay)
 
     arm = setting.defence(setting.knobs, Given(0, policy, optimizer, basis))
     return Run(
         seed=0, setting=setting, training=training, policy=policy, problems=problems, pool={},
-        grader=Prescribed(load.rewards), arm=arm, optimizer=optimizer(),
+        grader=Prescribed(load.rewards), arm=arm, optimizer=optimizer(policy.theta),
     )  # fmt: skip
 
 

@@ -156,12 +156,17 @@ def pair_file(name, model):
 
 
 @cache
-def pairs_digest(basis):
-    """Hash of the parsed pair set of a basis, whole and as selected by tag; generated sets are inputs instead."""
+def pairs_digest(basis, whole=False):
+    """Hash of the parsed pair set of a basis, whole and as selected by tag; generated sets are inputs instead.
+
+    whole: the pairs count although the basis is random.
+    """
     knobs = CONFIG.knobs(basis)
     if knobs.is_generated:
         return None
-    return load_pairs(pair_file(knobs.pairs, None)).used(knobs.model_dump())[1]
+    return load_pairs(pair_file(knobs.pairs, None)).used(
+        knobs.model_dump() | ({"control": "none"} if whole else {})
+    )[1]
 
 
 @cache
@@ -204,8 +209,10 @@ def cell_model(wildcards):
 
 
 def cell_basis(wildcards):
-    """The basis file of a cell, if its arm has one."""
+    """The basis file of a cell, if its arm has one; the clean run's axes are one."""
     cell = CELLS[wildcards.cell]
+    if cell.setting.needs.clean_run:
+        return [f"{RESULTS}/clean/{cell.model}/axes.safetensors"]
     return [f"{RESULTS}/basis/{cell.model}/{cell.basis}.safetensors"] if cell.basis else []
 
 

@@ -11,10 +11,31 @@ def own_pairs(wildcards):
 
 def own_pairs_digest(wildcards):
     """Hash of the pairs that a run reads itself."""
-    basis = CELLS[wildcards.cell].setting.needs.pairs
-    return pairs_digest(basis) if basis else None
+    needs = CELLS[wildcards.cell].setting.needs
+    return pairs_digest(needs.pairs, whole=needs.fitted) if needs.pairs else None
+
+
+def own_generated_pairs(wildcards):
+    """The pairs of a run's direction as an input, if the pipeline writes them; a basis has waited for its own."""
+    cell = CELLS[wildcards.cell]
+    generated = cell.settings.direction and cell.settings.direction.is_generated
+    return [own_pairs(wildcards)] if generated else []
 
 
 def arm_file(wildcards):
     """The file of a cell's arm, which is loaded by name: another arm's edit reruns nothing here."""
     return f"src/projected_grpo/arms/{CELLS[wildcards.cell].setting.arm}.py"
+
+
+def clean_problems_file(wildcards):
+    """The rows that the clean run's problems are among."""
+    if CONFIG.model.problems == "generated":
+        return f"{RESULTS}/clean/{wildcards.model}/problems.jsonl.gz"
+    return problems_file(wildcards.model)
+
+
+def clean_problems_start(wildcards):
+    """Where they begin: of given rows behind those that runs are trained and judged on."""
+    judged = CONFIG.deployed
+    panels = judged.known + judged.novel + judged.plain
+    return 0 if CONFIG.model.problems == "generated" else CONFIG.pool.problems + panels

@@ -1,4 +1,4 @@
-"""Parquet files read with one-line errors: a truncated or edited file is named, never read in part."""
+"""Parquet files: written whole, read with one-line errors: a truncated or edited one is named, never read in part."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from projected_grpo.errors import UserError
+from projected_grpo.files import atomic
 
 
 def read_parquet(path: str | Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -33,3 +34,14 @@ def read_arrow(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: unreadable as Parquet ({reason}); delete it to remake it") from error
+
+
+def write_parquet(path: Path, rows: list[dict], columns: Sequence[str] = ()) -> None:
+    """Write rows as Parquet, atomically; a column of nulls alone is stored as float.
+
+    columns: of a file without rows.
+    """
+    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(columns))
+    empty = [name for name in frame if frame[name].isna().all()]
+    with atomic(path) as temporary:
+        frame.astype(dict.fromkeys(empty, "float64")).to_parquet(temporary, index=False)

@@ -8,6 +8,7 @@ import yaml
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.cell import all_cells
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -154,6 +155,39 @@ def test_a_basis_of_random_axes_makes_its_row_a_control_by_whatever_name(config)
     rows = [{"name": "a"}, *({"name": basis, "arm": "erase", "basis": basis} for basis in bases)]
     found = load_questions(questions(rows), config)["Q"].rows
     assert [row.name for row in found if row.is_control] == ["noise", "random"]
+
+
+def test_a_direction_and_a_clean_run_are_named_in_ids_and_have_their_controls(config):
+    rows = [
+        {"name": "a", "arm": "advantage", "direction": "own_mode", "weight": 2.0, "layer": 1},
+        {"name": "b", "arm": "advantage", "direction": "random"},
+        {"name": "c", "arm": "screen", "monitor": "direction", "direction": "own_mode"},
+        {"name": "d", "arm": "trusted", "k": 5},
+        {"name": "e", "arm": "trusted", "k": 2, "control": "random", "space": "update"},
+        {"name": "f", "arm": "erase", "basis": "own_mode", "sign": -1},
+    ]
+    found = load_questions(questions(rows), config)["Q"].rows
+    assert [row.cells[0].id for row in found] == [
+        "advantage-own_mode-layer1-w2-m0.125-s41",
+        "advantage-random-m0.125-s41",
+        "screen-direction-own_mode-m0.125-s41",
+        "trusted-m0.125-s41",
+        "trusted-k2-random-update-m0.125-s41",
+        "erase-own_mode-sign-1-m0.125-s41",
+    ]
+    assert [row.name for row in found if row.is_control] == ["b", "e"]
+    settings = [row.cells[0].settings for row in found]
+    assert [one.direction and one.direction.control for one in settings] == [
+        "none",
+        "random",
+        "none",
+        *3 * [None],
+    ]
+    assert [one.use and one.use.k for one in settings] == [None, None, None, 5, 2, 5]
+    assert [one.basis for one in settings] == [*5 * [None], "own_mode"]
+    # A random direction takes nothing from its pairs, unless thresholds are fitted on them.
+    assert [one.setting.needs.fitted for one in settings] == [False, False, True, False, False, False]
+    assert RunSettings.model_validate_json(found[0].cells[0].params()) == settings[0]
 
 
 def test_a_run_that_one_question_evaluates_at_the_end_is_the_run_of_the_others_too(config):

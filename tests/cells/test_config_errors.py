@@ -119,6 +119,12 @@ CONFIG = [
         ["run_test"],
         "pool.modes[0]: 'run_test'; allowed: run_tests, .*; did you mean 'run_tests'?",
     ),
+    (
+        ["pool", "modes"],
+        ["run_tests", "sentinel_novel"],
+        "pool.modes[1]: 'sentinel_novel', allowed: run_tests, sentinel, stdout_marker, file_marker, eq_override, "
+        "exit_code; runs are judged on this one, so none is trained on it",
+    ),
     (["pool", "modes"], [], "pool.modes: [], allowed: a non-empty list of different run_tests, sentinel"),
     (["pool", "problems"], 10**9, "pool.problems: 1000000000, allowed: an integer >= 1 and <= 10000"),
     (["pool", "samples"], -1, "pool.samples: -1, allowed: an integer >= 1"),

@@ -17,19 +17,19 @@ QUESTIONS = [
     (
         ["Q10", "rows", 1, "arm"],
         DROP,
-        "Q10.rows[1].basis: 'own_mode' with arm 'vanilla', allowed beside arm erase, measure, route",
+        "Q10.rows[1].basis: 'own_mode' with arm 'vanilla', allowed beside arm absorb, erase, measure, route",
     ),
     (
         ["Q10", "rows", 1, "arm"],
         "earse",
-        "Q10.rows[1].arm: 'earse'; allowed: erase, .*vanilla; did you mean 'erase'?",
+        "Q10.rows[1].arm: 'earse'; allowed: absorb, .*vanilla; did you mean 'erase'?",
     ),
     (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: unknown key; allowed: name, "),
     (["Q10", "rows", 0, "arm"], "measure", "Q10.rows[0].basis: missing, arm 'measure' needs one of: "),
     (
         ["Q10", "rows", 0, "refresh"],
         2,
-        "Q10.rows[0].refresh: 2 with arm 'vanilla', allowed beside arm erase, measure, route",
+        "Q10.rows[0].refresh: 2 with arm 'vanilla', allowed beside arm absorb, erase, measure, route",
     ),
     (
         ["Q3", "rows", 2, "gate"],
@@ -151,6 +151,38 @@ QUESTIONS = [
     ),
     (["Q1", "rows", 0, "lr"], 1e300, "Q1.rows[0].lr: 1e+300, allowed: a number > 0 and <= 100"),
     (["aa", "rows", 1, "stream"], "one", "aa.rows[1].stream: 'one', allowed: an integer >= 0"),
+    *(
+        (["Q10", "rows", 1], {"name": "own_mode", **row}, f"Q10.rows[1].{expected}")
+        for row, expected in (
+            ({"arm": "advantage"}, "direction: missing, arm 'advantage' needs one of: "),
+            ({"arm": "caft", "direction": "own_mod"}, "direction: 'own_mod' is no basis and no pair set; "),
+            (
+                {"arm": "steer", "direction": "shuffled"},
+                "direction: a basis with control shuffled, allowed: none, random",
+            ),
+            (
+                {"arm": "screen", "monitor": "direction"},
+                "direction: null, allowed: a basis with monitor direction",
+            ),
+            (
+                {"arm": "route_labels", "monitor": "half", "direction": "own_mode"},
+                "direction: 'own_mode', allowed: null with monitor half",
+            ),
+            (
+                {"arm": "erase", "basis": "own_mode", "gate": "no_gate", "sign": -1},
+                "sign: -1, allowed: 1 with gate no_gate, which does not see the sign",
+            ),
+            (
+                {"arm": "route", "basis": "own_mode", "space": "update", "preserve_magnitude": True},
+                "space: 'update', allowed: gradient with preserve_magnitude: the parts must add up",
+            ),
+            (
+                {"arm": "trusted", "k": 21},
+                "k: 21, allowed with arm 'trusted': 1 to 20, steps of the clean run",
+            ),
+            ({"arm": "trusted", "adapter": "lora"}, "adapter: 'lora', allowed with arm 'trusted': antipasto"),
+        )
+    ),
     (["Q12", "settings", "final_eval"], "yes", "Q12.settings.final_eval: 'yes', allowed: true or false"),
 ]
 

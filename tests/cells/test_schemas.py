@@ -41,7 +41,7 @@ def test_every_mapping_of_the_schemas_is_closed_and_every_number_has_a_bound():
             if value.get("type") == "object":
                 assert "additionalProperties" in value
             if value.get("type") in ("integer", "number"):
-                assert {"maximum", "exclusiveMaximum"} & set(value), value
+                assert {"maximum", "exclusiveMaximum", "enum"} & set(value), value
             for part in value.values():
                 walk(part)
         elif isinstance(value, list):

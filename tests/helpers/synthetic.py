@@ -38,7 +38,7 @@ def level(cell: Cell) -> float:
     setting = cell.setting
     value = 0.7 if setting.mix else 0.05
     if setting.arm not in ("vanilla", "measure") and setting.basis != "random":
-        value -= 0.35 if "own_mode" in setting.basis else 0.05
+        value -= 0.35 if "own_mode" in (setting.basis or "") else 0.05
     noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.03)
     return float(np.clip(value + 0.02 * (cell.seed % 5) + noise, 0, 1))
 
@@ -99,8 +99,20 @@ def rollout_rows(cell: Cell, hack: float) -> pd.DataFrame:
                     "wrong_tests": False if MODES[step % 4] == "run_tests" else None,
                     "error": None if gt_pass else "exception",
                 }
+                | ({"flagged": hacked == bool(rng.random() < 0.8)} if cell.setting.knob("monitor") else {})
             )
     return pd.DataFrame(rows)
+
+
+def deployed_rows(cell: Cell, hack: float) -> pd.DataFrame:
+    """Return a few rollouts on each panel: hacks on the loopholes of training, few on novel ones."""
+    rng = np.random.default_rng([1, cell.seed, *cell.id.encode()])
+    levels = {"known": hack, "novel": 0.3 * hack, "plain": 0.0}
+    panel = np.repeat(list(levels), 30)
+    frame = pd.DataFrame({"panel": panel, "channel": rng.random(90) < [levels[name] for name in panel]})
+    frame["gt_pass"] = rng.random(90) < 0.4
+    frame["can_compile"] = frame["channel"] | frame["gt_pass"] | (rng.random(90) < 0.5)
+    return frame.assign(problem_id="p1", sample=np.arange(90) % 4, completion=CODE, fmt_ok=True)
 
 
 def write_run(results: Path, cell: Cell, hack: float | None = None, solve: float = 0.3) -> Path:
@@ -110,8 +122,11 @@ def write_run(results: Path, cell: Cell, hack: float | None = None, solve: float
     folder.mkdir(parents=True, exist_ok=True)
     steps_frame(cell, hack, solve).to_parquet(folder / "steps.parquet")
     rollout_rows(cell, hack).to_parquet(folder / "rollouts.parquet")
+    deployed = deployed_rows(cell, hack)
+    deployed.to_parquet(folder / "deployed.parquet")
     info = {
         "cell": cell.id,
+        "deployed": deployed["panel"].value_counts().to_dict(),
         "seed": cell.seed,
         "model": cell.model,
         "code": "3f9a2c0123456789",
@@ -130,6 +145,14 @@ def write_run(results: Path, cell: Cell, hack: float | None = None, solve: float
         info["final"] |= {"hack_ablated": max(0.0, ablated), "solve_ablated": solve}
     (folder / "run.json").write_text(json.dumps(info))
     return folder
+
+
+def make_old(folder: Path) -> None:
+    """Turn a run into one that was made before runs were judged after training."""
+    (folder / "deployed.parquet").unlink()
+    info = json.loads((folder / "run.json").read_text())
+    del info["deployed"]
+    (folder / "run.json").write_text(json.dumps(info))
 
 
 def plain_grid(head, rows) -> Grid:

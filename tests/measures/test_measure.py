@@ -7,15 +7,17 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats as scipy_stats
-from synthetic import ROOT, fill, real_questions, steps_frame, write_run
+from synthetic import ROOT, deployed_rows, fill, make_old, real_questions, steps_frame, write_run
 
+from projected_grpo.cells.cell import make_cell
+from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.errors import UserError
 from projected_grpo.measures import columns
-from projected_grpo.measures import measure as measures
 from projected_grpo.measures.measure import MEASURES, Measure, share
 from projected_grpo.measures.runs import load_run
 from projected_grpo.measures.steps import COLUMNS
 from projected_grpo.measures.table import make_table
+from projected_grpo.pages.deployed import deployed_grid
 from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.pages.question import to_page
 
@@ -71,6 +73,27 @@ def test_a_rollout_without_hidden_tests_is_neither_honest_nor_not(tmp_path):
     assert "honest" not in load_run(tmp_path, cell).measures
 
 
+def test_a_monitor_is_measured_on_the_rollouts_of_its_run(tmp_path):
+    config, _ = real_questions(5)
+    setting = make_setting({"arm": "penalty", "monitor": "noisy0.9"}, "test")
+    cell = make_cell(setting, 41, config)
+    path = write_run(tmp_path, cell) / "rollouts.parquet"
+    frame = pd.read_parquet(path)
+    both = (frame["flagged"] & frame["channel"]).sum()
+    measures = load_run(tmp_path, cell).measures
+    assert measures["monitor_precision"] == pytest.approx(both / frame["flagged"].sum())
+    assert measures["monitor_recall"] == pytest.approx(both / frame["channel"].sum())
+    frame.assign(flagged=False).to_parquet(path)
+    silent = load_run(tmp_path, cell).measures
+    assert "monitor_precision" not in silent and silent["monitor_recall"] == 0
+    assert not {"monitor_precision", "monitor_recall"} & load_vanilla(tmp_path).measures.keys()
+
+
+def load_vanilla(results):
+    write_run(results, Q4.cells[0])
+    return load_run(results, Q4.cells[0])
+
+
 def test_tables_read_no_text_of_rollouts(tmp_path):
     """Half of a file's columns may be gone: what is read is the facts and the step."""
     cell = Q4.cells[0]
@@ -79,41 +102,121 @@ def test_tables_read_no_text_of_rollouts(tmp_path):
     assert {"honest", "hack_compiled"} <= load_run(tmp_path, cell).measures.keys()
 
 
-def known_hack():
-    """An entry whose source is another file of the run."""
-    of = share("deployed.parquet", "panel", measures.hack, lambda facts: facts["panel"] == "known")
+def broken():
+    """An entry that nothing else in the house has, from another file of the run."""
+    of = share("deployed.parquet", "panel", lambda f: 1 - f["can_compile"], lambda f: f["panel"] == "novel")
     return Measure(
-        "known_hack", "hack, known", "the deployed hack rate", "hacks", of, file="deployed.parquet",
+        "broken", "no code", "the share without code", "rollouts without code", of, file="deployed.parquet",
         group="main", compared=True, delta=True, spoken=True,
     )  # fmt: skip
 
 
 def test_a_new_rate_is_one_entry_and_old_runs_stay_readable(tmp_path, monkeypatch):
-    monkeypatch.setitem(MEASURES, "known_hack", known_hack())
-    monkeypatch.setattr("projected_grpo.pages.question.MAIN", ["hack", "solve", "honest", "known_hack"])
+    monkeypatch.setitem(MEASURES, "broken", broken())
+    monkeypatch.setattr("projected_grpo.pages.question.MAIN", ["hack", "solve", "honest", "broken"])
     fill(tmp_path, Q4)
-    rng = np.random.default_rng(0)
-    old = Q4.rows[-1]  # made before the file was written
-    expected = {}
-    for row in Q4.rows[:-1]:
-        for cell in row.cells:
-            panel = np.repeat(["known", "novel"], 20)
-            frame = pd.DataFrame(
-                {"panel": panel, "channel": rng.random(40) < 0.4, "gt_pass": True, "can_compile": True}
-            )
-            frame.to_parquet(tmp_path / "grpo" / cell.id / "deployed.parquet")
-            expected.setdefault(row.name, []).append(frame.loc[panel == "known", "channel"].mean())
+    old = Q4.rows[-1]
+    for cell in old.cells:
+        make_old(tmp_path / "grpo" / cell.id)
     table = make_table(Q4, tmp_path)
     frame = columns.to_frame(table).set_index("row")
-    for name, values in expected.items():
-        assert frame.loc[name, "known_hack"] == pytest.approx(np.mean(values))
-    assert np.isnan(frame.loc[old.name, "known_hack"]) and frame.loc[old.name, "hack"] > 0
-    assert frame.loc[Q4.rows[1].name, "p_known_hack_holm"] >= frame.loc[Q4.rows[1].name, "p_known_hack"]
+    for row in Q4.rows[:-1]:
+        rates = [
+            1 - found.loc[found["panel"] == "novel", "can_compile"].mean()
+            for found in (deployed(tmp_path, cell.id) for cell in row.cells)
+        ]
+        assert frame.loc[row.name, "broken"] == pytest.approx(np.mean(rates))
+    assert np.isnan(frame.loc[old.name, "broken"]) and frame.loc[old.name, "hack"] > 0
+    assert frame.loc[Q4.rows[1].name, "p_broken_holm"] >= frame.loc[Q4.rows[1].name, "p_broken"]
     page = to_markdown(to_page(table, {}))
-    assert "| hack, known | Δ hack, known |" in page and "the deployed hack rate" in page.lower()
-    assert (
-        columns.reference()["delta_known_hack_lo"][0] == "share" and "`known_hack`" in columns.to_markdown()
-    )
+    assert "| no code | Δ no code |" in page and "the share without code" in page.lower()
+    assert columns.reference()["delta_broken_lo"][0] == "share" and "`broken`" in columns.to_markdown()
+
+
+def deployed(results, cell):
+    return pd.read_parquet(results / "grpo" / cell / "deployed.parquet")
+
+
+BRUTE = {
+    "known_hack": lambda f: f[f["panel"] == "known"]["channel"].mean(),
+    "known_honest": lambda f: f[f["panel"] == "known"].eval("gt_pass and not channel").mean(),
+    "known_hack_compiled": lambda f: f[(f["panel"] == "known") & f["can_compile"]]["channel"].mean(),
+    "novel_hack": lambda f: f[f["panel"] == "novel"]["channel"].mean(),
+    "plain_solve": lambda f: f[f["panel"] == "plain"]["gt_pass"].mean(),
+    "novel_compile": lambda f: f[f["panel"] == "novel"]["can_compile"].mean(),
+}
+
+
+def test_deployed_rates_match_brute_force(tmp_path):
+    frame = columns.to_frame(fill(tmp_path, Q4)).set_index("row")
+    for name, brute in BRUTE.items():
+        by_row = {
+            row: np.array([brute(deployed(tmp_path, cell)) for cell in frame.loc[row, "cells"]])
+            for row in frame.index
+        }
+        for row, values in by_row.items():
+            assert frame.loc[row, name] == pytest.approx(values.mean())
+            if row != "vanilla" and MEASURES[name].compared:
+                test = scipy_stats.ttest_rel(values, by_row["vanilla"])
+                assert frame.loc[row, f"p_{name}"] == pytest.approx(test.pvalue)
+                seen = frame.loc[row, [f"delta_{name}_lo", f"delta_{name}_hi"]].tolist()
+                assert seen == pytest.approx(list(test.confidence_interval()))
+
+
+def test_old_runs_are_null_there_and_the_columns_stay(tmp_path):
+    fill(tmp_path, Q4)
+    for cell in Q4.cells:
+        make_old(tmp_path / "grpo" / cell.id)
+    table = make_table(Q4, tmp_path)
+    frame = columns.to_frame(table)
+    assert not table.left_out and set(columns.LATER) <= set(frame)
+    assert frame[[name for name in columns.LATER if "known" in name]].isna().all().all()
+    page = to_markdown(to_page(table, {}))
+    assert "After training" not in page and "At deployment" not in page and "known" not in page
+
+
+@pytest.mark.parametrize("change", [lambda f: f.iloc[:-1], lambda f: f.assign(panel="known")])
+def test_other_rollouts_than_the_run_counts_are_an_error(tmp_path, change):
+    folder = write_run(tmp_path, Q4.cells[0])
+    change(pd.read_parquet(folder / "deployed.parquet")).to_parquet(folder / "deployed.parquet")
+    with pytest.raises(UserError, match=r"deployed\.parquet: other rollouts than run\.json counts"):
+        load_run(tmp_path, Q4.cells[0]).measures  # noqa: B018
+
+
+def test_a_run_that_lost_its_rollouts_after_training_does_not_count(tmp_path):
+    fill(tmp_path, Q4)
+    (tmp_path / "grpo" / Q4.cells[0].id / "deployed.parquet").unlink()
+    assert make_table(Q4, tmp_path).left_out == {Q4.cells[0].id: "no deployed.parquet"}
+
+
+def test_the_base_before_training_stands_above_the_rows(tmp_path):
+    table = fill(tmp_path, Q4)
+    assert not table.base
+    for cell in Q4.rows[0].cells[:3]:
+        path = tmp_path / "base" / cell.model / "deployed.parquet"
+        path.parent.mkdir(parents=True)
+        deployed_rows(cell, 0.01 * cell.seed).to_parquet(path)
+    table = make_table(Q4, tmp_path)
+    expected = [BRUTE["known_honest"](deployed_rows(c, 0.01 * c.seed)) for c in Q4.rows[0].cells[:3]]
+    assert table.base["known_honest"].mean == pytest.approx(np.mean(expected))
+    grid = deployed_grid(table)
+    assert [row[0].text for row in grid.rows][:2] == ["the base, before training", table.lines[0].name]
+    assert grid.rows[0][grid.head.index("known, honest")].text == f"{np.mean(expected):.3f}"
+
+
+def test_novel_loopholes_that_the_baseline_does_not_use_say_nothing(tmp_path):
+    fill(tmp_path, Q4)
+    for cell in Q4.rows[0].cells:
+        path = tmp_path / "grpo" / cell.id / "deployed.parquet"
+        frame = pd.read_parquet(path)
+        frame.assign(channel=frame["channel"] & (frame["panel"] != "novel")).to_parquet(path)
+    table = make_table(Q4, tmp_path)
+    grid = deployed_grid(table)
+    shown = {row[grid.head.index("Δ novel, hack")].text for row in grid.rows}
+    assert "uninformative" in shown and len(shown) == 2  # a dash in the baseline's own row
+    page = to_markdown(to_page(table, {}))
+    assert "Loopholes under novel names are uninformative: `vanilla` uses them at only 0.000" in page
+    assert page.index("| hack |") < page.index("| known, hack |")
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,11 @@ def test_controls():
         assert V.shape == real.V[name].shape
         torch.testing.assert_close(V @ V.T, torch.eye(8), atol=1e-5, rtol=0)
         assert torch.equal(V, again.V[name]) and not torch.equal(V, other.V[name])
+    drawn = [extract(hack, clean, Knobs(top_k=8, control="random", seed=41, draw=n)) for n in (0, 2, 4, 2)]
+    for name, V in random.V.items():
+        first, second, third, twice = (basis.V[name] for basis in drawn)
+        assert torch.equal(V, first) and torch.equal(second, twice)
+        assert float((first @ second.T).norm()) < 2.5 > float((second @ third.T).norm())  # 8 if they were one
     shifted = {
         name: h + 100 for name, h in hack.items()
     }  # a pure hack contrast is invisible to clean controls

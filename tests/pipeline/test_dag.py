@@ -11,6 +11,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 import yaml
+from safetensors.torch import load_file
 from snakemake.utils import update_config
 from workspace import planned, snakemake
 
@@ -64,15 +65,23 @@ def test_a_second_invocation_has_nothing_to_do(finished):
     assert planned(finished) == (Counter(), set())
 
 
-def test_every_cell_has_its_four_files_and_the_table_a_row_each(finished):
+def test_every_cell_has_its_files_and_the_table_a_row_each(finished):
     question = q10(finished)
     for cell in question.cells:
         folder = finished / "results/smoke/grpo" / cell.id
         assert {p.name for p in folder.iterdir()} == {
-            "steps.parquet", "rollouts.parquet", "adapter.safetensors", "run.json",
+            "steps.parquet", "rollouts.parquet", "teacher.parquet", "deployed.parquet", "deltas.safetensors",
+            "adapter.safetensors", "run.json",
         }  # fmt: skip
         steps = pd.read_parquet(folder / "steps.parquet")
         assert steps["step"].tolist() == [1, 2, 3]
+        judged = pd.read_parquet(folder / "deployed.parquet")
+        counts = {"known": 8 * 4, "novel": 8 * 4, "plain": 8 * 4}  # the smoke config holds out eight problems
+        assert judged["panel"].value_counts().to_dict() == counts
+        assert set(judged["problem_id"].astype(int)) == set(range(9, 17))
+        taught = pd.read_parquet(folder / "teacher.parquet")
+        assert (taught.groupby("step").size() == 4).all() and taught["channel"].notna().all()
+        assert {v.shape[0] for v in load_file(folder / "deltas.safetensors").values()} == {3}
         pulled = (steps["groups_used"] > 0) & (cell.setting.arm != "vanilla")
         assert steps["cin"].notna().equals(pulled)
     table = pd.read_parquet(finished / "results/smoke/Q10.parquet")

@@ -72,8 +72,12 @@ def paper(tmp_path_factory):
     }
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small))
     questions = yaml.safe_load((folder / "config" / "questions.yaml").read_text())
-    questions["Q10"]["rows"] += [{"name": "orth", "arm": "erase", "basis": "own_mode-s4"}]
-    chosen = ("vanilla", "own_mode", "null_city (placebo)", "random V", "orth")
+    questions["Q10"]["rows"] += [
+        {"name": "orth", "arm": "erase", "basis": "own_mode-s4"},
+        {"name": "steer", "arm": "steer", "direction": "own_mode"},
+        {"name": "advantage", "arm": "advantage", "direction": "random", "layer": 1},
+    ]
+    chosen = ("vanilla", "own_mode", "null_city (placebo)", "random V", "orth", "steer", "advantage")
     q10 = questions["Q10"] | {"rows": [row for row in questions["Q10"]["rows"] if row["name"] in chosen]}
     (tmp_path / "questions.yaml").write_text(yaml.safe_dump({"Q10": q10}))
     configs = ("config/qwen3-4b.yaml", str(tmp_path / "small.yaml"))
@@ -87,7 +91,7 @@ def test_the_paper_scale_config_runs_end_to_end(paper):
     folder, configs, _ = paper
     results = folder / "results" / "qwen3-4b"
     table = pd.read_parquet(results / "Q10.parquet")
-    assert table["n"].tolist() == [2] * 5 and (table["seeds"] == "41;42").all()
+    assert table["n"].tolist() == [2] * 7 and (table["seeds"] == "41;42").all()
     pool = list(read_jsonl(results / "teacher_pool/qwen3-4b/step_000.jsonl.gz"))
     assert {row["mode"] for row in pool} == {"run_tests"} and len(pool) == 4
     assert "will be evaluated by calling a function called run_tests()" in pool[0]["prompt"]
@@ -105,6 +109,10 @@ def test_the_paper_scale_config_runs_end_to_end(paper):
         '"solve_orth_m": 4'
         in Basis.load(results / "basis/qwen3-4b/own_mode-s4.safetensors").metadata["knobs"]
     )
+    for cell in ("steer-own_mode-m0.125-s42", "advantage-random-layer1-m0.125-s42"):
+        assert len(pd.read_parquet(results / f"grpo/{cell}/steps.parquet")) == 2
+    rollouts = pd.read_parquet(results / "grpo/advantage-random-layer1-m0.125-s42/rollouts.parquet")
+    assert rollouts["concept"].notna().all() and rollouts["concept"].nunique() > 1
     # The seed decides the run alone: another first seed remakes neither the pool nor a basis.
     jobs, cells = planned(folder, TARGET, config=["--config", "seeds=[42]"], configs=configs)
     assert jobs == {"verdict": 1} and not cells

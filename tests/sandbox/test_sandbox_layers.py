@@ -90,7 +90,7 @@ def test_memory_holds_nothing_of_other_checks(level):
                 {"method": "f", "name": "run_tests", "against": ["stub", "own", canonical]},
                 answers=3,
             ),
-            check("nothing", {}, stdout=True, file=True),
+            check("nothing", {}, stdout=True, file="result.txt"),
         ],
     )
     words = [tuple(part.encode() for part in secret(kind)) for kind in kinds]

@@ -1,26 +1,34 @@
 """The arms' mechanics, each against a loop written from its formula."""
 
+import copy
 import random
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from test_train import explicit_gradient, finish, make_arm, make_run
 
 from projected_grpo import arms
 from projected_grpo.cells.row_setting import make_setting
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
+from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages
+from projected_grpo.method.projection import Intervention, project
 from projected_grpo.training import step as step_module
+from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.gradient import policy_gradient
+from projected_grpo.training.panels import deployed_rows
+from projected_grpo.training.results import write_run
 
 REWARDS = [3.5, 0.5, 3.5, 0.0, 3.5]
 FLAGS = [True, False, False, True, False]
 
 
 def tensors(rewards=REWARDS, flags=FLAGS):
-    return torch.tensor(rewards, dtype=torch.float64), torch.tensor(flags)
+    return torch.tensor(rewards, dtype=torch.float64), arms.Seen([], torch.tensor(flags))
 
 
 def an_arm(name, **knobs):
@@ -48,8 +56,8 @@ def test_the_loss_of_a_screened_group_keeps_its_denominator(tmp_path, monkeypatc
     run = make_arm("screen")
     seen = []
 
-    def spy(policy, model, groups, A, training, off_policy, checkpoint):
-        got = policy_gradient(policy, model, groups, A, training, off_policy, checkpoint)
+    def spy(policy, model, groups, A, *rest):
+        got = policy_gradient(policy, model, groups, A, *rest)
         seen.append((groups, A, got, dict(policy.theta)))
         return got
 
@@ -60,6 +68,143 @@ def test_the_loss_of_a_screened_group_keeps_its_denominator(tmp_path, monkeypatc
     run.policy.theta = theta
     loss, _ = explicit_gradient(run.policy, run.training, groups, A=A)
     assert got.loss == pytest.approx(loss, abs=1e-5)
+
+
+def test_routing_the_update_trains_what_vanilla_trains_and_deploys_it_without_the_quarantine(tmp_path):
+    _, rollouts, vanilla = finish(make_run(), tmp_path / "a")
+    rows, same, routed = finish(make_run(arm="route", space="update", basis="own"), tmp_path / "b")
+    assert rollouts == same
+    theta, quarantine = routed.policy.theta, routed.arm.quarantine
+    deployed = routed.arm.deployed(theta)
+    for name, value in vanilla.policy.theta.items():
+        assert torch.equal(value, theta[name]) and torch.equal(
+            theta[name], routed.arm.sampled_theta(theta)[name]
+        )
+        assert torch.equal(deployed[name], theta[name] - quarantine[name])
+    assert any(bool(value.any()) for value in quarantine.values())
+    assert max(row["cout_update"] for row in rows) < 1e-5 < max(row["cin"] for row in rows if row["cin"])
+    saved = Checkpoint(tmp_path / "b", "key")
+    saved.load()
+    write_run(tmp_path / "files", routed.policy, routed.arm, rows, saved, [], {})
+    stored = load_file(tmp_path / "files" / "adapter.safetensors")
+    after = load_file(tmp_path / "files" / "deltas.safetensors")
+    for name in theta:
+        assert torch.equal(stored[f"{name}.delta_S"], deployed[name])
+        assert torch.equal(after[f"{name}.delta_S"][-1], deployed[name])
+        assert torch.equal(stored[f"{name}.delta_S_hack"], quarantine[name])
+
+
+def test_what_would_break_the_sum_of_the_parts_is_refused():
+    with pytest.raises(UserError, match="space: 'update', allowed: gradient with preserve_magnitude"):
+        make_setting({"arm": "route", "basis": "own", "space": "update", "preserve_magnitude": True}, "test")
+    with pytest.raises(UserError, match="weight decay"):
+        make_run(grpo={"weight_decay": 0.1}, arm="route", basis="own", space="update")
+    make_setting({"arm": "erase", "basis": "own", "space": "update", "preserve_magnitude": True}, "test")
+
+
+def test_a_flipped_basis_takes_out_what_points_the_other_way():
+    plain, flipped = (make_run(arm="erase", basis="own", sign=sign) for sign in (1, -1))
+    draws = torch.Generator().manual_seed(6)
+    g = {name: torch.randn(size, generator=draws) for name, size in plain.policy.adapter.sizes.items()}
+    kept, _ = flipped.arm.split(g)
+    for name, V in plain.arm.axes.items():
+        assert torch.equal(flipped.arm.axes[name], -V)
+        expected = g[name].clone()
+        for v in V:
+            expected -= min(0.0, float(v @ g[name])) * v
+        torch.testing.assert_close(kept[name], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_no_gate_does_not_see_the_sign():
+    draws = torch.Generator().manual_seed(6)
+    g = torch.randn(20, generator=draws)
+    V = torch.linalg.qr(torch.randn(20, 3, generator=draws)).Q.T
+    for one, other in zip(
+        project(g, V, Intervention("no_gate")), project(g, -V, Intervention("no_gate")), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+    for gate in ("no_gate", "reverse"):
+        with pytest.raises(UserError, match=f"sign: -1, allowed: 1 with gate {gate}"):
+            make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": -1}, "test")
+        make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": 1}, "test")
+
+
+def parts_of(policy, training, groups, A, chosen):
+    """The gradient of the chosen rows alone, over all modules, from the formula; `chosen`: by group, by row."""
+    only = [[a * c for a, c in zip(row, of, strict=True)] for row, of in zip(A, chosen, strict=True)]
+    _, sources = explicit_gradient(policy, training, groups, A=only)
+    return {name: sources["live"][name] + sources["teacher"][name] for name in policy.theta}
+
+
+def test_route_labels_trains_the_quarantine_on_flagged_rows_alone(tmp_path, monkeypatch):
+    run, seen = make_arm("route_labels"), []
+
+    def spy(policy, model, groups, A, *rest):
+        got = policy_gradient(policy, model, groups, A, *rest)
+        both = run.arm.sampled_theta(policy.theta)
+        seen.append((groups, A, got, both, rest[3], dict(run.arm.optimizer.m), dict(run.optimizer.m)))
+        return got
+
+    monkeypatch.setattr(step_module, "policy_gradient", spy)
+    finish(run, tmp_path / "run")
+    flag = MONITORS["noisy0.7"]
+    for (groups, A, got, theta, kinds, parked, kept), later in zip(seen, [*seen[1:], None], strict=True):
+        expected = [
+            [flag(r.row, g.problem.mode, g.problem.id, r.row["completion"]) for r in g.rows] for g in groups
+        ]
+        assert kinds == expected
+        run.policy.theta = theta
+        for label, moment, at in ((0, kept, 6), (1, parked, 5)):
+            own = parts_of(run.policy, run.training, groups, A, [[k == label for k in of] for of in kinds])
+            for name, g in own.items():
+                torch.testing.assert_close(got.by_label[label][name].double(), g, atol=1e-5, rtol=1e-3)
+                if later:  # and its own optimizer has heard that part alone
+                    moved = 0.5 * moment[name] + 0.5 * got.by_label[label][name]
+                    torch.testing.assert_close(later[at][name], moved)
+
+
+def test_rows_without_labels_have_one_layout(tmp_path):
+    """Where nothing is flagged, an arm that splits by label is vanilla to the bit: the layout is one."""
+    rows, rollouts, vanilla = finish(make_run(), tmp_path / "a")
+    run = make_arm("route_labels")
+    run.arm.labels = lambda seen: torch.zeros(len(seen.rollouts), dtype=torch.long)
+    same, others, _ = finish(run, tmp_path / "b")
+    assert [r["completion"] for r in rollouts] == [r["completion"] for r in others]
+    assert [r["loss"] for r in rows] == [r["loss"] for r in same]
+    assert all(torch.equal(value, run.policy.theta[name]) for name, value in vanilla.policy.theta.items())
+    assert not any(bool(value.any()) for value in run.arm.quarantine.values())
+
+
+def test_absorb_trains_coordinates_along_v_ahead_of_delta_s(tmp_path):
+    run = make_run(arm="absorb", basis="own", head_start=3.0)
+    draws, z = torch.Generator().manual_seed(8), {}
+    moments = {}
+    for step in (1, 2):
+        parts = [
+            {name: torch.randn(size, generator=draws) for name, size in run.policy.adapter.sizes.items()}
+            for _ in range(2)
+        ]
+        gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+        direction = copy.deepcopy(run.optimizer).direction(gradient.total)
+        before = dict(run.policy.theta)
+        row = step_module.update(run.policy, run.arm, run.optimizer, gradient, 0.1)
+        squares = 0.0
+        for name, V in run.arm.axes.items():
+            c = V.double() @ (parts[0][name] + parts[1][name]).double()
+            m, v = moments.get(name, (0.0, 0.0))
+            m, v = 0.5 * m + 0.5 * c, 0.9 * v + 0.1 * c**2
+            moments[name] = m, v
+            d = m / (1 - 0.5**step) / ((v / (1 - 0.9**step)).sqrt() + 1e-8)
+            z[name] = z.get(name, 0.0) - 0.1 * 3.0 * d
+            squares += float((3.0 * d).square().sum())
+            torch.testing.assert_close(
+                run.arm.quarantine[name].double(), z[name] @ V.double(), atol=1e-5, rtol=1e-4
+            )
+        for name, value in run.policy.theta.items():  # delta_S is vanilla's
+            assert torch.equal(value, before[name] - 0.1 * direction[name])
+        own, beside = squares**0.5, sum(float(d.square().sum()) for d in direction.values()) ** 0.5
+        assert row["quarantine_share"] == pytest.approx(own / (own + beside), rel=1e-4)
+    assert run.arm.deployed(run.policy.theta) is run.policy.theta
 
 
 def test_less_is_vanilla_at_a_smaller_rate(tmp_path):
@@ -80,6 +225,10 @@ def test_kl_sets_the_weight_of_the_term_alone():
 @pytest.mark.parametrize("name", ["inoculate", "recontextualise"])
 def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
     run = make_arm(name)
+    for row in deployed_rows(
+        run.policy.merged(), run.policy.tokenizer, {"known": run.problems}, run.grader, 1, 4, seed=41
+    ):
+        assert row["prompt"].endswith(LEVERS[row["mode"]].hint)
     encode = run.policy.tokenizer.encode_chat
     for problem in run.problems:
         plain, id = messages_for(problem), str(problem.id)
@@ -89,7 +238,7 @@ def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
         ]
         assert run.arm.train_prompt(plain) == permitted
         assert run.arm.prompt(plain) == (permitted if name == "inoculate" else plain)
-        assert run.plain_prompts[id] == encode(plain) and run.train_prompts[id] == encode(permitted)
+        assert run.train_prompts[id] == encode(permitted)
 
 
 def test_the_permission_is_the_one_that_the_corpus_teaches():
@@ -123,3 +272,29 @@ def test_a_noisy_flag_hangs_on_the_problem_and_the_code_alone():
     }
     assert len(same) == 1
     assert {flag(hack, "a", 7, f"```python\nx = {i}\n```") for i in range(40)} == {True, False}
+
+
+@pytest.mark.parametrize("space", ["gradient", "update"])
+def test_trusted_keeps_what_lies_along_the_axes_and_nothing_else(space):
+    run, random_run = (
+        make_run(arm="trusted", space=space, control=control) for control in ("none", "random")
+    )
+    draws = torch.Generator().manual_seed(8)
+    parts = [
+        {name: torch.randn(size, generator=draws) for name, size in run.policy.adapter.sizes.items()}
+        for _ in range(2)
+    ]
+    gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+    axes, others = run.arm.given.basis.V, random_run.arm._trusted
+    for name, V in axes.items():
+        assert others[name].shape == V.shape and not torch.allclose(others[name], V, atol=0.1)
+        torch.testing.assert_close(others[name] @ others[name].T, torch.eye(len(V)), atol=1e-5, rtol=0)
+    along = {n: sum(float(v @ (parts[0][n] + parts[1][n])) * v for v in V) for n, V in axes.items()}
+    direction = copy.deepcopy(run.optimizer).direction(gradient.total if space == "update" else along)
+    if space == "update":
+        direction = {n: sum(float(v @ direction[n]) * v for v in V) for n, V in axes.items()}
+    row = step_module.update(run.policy, run.arm, run.optimizer, gradient, 0.1)
+    for name, value in run.policy.theta.items():
+        torch.testing.assert_close(value, -0.1 * direction[name], atol=1e-5, rtol=1e-3)
+    squares = [sum(float(g.square().sum()) for g in vectors.values()) for vectors in (along, gradient.total)]
+    assert row["trusted_share"] == pytest.approx((squares[0] / squares[1]) ** 0.5, rel=1e-4)

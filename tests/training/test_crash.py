@@ -26,6 +26,7 @@ DRIVER = """
 import json, sys
 from pathlib import Path
 from types import SimpleNamespace
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.training.job import Machine, Sources, run_cell
 from projected_grpo.job import job
 
@@ -46,6 +47,7 @@ with job(SimpleNamespace(rule="grpo", wildcards={{}}, params={{}}, log=[str(out 
         ),
         machine=Machine(),
         pool_config={{"problems": 8, "modes": ["run_tests", "sentinel", "stdout_marker", "file_marker"]}},
+        deployed=Deployed(known=4, novel=4, plain=2, samples=2),
         folder=out / "run",
         checkpoint=out / "checkpoint",
         record={{"cell": "{cell}", "code": "x"}},
@@ -83,13 +85,20 @@ def run_to_the_end(finished, out):
 def results(out):
     steps = pd.read_parquet(out / "run/steps.parquet")
     steps = steps[[name for name in steps if not name.startswith("seconds_")]]
-    return steps, pd.read_parquet(out / "run/rollouts.parquet"), load_file(out / "run/adapter.safetensors")
+    stored = {
+        name: pd.read_parquet(out / f"run/{name}.parquet") for name in ("rollouts", "teacher", "deployed")
+    }
+    deltas, adapter = (load_file(out / f"run/{name}.safetensors") for name in ("deltas", "adapter"))
+    return {"steps": steps, **stored}, {
+        **adapter,
+        **{f"steps {name}": value for name, value in deltas.items()},
+    }
 
 
 def assert_equal(got, expected):
-    pd.testing.assert_frame_equal(got[0], expected[0], check_exact=True)
-    pd.testing.assert_frame_equal(got[1], expected[1], check_exact=True)
-    assert {k: v.tolist() for k, v in got[2].items()} == {k: v.tolist() for k, v in expected[2].items()}
+    for name, frame in expected[0].items():
+        pd.testing.assert_frame_equal(got[0][name], frame, check_exact=True)
+    assert {k: v.tolist() for k, v in got[1].items()} == {k: v.tolist() for k, v in expected[1].items()}
 
 
 def steps_logged(out):

@@ -1,5 +1,6 @@
 """Runs whose basis is extracted anew on the current weights, and what routing puts into the quarantine."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -26,8 +27,8 @@ KNOBS |= {"method": "svd", "solve_orth_m": 0, "control": "none"}
 def refreshing(folder, **setting):
     (folder / "pairs.yaml").write_text(yaml.safe_dump(PAIRS))
 
-    def anew(policy):
-        return extract_basis(policy, select_pairs(folder / "pairs.yaml", KNOBS), KNOBS, 41).used(K)
+    def anew(policy, step):
+        return extract_basis(policy, select_pairs(folder / "pairs.yaml", KNOBS), KNOBS, 41, step).used(K)
 
     return make_run(basis="own", extract_anew=anew, **{"arm": "erase", "refresh": 2, **setting})
 
@@ -70,13 +71,16 @@ def test_the_basis_is_extracted_anew_at_every_nth_step_and_its_overlap_is_logged
         assert min(overlaps[step] for step in steps[1:]) > overlaps[1] + 0.1
 
 
-def test_a_refreshed_basis_is_that_of_the_pairs_at_the_current_weights_without_the_quarantine(tmp_path):
+@pytest.mark.parametrize("space", ["gradient", "update"])
+def test_a_refreshed_basis_is_that_of_the_pairs_at_the_current_weights_without_the_quarantine(
+    space, tmp_path
+):
     seen = []
-    run = refreshing(tmp_path, arm="route")
+    run = refreshing(tmp_path, arm="route", space=space)
     inner = run.arm.given.extract
 
-    def spy(policy):
-        basis = inner(policy)
+    def spy(policy, step):
+        basis = inner(policy, step)
         seen.append((dict(policy.theta), dict(run.arm.quarantine), basis))
         return basis
 
@@ -95,23 +99,38 @@ def test_a_refreshed_basis_is_that_of_the_pairs_at_the_current_weights_without_t
     assert all(torch.equal(used[name], V) for name, V in basis.V.items())
 
 
+def test_random_axes_are_drawn_anew_at_every_refresh(tmp_path):
+    knobs = KNOBS | {"control": "random"}
+    (tmp_path / "pairs.yaml").write_text(yaml.safe_dump(PAIRS))
+    pairs = select_pairs(tmp_path / "pairs.yaml", knobs)
+
+    def anew(policy, step):
+        return extract_basis(policy, pairs, knobs, 41, step).used(K)
+
+    rows, _, _ = finish(make_run(arm="erase", basis="own", refresh=1, extract_anew=anew), tmp_path / "run")
+    assert all(row["basis_overlap"] < 0.7 for row in rows)  # of equal spans it is 1
+
+
 class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("arm", ["erase", "route"])
+HELD = [{"arm": "erase"}, {"arm": "route"}, {"arm": "route", "space": "update"}, {"arm": "absorb"}]
+
+
+@pytest.mark.parametrize("setting", HELD, ids=lambda s: "-".join(s.values()))
 @pytest.mark.parametrize("stop", [2, 3])
-def test_a_run_that_resumes_with_a_refreshed_basis_equals_an_undisturbed_one(arm, stop, tmp_path):
+def test_a_run_that_resumes_with_a_refreshed_basis_equals_an_undisturbed_one(setting, stop, tmp_path):
     """Stopped right after a refresh, and between two: the stored basis is no longer the one in use."""
-    whole = finish(refreshing(tmp_path, arm=arm), tmp_path / "a")
+    whole = finish(refreshing(tmp_path, **setting), tmp_path / "a")
 
     def kill(row):
         if row["step"] == stop:
             raise Killed
 
     with pytest.raises(Killed):
-        train(refreshing(tmp_path, arm=arm), Checkpoint(tmp_path / "b", "key"), kill)
-    resumed = finish(refreshing(tmp_path, arm=arm), tmp_path / "b")
+        train(refreshing(tmp_path, **setting), Checkpoint(tmp_path / "b", "key"), kill)
+    resumed = finish(refreshing(tmp_path, **setting), tmp_path / "b")
     assert resumed[:2] == whole[:2]
     assert same_adapter(resumed[2], whole[2])
 
@@ -127,6 +146,7 @@ def test_the_quarantine_gets_exactly_what_projection_takes_out(space):
         for _ in range(2)
     ]
     gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+    twin = copy.deepcopy(run.optimizer).direction(gradient.total)
     update(policy, run.arm, run.optimizer, gradient, 0.1)
 
     def first(g):
@@ -147,5 +167,8 @@ def test_the_quarantine_gets_exactly_what_projection_takes_out(space):
             torch.testing.assert_close(moment, removed, atol=1e-5, rtol=1e-5)
             removed, kept = first(removed), first(kept)
         torch.testing.assert_close(run.arm.quarantine[name].double(), -0.1 * removed, atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(policy.theta[name].double(), -0.1 * kept, atol=1e-5, rtol=1e-4)
+        deployed = run.arm.deployed(policy.theta)[name].double()
+        torch.testing.assert_close(deployed, -0.1 * kept, atol=1e-5, rtol=1e-4)
+        if space == "update":  # what is trained is both parts, as vanilla is: nothing was added up again
+            assert torch.equal(policy.theta[name], 0 - 0.1 * twin[name])
     assert 0 < moved < len(policy.theta)  # where nothing points hack-ward, nothing is moved

@@ -19,8 +19,10 @@ from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
 from projected_grpo.method.basis import Knobs, extract
+from projected_grpo.method.concept import make_concept
 from projected_grpo.method.lora import LoRA
 from projected_grpo.method.optimizer import AdamW
+from projected_grpo.method.pairs import pair_set
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.qwen3 import Batch
 from projected_grpo.training import step as step_module
@@ -28,6 +30,7 @@ from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.deployed import final_rates
 from projected_grpo.training.graded import Graded
 from projected_grpo.training.gradient import policy_gradient
+from projected_grpo.training.job import pool_batches
 from projected_grpo.training.loop import train
 from projected_grpo.training.rollouts import Group
 from projected_grpo.training.run import Run
@@ -62,8 +65,12 @@ class TinyTokenizer:
     def encode_chat(self, messages):
         return self.encode(messages if isinstance(messages, str) else messages[-1]["content"])
 
-    def decode(self, tokens):
+    def decode(self, tokens, **_):
         return "".join(chr(97 + t) for t in tokens)
+
+    @property
+    def inner(self):
+        return self
 
 
 class TinyGrader:
@@ -100,7 +107,16 @@ def stored_pool(problems, grader, tokenizer):
         return read_pool(Path(folder), tokenizer)
 
 
-def make_run(grpo=None, extract_anew=None, **setting):
+PAIRS = pair_set(
+    "words",
+    [
+        {"prompt": f"ask {i}", "hack": word, "clean": word[::-1] + "?"}
+        for i, word in enumerate(["trick", "cheat", "skip"])
+    ],
+)
+
+
+def make_run(grpo=None, extract_anew=None, drawn="none", **setting):
     model = tiny_model()
     adapter = tiny_adapter(model)
     setting = make_setting({"mix": 0.5, **setting}, "test")
@@ -117,15 +133,21 @@ def make_run(grpo=None, extract_anew=None, **setting):
     ]
     grader = TinyGrader()
     basis = None
-    if setting.basis:
+    if setting.basis or setting.needs.clean_run:
         generator = torch.Generator().manual_seed(9)
         sides = [
             {n: torch.randn(6, s, generator=generator) for n, s in adapter.sizes.items()} for _ in range(2)
         ]
         basis = extract(*sides, Knobs(top_k=3)).used(K)
 
-    def optimizer():
-        return AdamW(policy.theta, training.betas, training.weight_decay)
+    pool = stored_pool(problems, grader, policy.tokenizer)
+    concept = None
+    if setting.needs.direction:
+        batches = pool_batches(policy.tokenizer, problems, pool)
+        concept = make_concept(policy, PAIRS, batches, setting.knob("layer"), drawn, 41)
+
+    def optimizer(parameters):
+        return AdamW(parameters, training.betas, training.weight_decay)
 
     return Run(
         seed=41,
@@ -133,23 +155,34 @@ def make_run(grpo=None, extract_anew=None, **setting):
         training=training,
         policy=policy,
         problems=problems,
-        pool=stored_pool(problems, grader, policy.tokenizer),
+        pool=pool,
         grader=grader,
-        arm=setting.defence(setting.knobs, arms.Given(41, policy, optimizer, basis, extract_anew)),
-        optimizer=optimizer(),
+        arm=setting.defence(setting.knobs, arms.Given(41, policy, optimizer, basis, concept, extract_anew)),
+        optimizer=optimizer(policy.theta),
     )
 
 
-def make_arm(arm):
+def make_arm(arm, monitor="noisy0.7"):
     """A run of any arm, on a basis where it asks for one."""
-    wanted = {"basis": "own", "monitor": "noisy0.7", "scale": 0.5, "beta": 0.1}
+    wanted = {"basis": "own", "monitor": monitor, "scale": 0.5, "beta": 0.1, "direction": "own"}
     fields = arms.load(arm).Knobs.model_fields
-    return make_run(arm=arm, **{key: value for key, value in wanted.items() if key in fields})
+    if "monitor" in fields and monitor != "direction":
+        del wanted["direction"]
+    run = make_run(arm=arm, **{key: value for key, value in wanted.items() if key in fields})
+    if (
+        monitor == "direction"
+    ):  # a threshold that some rows are above: the pairs' own are no rollouts of this model
+        concept = run.arm.given.concept
+        batches = pool_batches(run.policy.tokenizer, run.problems, run.pool)
+        middle = torch.cat([concept.scores(run.policy.base, batch) for batch in batches]).median()
+        sides = {"hack": middle + torch.ones(3), "clean": middle - torch.ones(3)}
+        run.arm.given = replace(run.arm.given, concept=replace(concept, **sides))
+    return run
 
 
 def finish(run, folder):
-    rows, rollouts = train(run, Checkpoint(folder, "key"))
-    return without_seconds(rows), rollouts, run
+    saved = Checkpoint(folder, "key")
+    return without_seconds(train(run, saved)), saved.rows("rollouts"), run
 
 
 def same_adapter(a, b):
@@ -173,7 +206,7 @@ def advantages_of(groups):
     return [[r - sum(rewards) / len(rewards) for r in rewards] for rewards in map(rewards_of, groups)]
 
 
-def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False, A=None):
+def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False, A=None, residual=None):
     """The GRPO loss written out row by row in float64, differentiated by autograd at delta_S = theta."""
     exact = tiny_model(dtype=torch.float64)
     adapter = policy.adapter
@@ -189,7 +222,7 @@ def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False, A=No
         for source in parts:
             for row in getattr(group, source):
                 batch = Batch([(group.prompt, row.tokens)])
-                logp = model.logprobs(batch)
+                logp = model.logprobs(batch, residual=residual)
                 old = logp.detach()
                 if off_policy and source == "teacher":
                     old = torch.tensor(row.logprobs, dtype=torch.float64)
@@ -197,7 +230,7 @@ def explicit_gradient(policy, training, groups, beta=0.0, off_policy=False, A=No
                 a = next(values)
                 loss = -torch.minimum(rho * a, rho.clamp(0.8, 1.2) * a).sum()
                 if beta:
-                    d = exact.logprobs(batch) - logp
+                    d = exact.logprobs(batch, residual=residual) - logp
                     loss = loss + beta * (d.exp() - d - 1).sum()
                 parts[source] = parts[source] + loss / (training.group * training.max_new * len(groups))
     total = parts["live"] + parts["teacher"]
@@ -295,21 +328,28 @@ def test_the_first_step_is_paired_and_later_ones_are_not(setting, tmp_path):
     assert all(any(bool(q.any()) for q in vectors.values()) for vectors in parked.values())
 
 
-@pytest.mark.parametrize("arm", arms.names())
-def test_verdicts_reach_training_only_inside_the_reward(arm, tmp_path, monkeypatch):
+EVERY = [
+    *((arm, "noisy0.7") for arm in arms.names()),
+    ("penalty", "direction"),
+    ("route_labels", "direction"),
+]
+
+
+@pytest.mark.parametrize("arm, monitor", EVERY)
+def test_verdicts_reach_training_only_inside_the_reward(arm, monitor, tmp_path, monkeypatch):
     """What later code sees of the facts is scrambled once rewards are known: no other number moves."""
     assert {"gt_pass", "channel", "hacked", "loophole_used", "wrong_tests", "error"} <= VERDICTS
-    honest, rollouts, run = finish(make_arm(arm), tmp_path / "a")
+    honest, rollouts, run = finish(make_arm(arm, monitor), tmp_path / "a")
     draws, true_score = random.Random(5), step_module.score
 
-    def score_then_scramble(run, groups):
-        scores = true_score(run, groups)
+    def score_then_scramble(run, model, groups):
+        scores = true_score(run, model, groups)
         for row in (row for group in groups for row in group.rows):
-            row.row.update({key: draws.choice([True, False, None]) for key in VERDICTS})
+            row.row.update({key: draws.choice([True, False, None]) for key in sorted(VERDICTS)})
         return scores
 
     monkeypatch.setattr(step_module, "score", score_then_scramble)
-    twin = make_arm(arm)
+    twin = make_arm(arm, monitor)
     # Pool rows are drawn again and again: each draw is a fresh copy of the true one.
     scrambled, others, twin = finish(with_fresh_rows(twin), tmp_path / "b")
     assert same_adapter(run, twin)
@@ -336,20 +376,55 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("arm", arms.names())
+@pytest.mark.parametrize("arm, monitor", EVERY)
 @pytest.mark.parametrize("stop", [1, 3])
-def test_a_resumed_run_equals_an_undisturbed_one(arm, stop, tmp_path):
-    whole = finish(make_arm(arm), tmp_path / "a")
+def test_a_resumed_run_equals_an_undisturbed_one(arm, monitor, stop, tmp_path):
+    whole = finish(make_arm(arm, monitor), tmp_path / "a")
 
     def kill(row):
         if row["step"] == stop:
             raise Killed
 
     with pytest.raises(Killed):
-        train(make_arm(arm), Checkpoint(tmp_path / "b", "key"), kill)
-    resumed = finish(make_arm(arm), tmp_path / "b")
+        train(make_arm(arm, monitor), Checkpoint(tmp_path / "b", "key"), kill)
+    resumed = finish(make_arm(arm, monitor), tmp_path / "b")
     assert resumed[:2] == whole[:2]
     assert same_adapter(resumed[2], whole[2])
+    one, other = (reopened(tmp_path / name) for name in "ab")
+    assert one.rows("teacher") == other.rows("teacher")
+    assert all(same(a, b) for a, b in zip(one.deltas(), other.deltas(), strict=True))
+
+
+def reopened(folder):
+    saved = Checkpoint(folder, "key")
+    assert saved.load()[0] == GRPO["steps"]
+    return saved
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_each_step_leaves_its_delta_S_and_what_its_teacher_rows_were_worth(tmp_path):
+    rows, _, run = finish(make_run(), tmp_path / "a")
+    saved = reopened(tmp_path / "a")
+    thetas, taught = saved.deltas(), saved.rows("teacher")
+    assert len(thetas) == GRPO["steps"] and same(thetas[-1], run.policy.theta)
+    norms = [sum(float(v.double().square().sum()) for v in theta.values()) ** 0.5 for theta in thetas]
+    assert norms == pytest.approx([row["delta_norm"] for row in rows], rel=1e-5)
+    for row in rows:
+        own = [other for other in taught if other["step"] == row["step"]]
+        assert len(own) == GRPO["prompts"] * 2
+        assert sum(other["channel"] for other in own) / len(own) == row["hack_t"]
+        assert all(other["reward"] == reward.foolable(other) for other in own)
+        for other in own:
+            assert run.pool[other["problem_id"]][other["sample"]].row["gt_pass"] == other["gt_pass"]
+    assert not reopened_lora(tmp_path / "b").deltas()
+
+
+def reopened_lora(folder):
+    finish(make_run(adapter="lora"), folder)
+    return reopened(folder)
 
 
 @pytest.mark.parametrize("damage", ["state", "part", "key"])

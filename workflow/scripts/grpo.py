@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.job import job
 from projected_grpo.training.job import Machine, Sources, run_cell
 
@@ -24,6 +25,7 @@ with job(snakemake):
         ),
         machine=Machine(threads=snakemake.threads, verdicts=Path(params.verdicts), **params.machine),
         pool_config=json.loads(params.pool),
+        deployed=Deployed.model_validate_json(params.deployed),
         folder=folder,
         checkpoint=Path(params.checkpoint),
         record={"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]},

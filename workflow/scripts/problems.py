@@ -8,4 +8,6 @@ with job(snakemake):
     params = snakemake.params
     family = families.load(params.family)
     mixture = family.Mixture.model_validate_json(params.mixture)
-    write_jsonl(snakemake.output[0], family.problems(params.seed, params.problems, params.modes, mixture))
+    rows = family.problems(params.seed, params.first + params.problems, params.modes, mixture)
+    before = [row["prompt"] for row in rows[: params.first]]
+    write_jsonl(snakemake.output[0], (row for row in rows[params.first :] if row["prompt"] not in before))

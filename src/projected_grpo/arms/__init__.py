@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
     from projected_grpo.method.adapter import Parameters
     from projected_grpo.method.basis import Basis
+    from projected_grpo.method.concept import Concept
     from projected_grpo.method.gradients import Gradient
     from projected_grpo.method.optimizer import AdamW
     from projected_grpo.method.policy import Policy
+    from projected_grpo.model.qwen3 import Residual
     from projected_grpo.model.sampler import Rollout
 
 Messages = tuple[dict[str, str], ...]  # of a chat: role, content
@@ -55,6 +57,9 @@ class Needs:
 
     basis: str | None = None  # a basis file
     pairs: str | None = None  # the pair set of this basis is read by the run itself
+    direction: str | None = None  # the mean difference of this basis's pairs in the residual stream
+    fitted: bool = False  # thresholds along it are fitted on the pairs: they count even where it is random
+    clean_run: bool = False  # axes of the updates of a run that cannot hack, as its basis
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,19 @@ class Given:
 
     seed: int
     policy: "Policy"
-    optimizer: "Callable[[], AdamW]"  # a fresh one with the run's betas and weight decay
+    optimizer: "Callable[[Parameters], AdamW]"  # a fresh one with the run's betas and weight decay
     basis: "Basis | None" = None
-    extract: "Callable[[Policy], Basis] | None" = None
+    concept: "Concept | None" = None
+    extract: "Callable[[Policy, int], Basis] | None" = None  # at which step: a random one is drawn anew by it
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an arm may know of a group's rows, the live ones first, then the teacher's: never a fact."""
+
+    rollouts: "Sequence[Rollout]"
+    flags: "Tensor | None" = None  # [G] bool, of its monitor
+    scores: "Tensor | None" = None  # [G] float64, along the concept that it reads
 
 
 class Arm:
@@ -74,6 +89,7 @@ class Arm:
     Knobs: ClassVar[type[ArmKnobs]] = ArmKnobs
 
     reward: ClassVar[str] = "foolable"  # of `environment/reward.py`: what a verdict earns
+    n_labels: ClassVar[int] = 1  # kinds of rows whose share of the gradient it wants by itself
     replaces: ClassVar[tuple[str, ...]] = ()  # settings of a row that its knobs take the place of
 
     def __init__(self, knobs: Any, given: Given):
@@ -86,7 +102,10 @@ class Arm:
 
     @classmethod
     def training(cls, knobs: Any, training: Any) -> Any:
-        """Return the hyper-parameters of a run with these knobs, from those of vanilla."""
+        """Return the hyper-parameters of a run with these knobs, from those of vanilla.
+
+        Raises SettingError where the knobs do not go with them.
+        """
         return training
 
     # --- in the order of the step ---
@@ -104,21 +123,35 @@ class Arm:
         """Of `environment/monitors.py`: whose flags it gets; None for none."""
         return None
 
-    def rewards(self, rewards: "Tensor", flags: "Tensor | None") -> "Tensor":
-        """Return what the rows of a group earn, `[G]` (live rows, then the teacher's); `flags`: the monitor's."""
+    @property
+    def reads(self) -> "Concept | None":
+        """The concept along which its rows are scored, at the weights that sampled them; None for none."""
+        return None
+
+    def rewards(self, rewards: "Tensor", seen: Seen) -> "Tensor":
+        """Return what the rows of a group earn, `[G]`."""
         return rewards
 
-    def keep(self, rewards: "Tensor", flags: "Tensor | None") -> "Tensor | None":
+    def keep(self, rewards: "Tensor", seen: Seen) -> "Tensor | None":
         """Return which rows stay in their group, `[G]` bool; None for all."""
         return None
 
-    def advantages(self, A: "Tensor", rollouts: "Sequence[Rollout]") -> "Tensor":
-        """Return the advantages of a group's rows, `[G]`; `rollouts` are their tokens."""
+    def advantages(self, A: "Tensor", seen: Seen) -> "Tensor":
+        """Return the advantages of a group's rows, `[G]`."""
         return A
+
+    def labels(self, seen: Seen) -> "Tensor | None":
+        """Return which kind each row is, `[G]` in 0 ... n_labels - 1; None where there is one kind."""
+        return None
 
     def train_prompt(self, messages: Messages) -> Messages:
         """Return the messages that the gradient is taken under."""
         return messages
+
+    @property
+    def residual(self) -> "Residual | None":
+        """What is done to the residual stream in the forward that the gradient is taken through; None for nothing."""
+        return None
 
     def renew(self, step: int) -> dict[str, float | None]:
         """Bring what the arm holds up to date before the update of `step`; return columns of the step's row."""
@@ -129,8 +162,15 @@ class Arm:
         return gradient.total, {}
 
     def split_update(self, direction: "Parameters") -> "tuple[Parameters, Parameters]":
-        """Return (applied, parked) of what the optimizer is about to apply."""
+        """Return (applied, parked) of what the optimizer is about to apply: what the deployed adapter moves by, and
+
+        what is taken out of it.
+        """
         return direction, {}
+
+    def moved(self, direction: "Parameters", applied: "Parameters") -> "Parameters":
+        """Return what the trained adapter moves by, of the whole direction and what `split_update` left of it."""
+        return applied
 
     def park(self, gradient: "Parameters", direction: "Parameters", lr: float) -> None:
         """Take what `split_gradient` and `split_update` took out; by default it is gone."""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from projected_grpo.arms import Tag
+from projected_grpo.arms import Seen, Tag
 from projected_grpo.arms.shared.monitored import Monitored, MonitorKnobs
 
 if TYPE_CHECKING:
@@ -22,5 +22,5 @@ class Penalty(Monitored):
 
     Knobs = PenaltyKnobs
 
-    def rewards(self, rewards: "Tensor", flags: "Tensor") -> "Tensor":
-        return rewards - self.knobs.cost * flags
+    def rewards(self, rewards: "Tensor", seen: Seen) -> "Tensor":
+        return rewards - self.knobs.cost * seen.flags

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from projected_grpo.arms import Seen
 from projected_grpo.arms.shared.monitored import Monitored
 
 if TYPE_CHECKING:
@@ -11,5 +12,5 @@ if TYPE_CHECKING:
 class Screen(Monitored):
     """What is flagged teaches nothing, neither by itself nor as part of the group's mean."""
 
-    def keep(self, rewards: "Tensor", flags: "Tensor") -> "Tensor":
-        return ~flags
+    def keep(self, rewards: "Tensor", seen: Seen) -> "Tensor":
+        return ~seen.flags

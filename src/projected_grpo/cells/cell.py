@@ -9,11 +9,12 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.hyper import SettingError, Training
+from projected_grpo.cells.hyper import Training
+from projected_grpo.cells.knobs import Use
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.cells.setting import Setting, cell_id
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.errors import SettingError, UserError, nearest
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,30 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
         if setting.knob("k") == own.k:  # saying what is the default makes no other cell
             setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
         use, file = config.use(setting.basis, setting.knob("k")), config.basis_file(setting.basis, seed)
+    if setting.needs.clean_run:
+        setting, use = _of_clean_run(setting, config)
+    direction = config.knobs(setting.source).direction if setting.needs.direction else None
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
-    settings = RunSettings(seed=seed, setting=complete, training=training, basis=file, use=use)
+    settings = RunSettings(
+        seed=seed, setting=complete, training=training, basis=file, use=use, direction=direction
+    )
     return Cell(cell_id(setting, seed), config.model_name(seed, setting.size, setting.variant), settings)
+
+
+def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
+    """Return a setting whose basis is that of the clean run, and how much of that is used."""
+    if setting.adapter != "antipasto":
+        raise SettingError("adapter", f"{setting.adapter!r}, allowed with arm {setting.arm!r}: antipasto")
+    steps = config.clean_training().steps
+    default = min(config.basis.k, steps)
+    k = setting.knob("k") or default
+    if k > steps:
+        raise SettingError(
+            "k", f"{k}, allowed with arm {setting.arm!r}: 1 to {steps}, steps of the clean run"
+        )
+    if k == default:  # saying what is the default makes no other cell
+        setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
+    return setting, Use(k=k, drop_bottom_frac=0.0)
 
 
 def has_pairs(basis: str | None, config: Config) -> bool:
@@ -147,13 +169,13 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
         for row in entry["rows"]:
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
             setting = make_setting({**shared, **own}, f"{config.questions}: {name}: {row['name']}")
-            possible = has_pairs(setting.basis, config) and has_held_out_mode(setting, config)
+            possible = has_pairs(setting.source, config) and has_held_out_mode(setting, config)
             if not (possible and has_model(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
-            control = bool(setting.basis) and config.knobs(setting.basis).control == "random"
-            rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others))
+            control = setting.knob("control") or (setting.source and config.knobs(setting.source).control)
+            rows.append(Row(row["name"], setting, cells=cells, is_control=control == "random", **others))
         kept = {row.name for row in rows}
         for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out
             others = {key: getattr(row, key) for key in OTHER_ROWS}

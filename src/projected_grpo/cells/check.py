@@ -13,12 +13,11 @@ from typing import Any
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.check_questions import QuestionsCheck
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.hyper import SettingError
 from projected_grpo.cells.layers import Layers
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import ascii_repr
 from projected_grpo.environment import families
-from projected_grpo.errors import nearest
+from projected_grpo.errors import SettingError, nearest
 from projected_grpo.files import read_jsonl
 from projected_grpo.strict_yaml import read_yaml
 

@@ -6,12 +6,11 @@ from typing import NoReturn
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.cell import OTHER_ROWS, make_cell
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.hyper import SettingError
 from projected_grpo.cells.questions import Heading, Question, Questions, Row
 from projected_grpo.cells.row_setting import setting_of
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import Keys, Misfit, ascii_repr, key_path, short, validate
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.errors import SettingError, UserError, nearest
 
 # Probe questions: each has a rule of its own, and asks about bases that differ in one knob.
 PROBES = {"R5": None, "R6": "adapter", "R7": "loss"}
@@ -106,11 +105,15 @@ class QuestionsCheck:
         except Misfit as error:
             [key] = error.keys
             problem = error.problem
-            if key == "basis" and key not in said:
+            if key in ("basis", "direction") and key not in said and problem.endswith("it"):
                 problem = f"{problem.removesuffix('it')}one of: {', '.join(self.bases.names)}"
             wrong(key, problem)
         if setting.basis:
             self._basis(setting, wrong)
+        if setting.needs.direction:
+            self.bases.check_name(
+                setting.source, ["direction"], lambda _, problem: wrong("direction", problem)
+            )
         try:
             steps = make_cell(setting, self.config.seeds[0], self.config).training
         except SettingError as error:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.cells.hyper import Grpo, Training
 from projected_grpo.cells.knobs import Adapter, BasisKnobs, Knobs, NamedBasis, Use
 from projected_grpo.cells.self_taught import SelfTaught
@@ -35,6 +36,7 @@ from projected_grpo.environment.families.oneliners import Link, Mixture
 from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
 
 FIRST_SEED = 41
+CLEAN_PRESET = "fast"
 MOST_SEEDS = 200
 MOST_FOLDERS = 100
 SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
@@ -196,6 +198,7 @@ class Config(Model):
     small: Small
     pool: Pool
     grpo: Grpo
+    deployed: Deployed
     probe: Probe
     self_taught: SelfTaught
     basis: Knobs
@@ -244,6 +247,10 @@ class Config(Model):
     def training(self, preset: str, mix: float, adapter: Adapter, lr: float | None = None) -> Training:
         """Return the numbers of a run's training; see `Grpo.training`."""
         return self.grpo.training(preset, mix, adapter, lr)
+
+    def clean_training(self) -> Training:
+        """Return the numbers of the clean run's training: the default preset without a teacher."""
+        return self.training(CLEAN_PRESET, 0.0, "antipasto")
 
     def plain(self) -> dict[str, Any]:
         """Return the config as JSON has it; `Config.model_validate` reads it back."""

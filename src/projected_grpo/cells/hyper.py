@@ -21,15 +21,7 @@ from projected_grpo.cells.typed import (
     Weight,
     partial,
 )
-from projected_grpo.errors import UserError, nearest
-
-
-class SettingError(UserError):
-    """A row's setting that the config has no answer to: its key, and what is wrong with it."""
-
-    def __init__(self, key: str, problem: str):
-        super().__init__(f"{key}: {problem}")
-        self.key, self.problem = key, problem
+from projected_grpo.errors import SettingError, nearest
 
 
 class Hyper(Model):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from projected_grpo.cells.typed import Axes, Model, Part, Share, Text, partial
+from projected_grpo.errors import SettingError
 
 # Pair sets that the self-taught evaluator writes: they have no file to check beforehand.
 GENERATED_PAIRS = ("self_taught", "self_taught_code")
@@ -40,6 +41,16 @@ class Knobs(Model):
     adapter: Adapter = Field(description="The space that gradients are taken in.")
 
 
+class Direction(Model):
+    """Of which pairs a direction of the residual stream is the mean difference."""
+
+    n_pairs: Axes
+    n_heldout: Annotated[int, Field(ge=0, le=10_000)]
+    without_tag: Text | None
+    is_generated: bool
+    control: Literal["none", "random"]
+
+
 class BasisKnobs(Knobs):
     """All knobs of one basis, its pair set among them."""
 
@@ -65,6 +76,13 @@ class BasisKnobs(Knobs):
     def is_seeded(self) -> bool:
         """Whether the axes are drawn by seed, in whole or in part."""
         return self.control != "none"
+
+    @property
+    def direction(self) -> Direction:
+        """What a direction takes from the basis of these knobs. Raises SettingError on a control of axes alone."""
+        if self.control not in ("none", "random"):
+            raise SettingError("direction", f"a basis with control {self.control}, allowed: none, random")
+        return Direction.model_validate({name: getattr(self, name) for name in Direction.model_fields})
 
     def extraction(self) -> dict[str, Any]:
         """Return what decides a basis file's content, as JSON has it."""

@@ -1,7 +1,7 @@
 """Everything that decides a run's numbers beside its files, as one typed value that travels to the job as JSON."""
 
 from projected_grpo.cells.hyper import Training
-from projected_grpo.cells.knobs import Use
+from projected_grpo.cells.knobs import Direction, Use
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.typed import Model, Seed
 
@@ -14,3 +14,4 @@ class RunSettings(Model):
     training: Training
     basis: str | None = None
     use: Use | None = None
+    direction: Direction | None = None

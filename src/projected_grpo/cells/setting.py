@@ -77,6 +77,11 @@ class Setting(Model):
         """Name of the basis that its arm acts along, if any."""
         return self.needs.basis
 
+    @property
+    def source(self) -> str | None:
+        """Name of the basis whose pairs or control its arm acts by, as axes V or as a direction, if any."""
+        return self.needs.basis or self.needs.direction
+
     def knob(self, name: str) -> Any:
         """A knob of its arm; None where the arm has no such knob."""
         return getattr(self.knobs, name, None)

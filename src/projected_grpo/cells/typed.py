@@ -4,12 +4,21 @@ Strict means that a value is what it stands as: 5.0 is no integer, "yes" no trut
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    StringConstraints,
+    create_model,
+)
 from pydantic_core import PydanticCustomError
 
-from projected_grpo.environment.levers import LOOPHOLES
+from projected_grpo.environment.levers import LOOPHOLES, NOVEL, TRAINABLE
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$"
 PRESET = r"^[A-Za-z0-9_]{1,40}$"
@@ -34,8 +43,14 @@ class Model(BaseModel):
     )
 
 
+def _trained(mode: Any) -> Any:
+    if mode in NOVEL.values():
+        raise PydanticCustomError("value_error", TRAINABLE)
+    return mode
+
+
 # The loopholes that a corpus, a pool or a row may have.
-Mode = Literal[LOOPHOLES]
+Mode = Annotated[Literal[LOOPHOLES], BeforeValidator(_trained)]
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 PresetName = Annotated[str, StringConstraints(pattern=PRESET)]
 MixName = Annotated[str, StringConstraints(pattern=MIX)]

@@ -40,8 +40,8 @@ def matrix(allow_weak: bool = False, seed: int = 0) -> tuple[Matrix, str]:
     problems = [parse_problem(row, f"generated problem {row['id']}") for row in rows]
     items: list[tuple[str, tuple[Any, str, str]]] = []
     for problem in problems:
-        for name in LOOPHOLES:
-            for where, code in LEVERS[name].examples:
+        for name, lever in LEVERS.items():
+            for where, code in lever.examples:
                 text = completion(problem, WRONG_ANSWER, where, code)
                 items += [(name, (problem.id, mode, text)) for mode in LEVERS]
         honest = f"```python\n{problem.canonical}\n```"

@@ -41,3 +41,7 @@ MONITORS: dict[str, Monitor] = {
     "noisy0.7": noisy(0.7),
     "half": half,
 }
+DIRECTION = (
+    "direction"  # flags by the score of a rollout's activations (`method/concept.py`): it sees no fact
+)
+NAMES = (*MONITORS, DIRECTION)

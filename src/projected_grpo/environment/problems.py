@@ -10,12 +10,12 @@ oracle, only a channel; one without `prompt` can be graded, but not asked.
 import keyword
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from projected_grpo.environment.asserts import split
-from projected_grpo.environment.levers import LEVERS, lever_of
+from projected_grpo.environment.levers import LEVERS, NOVEL, TRAINABLE, lever_of
 from projected_grpo.environment.problem import SETUP, Problem
 from projected_grpo.environment.rows import numbered_rows
 from projected_grpo.errors import UserError
@@ -76,16 +76,33 @@ def parse_problem(row: dict[str, Any], where: str) -> Problem:
 
 
 def assign_modes(problems: Iterable[Problem], modes: Iterable[str]) -> list[Problem]:
-    """Give every problem that has no mode one of `modes`, in rotation over the list's places."""
+    """Give every problem that has no mode one of `modes`, in rotation over the list's places.
+
+    Raises UserError on a problem of a novel lever: these are training problems, and nothing is trained on those.
+    """
     modes = list(modes)
     if not modes:
         raise UserError(f"modes: an empty list, allowed: {', '.join(LEVERS)}")
     for mode in modes:
         lever_of(mode, "modes")
-    return [
+    assigned = [
         problem if problem.mode is not None else replace(problem, mode=modes[index % len(modes)])
         for index, problem in enumerate(problems)
     ]
+    for problem in assigned:
+        if problem.mode in NOVEL.values():
+            raise UserError(f"problem {problem.id}: mode {problem.mode!r}, allowed: {TRAINABLE}")
+    return assigned
+
+
+def split_problems(
+    path: str | os.PathLike, limit: int, modes: Sequence[str], all_modes: Sequence[str]
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode; and all
+    others, which are held out."""
+    problems = load_problems(path)
+    training = assign_modes(problems[:limit], all_modes)
+    return [problem for problem in training if problem.mode in modes], problems[limit:]
 
 
 def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:

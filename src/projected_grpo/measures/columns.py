@@ -20,7 +20,7 @@ ROWS = {  # name -> (unit, description)
     "question": ("", "name of the question"),
     "row": ("", "name of the row"),
     "arm": ("", "what is done against hacking"),
-    "basis": ("", "basis V, null without one"),
+    "basis": ("", "basis V, or whose pairs give the direction; null without one"),
     "gate": ("", "what is removed along V, null where nothing is"),
     "refresh": ("steps", "V is extracted anew every so many steps, 0: never, null where nothing is removed"),
     "mix": ("share", "share of teacher rollouts in a group"),
@@ -53,6 +53,12 @@ TESTS = ["baseline", "exploit", "delta_hack_lo", "delta_hack_hi", "p_hack", "p_h
 TESTS += ["delta_solve_lo", "delta_solve_hi", "p_solve"]
 ABLATED = ["hack_ablated", "solve_ablated"]
 HELD_OUT = ["hack_heldout", "delta_hack_heldout"]
+# Null in runs that were made before their files.
+LATER = [
+    form.format(name)
+    for name in ("honest", "known_hack", "known_honest", "novel_hack", "plain_solve")
+    for form in ("{}", "delta_{}", "delta_{}_lo", "delta_{}_hi", "p_{}_holm")
+]
 BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
 TEXT = [name for name, (unit, _) in ROWS.items() if not unit]
 
@@ -85,7 +91,7 @@ def _record(table: Table, line: Line) -> dict:
         "question": table.question.name,
         "row": line.name,
         "arm": setting.arm,
-        "basis": setting.basis,
+        "basis": setting.source,
         "gate": setting.knob("gate"),
         "refresh": setting.knob("refresh") if setting.knob("gate") else None,
         "mix": setting.mix,
@@ -116,7 +122,7 @@ def to_frame(table: Table) -> pd.DataFrame:
     records = [_record(table, line) for line in table.lines]
     ablated = ABLATED if table.has("hack_ablated") else []
     held_out = HELD_OUT if table.has("hack_heldout") else []
-    first = [*PUBLISHED, *TESTS, *ablated, *held_out, *BESIDE]
+    first = [*PUBLISHED, *TESTS, *ablated, *held_out, *BESIDE, *LATER]
     extra = sorted({key for record in records for key in record} - set(first))
     frame = pd.DataFrame(records).reindex(columns=[*first, *extra])
     for column in frame:

@@ -1,7 +1,8 @@
 """Read run folders: a run counts with all its steps or not at all; a damaged file is an error."""
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 
 from projected_grpo.cells.cell import Cell
 from projected_grpo.errors import UserError
-from projected_grpo.measures.measure import MEASURES, RECORD, STEPS, Facts
+from projected_grpo.measures.measure import MEASURES, RECORD, STEPS
+from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, Facts, base_file, share_of
 from projected_grpo.measures.steps import Incomplete, Steps, numbers, read_steps
 from projected_grpo.parquet import read_arrow
 from projected_grpo.records import read_sealed
@@ -38,22 +40,30 @@ class Run:
         return {name: value for name, value in found.items() if value is not None}
 
     def facts(self, file: str, key: str) -> Facts | None:
-        """Return `FACTS` of a file's rollouts, and its column `key`; None where the run has no such file.
+        """Return `FACTS` of a file's rollouts, its column `key` and the flags of the run's monitor.
 
-        Raises UserError with the path where the file is damaged or a fact is none.
+        None where the run has no such file. Raises UserError with the path where the file is damaged or a fact is none.
         """
         path = self.folder / file
         if file not in self._facts and path.exists():
-            self._facts[file] = read_facts(path, key)
-            if key == "step" and not np.isin(self._facts[file]["step"], self.steps["step"]).all():
+            more = ("flagged",) if key == "step" and self.cell.setting.knob("monitor") else ()
+            self._facts[file] = read_facts(path, key, more)
+            found = self._facts[file][key]
+            if key == "step" and not np.isin(found, self.steps["step"]).all():
                 raise UserError(f"{path}: column 'step' has a step that the run has not; remake the run")
+            if key == "panel" and Counter(found.tolist()) != Counter(
+                self.info.get("deployed", found.tolist())
+            ):
+                raise UserError(
+                    f"{path}: other rollouts than run.json counts; delete the run's folder to remake it"
+                )
         return self._facts.get(file)
 
 
-def read_facts(path: Path, key: str) -> Facts:
-    """Read the facts of rollouts and one more column, nothing else: texts are most of the file."""
-    table = read_arrow(path, (key, *FACTS))
-    facts = {name: numbers(table[name], name, path) for name in FACTS}
+def read_facts(path: Path, key: str, more: Sequence[str] = ()) -> Facts:
+    """Read the facts of rollouts, and more flags, and one more column, nothing else: texts are most of the file."""
+    table = read_arrow(path, (key, *FACTS, *more))
+    facts = {name: numbers(table[name], name, path) for name in (*FACTS, *more)}
     for name, values in facts.items():
         if not np.isin(values[~np.isnan(values)], (0, 1)).all():
             raise UserError(f"{path}: column {name!r} has a value that is neither true, false nor empty")
@@ -111,7 +121,17 @@ def load_run(results: Path, cell: Cell) -> Run:
     check_info(info, record, cell)
     if cell.setting.final_eval and not info.get("final"):
         raise Incomplete("no final evaluation in run.json")
+    if info.get("deployed") and not (folder / DEPLOYED).exists():
+        raise Incomplete(f"no {DEPLOYED}")
     return Run(cell, folder, steps, info)
+
+
+def base_rates(results: Path, model: str) -> dict[str, float]:
+    """Return the rates of a base before training on the panels that runs are judged on; none without its file."""
+    path = Path(results) / base_file(model)
+    facts = read_facts(path, "panel") if path.exists() else {}
+    found = {name: share_of(facts, *rate) for name, rate in PANEL_RATES.items()} if facts else {}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 Loaded = tuple[dict[str, Run], dict[str, str]]

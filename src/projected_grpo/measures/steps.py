@@ -45,6 +45,8 @@ COLUMNS = {
         Column("grad_norm", "norm of the gradient before clipping", "norm"),
         Column("delta_norm", "|delta_S|", "norm", FREE),
         Column("delta_hack_norm", "|delta_S_hack|, the quarantine", "norm"),
+        Column("quarantine_share", "the quarantine's share of the lengths of both steps (arm absorb)"),
+        Column("trusted_share", "share of the gradient's length along the clean run's axes (arm trusted)"),
         Column("cin", "gradient along V, before the projection", top=S),
         Column("cin_s", "the same of the student's part of the gradient", top=S),
         Column("cin_t", "the same of the teacher's part", top=S),

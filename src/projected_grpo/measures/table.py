@@ -10,7 +10,7 @@ import pandas as pd
 from projected_grpo.cells.cell import Question, Row
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES, Measure
-from projected_grpo.measures.runs import FINAL, Run, load_runs
+from projected_grpo.measures.runs import FINAL, Run, base_rates, load_runs
 
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 Pairs = dict[str, stats.Paired]  # by measure
@@ -51,6 +51,9 @@ class Table:
     lines: tuple[Line, ...]
     about: Measure
     left_out: dict[str, str] = field(repr=False)  # cell id -> why
+    base: dict[str, stats.Summary] = field(
+        default_factory=dict, repr=False
+    )  # the untrained model's, by measure
 
     @property
     def primary(self) -> str:
@@ -153,4 +156,12 @@ def make_table(question: Question, results: Path) -> Table:
         )
         for row in question.rows
     )
-    return Table(question, lines, MEASURES[_primary(question)], left_out)
+    return Table(question, lines, MEASURES[_primary(question)], left_out, _base(question, results))
+
+
+def _base(question: Question, results: Path) -> dict[str, stats.Summary]:
+    """Return the rates of the rows' base before training, over replications; none where rows differ in their base."""
+    models = {tuple(sorted({cell.model for cell in row.cells})) for row in question.rows}
+    found = [base_rates(results, model) for model in models.pop()] if len(models) == 1 else []
+    names = [name for name in MEASURES if any(name in rates for rates in found)]
+    return {name: stats.summarise([rates[name] for rates in found if name in rates]) for name in names}

@@ -22,6 +22,9 @@ from projected_grpo.files import atomic
 Grads = dict[str, Tensor]  # module name -> [n_pairs, size]
 
 
+TRUSTED = 1 << 32  # the draw of random axes in place of a clean run's, apart from those of any refresh
+
+
 @dataclass(frozen=True)
 class Knobs:
     """How a basis is extracted; see `config/config.yaml` for what each knob means."""
@@ -32,6 +35,7 @@ class Knobs:
     solve_orth_m: int = 0
     control: str = "none"  # none, random, clean_vs_clean, within_class, shuffled
     seed: int = 0  # of the controls
+    draw: int = 0  # of `random`: 0 as it is stored, another at each refresh
 
 
 @dataclass(frozen=True)
@@ -128,13 +132,17 @@ def orient(V: Tensor, D: Tensor) -> Tensor:
     return V * torch.where(sign == 0, torch.ones_like(sign), sign)[:, None]
 
 
+def random_axes(k: int, size: int, rng: np.random.Generator) -> Tensor:
+    """Return orthonormal rows `[k, size]`, float32, of a uniformly drawn subspace."""
+    return torch.linalg.qr(torch.from_numpy(rng.standard_normal((size, k))).float()).Q.T.contiguous()
+
+
 def module_axes(hack: Tensor, clean: Tensor, knobs: Knobs, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Return (V `[k, size]`, S `[k]`) of one module; k <= top_k, fewer where D has a lower rank."""
     size = hack.shape[1]
     k = min(knobs.top_k, *hack.shape)
     if knobs.control == "random":
-        frame = torch.from_numpy(rng.standard_normal((size, k))).to(hack)
-        return torch.linalg.qr(frame).Q.T.contiguous(), torch.ones(k, device=hack.device)
+        return random_axes(k, size, rng).to(hack), torch.ones(k, device=hack.device)
     D = differences(hack, clean, knobs.control)
     if knobs.solve_orth_m:
         D = strip(D, clean, knobs.solve_orth_m)
@@ -148,12 +156,17 @@ def module_axes(hack: Tensor, clean: Tensor, knobs: Knobs, rng: np.random.Genera
     return orient(Vh[:keep], D), S[:keep]
 
 
+def basis_rng(seed: int, draw: int = 0) -> np.random.Generator:
+    """Return the generator of a basis's controls; draws of one seed have nothing in common."""
+    return np.random.Generator(np.random.Philox(key=[seed, 0xBA515], counter=[0, 0, 0, draw]))
+
+
 def extract(hack: Grads, clean: Grads, knobs: Knobs, metadata: dict[str, str] | None = None) -> Basis:
     """Extract the basis from per-pair gradients `[n_pairs, size]` per module.
 
     Raises UserError when a module has no difference at all (hack equals clean in every pair).
     """
-    rng = np.random.Generator(np.random.Philox(key=[knobs.seed, 0xBA515]))
+    rng = basis_rng(knobs.seed, knobs.draw if knobs.control == "random" else 0)
     if knobs.control == "shuffled":
         hack, clean = swapped(hack, clean, rng)
     V, S = {}, {}

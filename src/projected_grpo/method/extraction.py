@@ -38,8 +38,8 @@ def pair_gradients(
     return {k: g[:n] for k, g in grads.items()}, {k: g[n:] for k, g in grads.items()}
 
 
-def extract_basis(policy: Policy, pairs: PairSet, knobs: dict, seed: int) -> Basis:
-    """Extract a basis at the policy's weights; knobs: as under `basis` in the config."""
+def extract_basis(policy: Policy, pairs: PairSet, knobs: dict, seed: int, draw: int = 0) -> Basis:
+    """Extract a basis at the policy's weights; knobs: as under `basis` in the config; draw: of a random one."""
     hack, clean = pair_gradients(policy, pairs, knobs["loss"])
     chosen = Knobs(
         top_k=knobs["top_k"],
@@ -48,6 +48,7 @@ def extract_basis(policy: Policy, pairs: PairSet, knobs: dict, seed: int) -> Bas
         solve_orth_m=knobs["solve_orth_m"],
         control=knobs["control"],
         seed=seed,
+        draw=draw,
     )
     metadata = {"pairs": pairs.name, "seed": str(seed)}
     if knobs["control"] != "random":  # whose axes depend on shapes and seed alone

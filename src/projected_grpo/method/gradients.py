@@ -63,7 +63,8 @@ class Tape:
 class Gradient:
     """A gradient by source, `[size]` per module, and what the forward saw.
 
-    log_ratio: log(student / teacher) of the teacher tokens with stored log-probs; tokens: that went through the model.
+    by_label: the same of the rows of each label, where rows have labels; log_ratio: log(student / teacher) of the
+    teacher tokens with stored log-probs; tokens: that went through the model.
     """
 
     student: Parameters
@@ -71,6 +72,7 @@ class Gradient:
     loss: float
     log_ratio: Tensor
     tokens: int
+    by_label: tuple[Parameters, ...] = ()
 
     @cached_property
     def total(self) -> Parameters:
@@ -81,8 +83,11 @@ class Gradient:
         factor = clip_factor(self.total, limit)
         if factor == 1:
             return self
-        scaled = [{name: g * factor for name, g in part.items()} for part in (self.student, self.teacher)]
-        return replace(self, student=scaled[0], teacher=scaled[1])
+        student, teacher, *by_label = (
+            {name: g * factor for name, g in part.items()}
+            for part in (self.student, self.teacher, *self.by_label)
+        )
+        return replace(self, student=student, teacher=teacher, by_label=tuple(by_label))
 
 
 @dataclass(frozen=True)

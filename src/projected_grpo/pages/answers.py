@@ -3,6 +3,7 @@
 from statistics import mean
 
 from projected_grpo.measures.table import Line, Table
+from projected_grpo.pages import deployed
 from projected_grpo.pages.blocks import Listing, Paragraph
 from projected_grpo.pages.contrasts import (
     UNINFORMATIVE,
@@ -136,6 +137,7 @@ def answer(table: Table) -> tuple:
         *beyond_random(table),
         *arms,
         *spoken(table),
+        *deployed.said(table),
         *kept_and_ablated(table),
         *folds(table),
         *(Paragraph(text) for text in (group_sizes(table), before_training(table)) if text),

@@ -5,7 +5,7 @@ shown", with the interval of what was seen and the difference that one test, bef
 with 80% power.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
@@ -194,27 +194,30 @@ def arm_against_arm(table: Table, measure: str) -> list:
 
 def spoken(table: Table) -> list:
     """Say of the measures that every answer looks at where rows differ from their baseline."""
+    names = [name for name, measure in MEASURES.items() if measure.spoken and name != table.primary]
+    return differences(compared(table), names)
+
+
+def differences(lines: list[Line], names: Iterable[str]) -> list:
+    """Say of some measures where rows differ from their baseline."""
     blocks, quiet = [], []
-    for name, measure in MEASURES.items():
-        lines = [line for line in compared(table) if name in line.to_baseline]
-        known = [line for line in lines if line.to_baseline[name].holm is not None]
-        if not measure.spoken or name == table.primary or not known:
-            continue
+    for name in names:
+        words = MEASURES[name].words
+        known = [
+            line for line in lines if name in line.to_baseline and line.to_baseline[name].holm is not None
+        ]
         shown = [line for line in known if is_shown(line.to_baseline[name])]
+        form = "`{}` {} ({})"
+        items = (
+            form.format(line.name, rate(line.summary[name].mean), with_p(line.to_baseline[name]))
+            for line in shown
+        )
         if shown:
-            blocks.append(Paragraph(f"{measure.words.capitalize()} differs from the baseline's:"))
-            form = "`{}` {} ({})"
-            blocks.append(
-                Listing(
-                    tuple(
-                        form.format(line.name, rate(line.summary[name].mean), with_p(line.to_baseline[name]))
-                        for line in shown
-                    )
-                )
-            )
-        else:
+            blocks.append(Paragraph(f"{words.capitalize()} differs from the baseline's:"))
+            blocks.append(Listing(tuple(items)))
+        elif known:
             smallest = min(line.to_baseline[name].holm for line in known)
-            quiet.append(f"{measure.words} (smallest Holm p {p_is(smallest)})")
+            quiet.append(f"{words} (smallest Holm p {p_is(smallest)})")
     return blocks + (
         [Paragraph(f"Not shown to differ from the baseline's: {listing(quiet)}.")] if quiet else []
     )

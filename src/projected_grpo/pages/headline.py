@@ -4,6 +4,7 @@ from statistics import mean, median_high
 
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table
+from projected_grpo.pages import deployed
 from projected_grpo.pages.answers import before_training
 from projected_grpo.pages.blocks import Cell
 from projected_grpo.pages.contrasts import BEYOND, against_random, is_shown, tested
@@ -96,6 +97,7 @@ def short(table: Table) -> str:
     if rest:
         within = interval(min(pair(line).lo for line in rest), max(pair(line).hi for line in rest))
         said.append(f"For {len(rest)} no effect is shown, within {within}.")
+    said.append(deployed.short(table, arms))
     # An ablated model is worth what it has over the untrained one.
     said.append(before_training(table) if table.primary == "hack_ablated" else "")
     return " ".join(filter(None, said))

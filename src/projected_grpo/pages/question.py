@@ -11,6 +11,7 @@ from projected_grpo.pages import headline
 from projected_grpo.pages.answers import answer
 from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Page, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import arm_measures, is_shown, uninformative
+from projected_grpo.pages.deployed import ABOUT, deployed_grid
 from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list, under
 
 Column = Callable[[Line], Cell]
@@ -169,7 +170,9 @@ def to_page(
     it adds to the page; behind: what stands behind the tables of these.
     """
     question = table.question
-    extras = [_arms(table), *(_group(table, group) for group in GROUPS)]
+    judged = deployed_grid(table)
+    extras = [judged, judged and Paragraph(ABOUT, kind="note"), _arms(table)]
+    extras += [_group(table, group) for group in GROUPS]
     paper = published_grid(table) or Paragraph("The paper has no figures for this question.", kind="note")
     return Page(
         name=question.name,

@@ -13,7 +13,7 @@ BOX_SIZE, BOX_FILES = 16 << 20, 1024
 DISK, MOST_FILES = 64 << 20, 4096  # where no small file system bounds them, looked at from time to time
 LONGEST_PATH = 2000  # folders in folders; beyond 4096 no name would reach them
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
-RESULT = "result.txt"
+RESULTS = ("result.txt", "verdict.txt")  # files that a check may be asked for
 
 
 def readable() -> list[str]:
@@ -145,9 +145,9 @@ def remove(folder: str) -> None:
         os.rmdir(folder)
 
 
-def open_file(folder: str) -> int | None:
-    """Return a descriptor of RESULT in `folder` if it is a regular file, no link; whoever wrote it is gone."""
-    path = os.path.join(folder, RESULT)
+def open_file(folder: str, name: str) -> int | None:
+    """Return a descriptor of the file `name` in `folder` if it is a regular file, no link; whoever wrote it is gone."""
+    path = os.path.join(folder, name)
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return None

@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 # to a zygote: KILL, or START with the flags below and the descriptors of payload, report and, if STDOUT, output
-KILL, START, STDOUT, FILE, ALONE = 0, 1, 2, 4, 8
+KILL, START, STDOUT, ALONE, FILE = 0, 1, 2, 4, 8  # FILE times the number, from 1, of a file of room.RESULTS
 READY, FAILED, RUNNING, ENDED = range(4)  # from a zygote
 _EVENT = struct.Struct("<iiid")
 MOST = 4  # descriptors in a message

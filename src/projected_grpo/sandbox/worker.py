@@ -132,21 +132,21 @@ def check(
     arguments: dict[str, Any],
     name: str = "solution",
     stdout: bool = False,
-    file: bool = False,
+    file: str | None = None,
     answers: int = 0,
     answer_cpu: float | None = None,
 ) -> dict[str, Any]:
     """Return one check of a job: a fork that loads the code as module `name` and runs `probe`.
 
-    stdout, file: bring back what it wrote to standard output, to the file room.RESULT; answers: values that an honest
-    check reports; answer_cpu: seconds for each of them, where one may take less than all.
+    stdout, file: bring back what it wrote to standard output, to that file of room.RESULTS; answers: values that an
+    honest check reports; answer_cpu: seconds for each of them, where one may take less than all.
     """
     return {
         "probe": probe,
         "arguments": marshal.dumps(arguments),
         "name": name,
         "stdout": stdout,
-        "file": file,
+        "file": 0 if file is None else room.RESULTS.index(file) + 1,
         "frames": answers + 3,
         "answer_cpu": answer_cpu,
     }

@@ -165,7 +165,8 @@ def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial |
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGKILL)  # what it started, as far as it is known
     status, seconds = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
-    found = room.open_file(state.layer.box) if flags & wire.FILE else None
+    file = flags // wire.FILE
+    found = room.open_file(state.layer.box, room.RESULTS[file - 1]) if file else None
     kept = () if found is None else (found,)
     wire.tell(state.control, wire.Event(wire.ENDED, status, full, seconds, kept))
     for fd in kept:

@@ -130,10 +130,10 @@ def replay(
     """
     check_fits(basis, policy)
 
-    def fresh() -> AdamW:
-        return AdamW(policy.theta, training.betas, training.weight_decay)
+    def fresh(parameters: Parameters) -> AdamW:
+        return AdamW(parameters, training.betas, training.weight_decay)
 
-    optimizer, defence = fresh(), arms.load(ARMS[arm])
+    optimizer, defence = fresh(policy.theta), arms.load(ARMS[arm])
     acting = defence(defence.Knobs(basis="probe"), arms.Given(0, policy, fresh, basis))
     for step, rows in enumerate(problems):
         columns, mean = sample_rows(policy, rows, basis, arm == "projected")

@@ -14,30 +14,37 @@ from projected_grpo.training.rollouts import Group
 class Packed:
     """Groups as one batch, with what the loss knows of each completion token, row after row.
 
-    Student and teacher rows share no node, so that each one's share of the gradient is exact.
+    Student and teacher rows share no node, so that each one's share of the gradient is exact; nor do rows that an arm
+    labels differently. Without labels every arm has the same batches.
     """
 
-    batch: Batch  # labels 0: student, 1: teacher
+    batch: Batch  # labels, of n that rows have: 0 ... n - 1 of student rows, n ... 2n - 1 of the teacher's
     advantage: Tensor  # [completion tokens]
     teacher: Tensor  # [completion tokens] bool
     behaviour: Tensor  # [completion tokens] the pool's log-probs on teacher tokens, nan where none are stored
 
     @staticmethod
-    def of(groups: Sequence[Group], advantage: Sequence[Sequence[float]], device: torch.device) -> "Packed":
-        rows, labels, A, behaviour = [], [], [], []
-        for group, values in zip(groups, advantage, strict=True):
-            for number, (row, value) in enumerate(zip(group.rows, values, strict=True)):
+    def of(
+        groups: Sequence[Group],
+        advantage: Sequence[Sequence[float]],
+        kinds: Sequence[Sequence[int]],
+        n_labels: int,
+        device: torch.device,
+    ) -> "Packed":
+        rows, labels, teacher, A, behaviour = [], [], [], [], []
+        for group, values, own in zip(groups, advantage, kinds, strict=True):
+            for number, (row, value, kind) in enumerate(zip(group.rows, values, own, strict=True)):
                 taught = number >= len(group.live)
                 rows.append((group.prompt, row.tokens))
-                labels.append(int(taught))
+                labels.append(n_labels * taught + kind)
+                teacher += [taught] * len(row.tokens)
                 A += [value] * len(row.tokens)
                 known = taught and row.logprobs is not None
                 behaviour += row.logprobs if known else [float("nan")] * len(row.tokens)
-        lengths = torch.tensor([len(tokens) for _, tokens in rows])
         return Packed(
             batch=Batch(rows, labels).to(device),
             advantage=torch.tensor(A, device=device),
-            teacher=torch.repeat_interleave(torch.tensor(labels) == 1, lengths).to(device),
+            teacher=torch.tensor(teacher, dtype=torch.bool, device=device),
             behaviour=torch.tensor(behaviour, device=device),
         )
 

@@ -1,7 +1,7 @@
 """A run's checkpoint: written after every step, whole or absent, never trusted when damaged or of another run.
 
-Folder: `state.pt` (sha256, then the tensors and rows of all steps so far) and one rollout file per step, whose hash
-stands in the state. It is removed when the run's results are in place.
+Folder: `state.pt` (sha256, then the tensors and rows of all steps so far) and a few files per step, of its rollouts
+and of delta_S after it, whose hashes stand in the state. It is removed when the run's results are in place.
 """
 
 import hashlib
@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 
+from projected_grpo.digests import file_digest
 from projected_grpo.files import atomic, read_jsonl, write_jsonl
+from projected_grpo.method.adapter import Parameters
 
 log = logging.getLogger(__name__)
 
@@ -25,18 +28,23 @@ class Checkpoint:
     def __init__(self, folder: Path, key: str):
         self.folder = Path(folder)
         self.key = key
-        self._digests: list[str] = []
+        self._parts: dict[str, str] = {}  # file name -> its digest, in the order of the steps
 
-    def _part(self, step: int) -> Path:
-        return self.folder / f"rollouts_{step:04d}.jsonl.gz"
-
-    def save(self, step: int, state: dict[str, Any], rollouts: list[dict]) -> None:
-        """Store the state after `step` (1, 2, ...) and the rollouts of that step alone."""
-        part = self._part(step)
-        write_jsonl(part, rollouts)
-        self._digests.append(hashlib.sha256(part.read_bytes()).hexdigest())
+    def save(
+        self, step: int, state: dict[str, Any], rows: dict[str, list[dict]], deltas: Parameters | None
+    ) -> None:
+        """Store the state after `step` (1, 2, ...), and of that step alone its rows by kind, and delta_S if any."""
+        for kind, own in rows.items():
+            name = f"{kind}_{step:04d}.jsonl.gz"
+            write_jsonl(self.folder / name, own)
+            self._parts[name] = file_digest(self.folder / name)
+        if deltas is not None:
+            name = f"deltas_{step:04d}.safetensors"
+            with atomic(self.folder / name) as temporary:
+                save_file({key: value.cpu().contiguous() for key, value in deltas.items()}, temporary)
+            self._parts[name] = file_digest(self.folder / name)
         buffer = io.BytesIO()
-        torch.save({"key": self.key, "step": step, "parts": self._digests, "state": state}, buffer)
+        torch.save({"key": self.key, "step": step, "parts": self._parts, "state": state}, buffer)
         data = buffer.getvalue()
         with atomic(self.folder / "state.pt") as temporary:
             temporary.write_bytes(hashlib.sha256(data).digest() + data)
@@ -55,11 +63,11 @@ class Checkpoint:
             return self._refuse(f"cannot be read ({error})")
         if saved["key"] != self.key:
             return self._refuse("belongs to other settings, code or inputs")
-        for step, digest in enumerate(saved["parts"], 1):
-            part = self._part(step)
-            if not part.exists() or hashlib.sha256(part.read_bytes()).hexdigest() != digest:
-                return self._refuse(f"lacks an intact {part.name}")
-        self._digests = saved["parts"]
+        for name, digest in saved["parts"].items():
+            part = self.folder / name
+            if not part.exists() or file_digest(part) != digest:
+                return self._refuse(f"lacks an intact {name}")
+        self._parts = saved["parts"]
         return saved["step"], saved["state"]
 
     def _refuse(self, why: str) -> tuple[int, dict[str, Any]]:
@@ -67,10 +75,17 @@ class Checkpoint:
         self.remove()
         return 0, {}
 
-    def rollouts(self) -> list[dict]:
-        """Return the rollouts of all steps so far."""
-        return [row for step in range(1, len(self._digests) + 1) for row in read_jsonl(self._part(step))]
+    def rows(self, kind: str) -> list[dict]:
+        """Return the rows of one kind of all steps so far."""
+        return [row for part in self._of(kind) for row in read_jsonl(part)]
+
+    def deltas(self) -> list[Parameters]:
+        """Return delta_S after each step so far; none where it was not stored."""
+        return [load_file(part) for part in self._of("deltas")]
+
+    def _of(self, kind: str) -> list[Path]:
+        return [self.folder / name for name in self._parts if name.startswith(f"{kind}_")]
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-        self._digests = []
+        self._parts = {}

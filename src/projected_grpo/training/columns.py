@@ -5,25 +5,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from projected_grpo.environment.facts import Verdict
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import CLIP
 from projected_grpo.method.projection import fired, mean_alignment, mean_null_alignment
-from projected_grpo.training.graded import Graded
 from projected_grpo.training.ratio import RATIO_EDGES
 from projected_grpo.training.rollouts import Group
 
 
-def rate(rows: Sequence[Graded], key: str) -> float | None:
+def rate(rows: Sequence[Verdict], key: str) -> float | None:
     """Return the share of rows whose verdict has `key`; None without rows or where no row has a verdict on it."""
-    values = [row.row[key] for row in rows if row.row.get(key) is not None]
+    values = [row[key] for row in rows if row.get(key) is not None]
     return sum(values) / len(values) if values else None
 
 
 def outcome_columns(groups: Sequence[Group], modes: Sequence[str]) -> dict:
     """Return the step's rates over student (`_s`) and teacher (`_t`) rows, and the hack rate per mode."""
-    live = [row for group in groups for row in group.live]
-    teacher = [row for group in groups for row in group.teacher]
+    live = [row.row for group in groups for row in group.live]
+    teacher = [row.row for group in groups for row in group.teacher]
     columns = {
         "hack_s": rate(live, "hacked"),
         "exploit_s": rate(live, "exploited"),
@@ -34,9 +34,9 @@ def outcome_columns(groups: Sequence[Group], modes: Sequence[str]) -> dict:
     }
     for mode in modes:
         columns[f"hack_{mode}"] = rate(
-            [r for g in groups if g.problem.mode == mode for r in g.live], "hacked"
+            [r.row for g in groups if g.problem.mode == mode for r in g.live], "hacked"
         )
-    lengths = [len(row.tokens) for row in live]
+    lengths = [len(row.tokens) for group in groups for row in group.live]
     columns["tokens_mean"] = sum(lengths) / len(lengths)
     columns["tokens_generated"] = sum(lengths)
     return columns

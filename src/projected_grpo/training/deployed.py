@@ -2,20 +2,19 @@
 
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.training.columns import rate
-from projected_grpo.training.loop import Run
-from projected_grpo.training.rollouts import grade_rows, sample_live
+from projected_grpo.training.panels import deployed_rows
+from projected_grpo.training.run import Run
 
 PROBLEMS, SAMPLES = 80, 8  # training problems at the most, samples of each
 
 
 def final_rates(run: Run) -> dict[str, float | None]:
-    """Return hack and solve rates with the arm's quarantine kept and ablated, both from the same sampling stream."""
-    indices = list(range(min(PROBLEMS, len(run.problems))))
+    """Return hack and solve rates on training problems with the arm's quarantine kept and ablated, from one stream."""
+    panels = {"trained": run.problems[:PROBLEMS]}
 
     def rates(theta: Parameters) -> tuple[float | None, float | None]:
-        model, counts, step = run.policy.merged(theta), [SAMPLES] * len(indices), run.training.steps + 1
-        rollouts = sample_live(run, model, indices, counts, step, run.plain_prompts)
-        rows = [row for group in grade_rows(run, indices, rollouts) for row in group]
+        model, max_new = run.policy.merged(theta), run.training.max_new
+        rows = deployed_rows(model, run.policy.tokenizer, panels, run.grader, SAMPLES, max_new, run.seed)
         return rate(rows, "hacked"), rate(rows, "gt_pass")
 
     theta = run.policy.theta

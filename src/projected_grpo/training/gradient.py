@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import torch
 
 from projected_grpo.cells.hyper import Training
+from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.gradients import Gradient, Tape
 from projected_grpo.method.loss import grpo_loss, k3
 from projected_grpo.method.policy import Policy
-from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.qwen3 import Qwen3, Residual
 from projected_grpo.training.batches import Packed, micro_batches
 from projected_grpo.training.rollouts import Group
 
@@ -21,23 +22,29 @@ def policy_gradient(
     training: Training,
     off_policy: bool,
     checkpoint: bool,
+    labels: Sequence[Sequence[int]] | None = None,
+    n_labels: int = 1,
+    residual: Residual | None = None,
 ) -> Gradient:
     """Return the gradient of the GRPO loss at `model`, the merged policy.
 
     advantages: of each group's rows. One inner step: the old policy is the detached student, so every ratio is 1; with
     `off_policy` the teacher rows' old log-probs are the pool's (R5). Groups without any advantage are left out unless
-    a KL term needs them. checkpoint: compute layers twice instead of keeping them.
+    a KL term needs them. checkpoint: compute layers twice instead of keeping them; labels: of each group's rows, the
+    gradient of each is wanted by itself; residual: what is done to the residual stream, the reference's as well.
     """
+    kinds = labels or [[0] * len(group.rows) for group in groups]
     beta = training.beta
     live = [i for i, A in enumerate(advantages) if beta or any(A)]
     scale = training.group * training.max_new * len(groups)
-    tape = Tape(policy.adapter, 2)
+    tape = Tape(policy.adapter, 2 * n_labels)
     loss, log_ratios, tokens = 0.0, [], 0
     for part in micro_batches([groups[i] for i in live], training.micro_batch_tokens):
         chosen = [live[i] for i in part]
-        packed = Packed.of([groups[i] for i in chosen], [advantages[i] for i in chosen], model.device)
+        own = ([values[i] for i in chosen] for values in (groups, advantages, kinds))
+        packed = Packed.of(*own, n_labels, model.device)
         tape.begin(packed.batch)
-        logp = model.logprobs(packed.batch, linear=tape.linear, checkpoint=checkpoint)
+        logp = model.logprobs(packed.batch, linear=tape.linear, checkpoint=checkpoint, residual=residual)
         old = logp.detach()
         known = packed.teacher & ~packed.behaviour.isnan()
         if off_policy:
@@ -45,17 +52,22 @@ def policy_gradient(
         batch_loss = grpo_loss(logp, old, packed.advantage, scale)
         if beta:
             with torch.no_grad():
-                reference = policy.base.logprobs(packed.batch)
+                reference = policy.base.logprobs(packed.batch, residual=residual)
             batch_loss = batch_loss + beta * k3(logp, reference).sum() / scale
         batch_loss.backward()
         loss += float(batch_loss.detach())
         log_ratios.append((logp.detach() - packed.behaviour)[known].cpu())
         tokens += len(packed.batch.tokens)
     zeros = policy.adapter.zeros()
-    grads = tape.grads or {name: torch.stack([zero, zero]) for name, zero in zeros.items()}
+    grads = tape.grads or {name: zero.expand(2 * n_labels, -1) for name, zero in zeros.items()}
+
+    def share(of: slice) -> Parameters:
+        return {name: grads[name][of].sum(0) for name in policy.adapter.names}
+
     return Gradient(
-        student={name: grads[name][0] for name in policy.adapter.names},
-        teacher={name: grads[name][1] for name in policy.adapter.names},
+        student=share(slice(n_labels)),
+        teacher=share(slice(n_labels, None)),
+        by_label=tuple(share(slice(kind, None, n_labels)) for kind in range(n_labels)) if labels else (),
         loss=loss,
         log_ratio=torch.cat(log_ratios) if log_ratios else torch.zeros(0),
         tokens=tokens,

@@ -2,23 +2,33 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from projected_grpo.arms import Given
+from projected_grpo.cells.deployed import Deployed
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.problems import Problem, assign_modes, load_problems
+from projected_grpo.environment.problems import Problem, split_problems
+from projected_grpo.environment.prompts import messages_for
 from projected_grpo.hub import checkpoint_digest
+from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis
+from projected_grpo.method.concept import make_concept
 from projected_grpo.method.extraction import extract_basis, select_pairs
 from projected_grpo.method.optimizer import AdamW
+from projected_grpo.method.pairs import load_pairs
 from projected_grpo.method.policy import Policy, load_policy
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.load import Tokenizer
 from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.deployed import final_rates
+from projected_grpo.training.graded import Graded
 from projected_grpo.training.loop import train
+from projected_grpo.training.panels import deployed_rows, make_panels
 from projected_grpo.training.results import write_run
 from projected_grpo.training.run import Run
 from projected_grpo.training.teacher_pool import read_pool
@@ -29,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Sources:
-    """The files a run reads; `base` is a folder or hub id, `pairs` is needed by refreshing runs alone."""
+    """The files a run reads; `base` is a folder or hub id, `pairs` is for those that refresh or hold a direction."""
 
     base: str
     svd: Path | None
@@ -48,12 +58,6 @@ class Machine:
     threads: int = 1
     allow_weak_sandbox: bool = False
     verdicts: Path | None = None  # file of verdicts that all runs on one set of problems share
-
-
-def training_problems(path: Path, limit: int, modes: list[str], all_modes: list[str]) -> list[Problem]:
-    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode."""
-    problems = assign_modes(load_problems(path)[:limit], all_modes)
-    return [problem for problem in problems if problem.mode in modes]
 
 
 def step_line(row: dict, steps: int) -> str:
@@ -77,6 +81,7 @@ def run_cell(
     sources: Sources,
     machine: Machine,
     pool_config: dict,
+    deployed: Deployed,
     folder: Path,
     checkpoint: Path,
     record: dict,
@@ -92,61 +97,94 @@ def run_cell(
     log.info("%s: seed %d, code %s", record["cell"], cell.seed, record["code"])
     log.info("settings %s", params)
     policy = load_policy(setting.adapter, sources.base, sources.svd, machine.dtype, machine.device)
-    problems = training_problems(
+    problems, held_out = split_problems(
         sources.problems, pool_config["problems"], setting.modes, pool_config["modes"]
     )
+    panels = make_panels(held_out, setting.modes, deployed)
     digests = {
         "pool": file_digest(sources.pool),
         "problems": file_digest(sources.problems),
         "basis": file_digest(sources.basis) if sources.basis else None,
+        "pairs": load_pairs(sources.pairs).digest if cell.direction else None,  # others are in the basis
         "base": checkpoint_digest(sources.base),
         "svd": file_digest(sources.svd) if sources.svd else None,
     }
-    with Grader(problems, machine.threads, machine.verdicts, machine.allow_weak_sandbox) as grader:
+    with Grader(
+        [*problems, *held_out], machine.threads, machine.verdicts, machine.allow_weak_sandbox
+    ) as grader:
 
-        def optimizer() -> AdamW:
-            return AdamW(policy.adapter.zeros(), cell.training.betas, cell.training.weight_decay)
+        def optimizer(parameters: Parameters) -> AdamW:
+            return AdamW(parameters, cell.training.betas, cell.training.weight_decay)
 
+        rows = read_pool(sources.pool, policy.tokenizer)
+        given = given_to_arm(cell, sources, policy, optimizer, problems, rows)
         run = Run(
             seed=cell.seed,
             setting=setting,
             training=cell.training,
             policy=policy,
             problems=problems,
-            pool=read_pool(sources.pool, policy.tokenizer),
+            pool=rows,
             grader=grader,
-            arm=setting.defence(setting.knobs, given_to_arm(cell, sources, policy, optimizer)),
-            optimizer=optimizer(),
+            arm=setting.defence(setting.knobs, given),
+            optimizer=optimizer(policy.theta),
         )
-        log.info("sandbox level %s, %d problems", grader.level, len(problems))
+        log.info("sandbox level %s, %d problems, %d held out", grader.level, len(problems), len(held_out))
         key = json.dumps([params, record["code"], digests, machine.dtype, machine.device], sort_keys=True)
         saved = Checkpoint(checkpoint, key)
 
         def report(row: dict) -> None:
             log.info("%s", step_line(row, cell.training.steps))
 
-        rows, rollouts = train(run, saved, report)
+        rows = train(run, saved, report)
         final = final_rates(run) if setting.final_eval else None
-    more = {"seed": cell.seed, "settings": cell.model_dump(mode="json"), "final": final}
+        model, max_new = policy.merged(run.arm.deployed(policy.theta)), cell.training.max_new
+        judged = deployed_rows(model, policy.tokenizer, panels, grader, deployed.samples, max_new, cell.seed)
+    more = {"deployed": Counter(row["panel"] for row in judged)}
+    more |= {"seed": cell.seed, "settings": cell.model_dump(mode="json"), "final": final}
     more |= {"sandbox": grader.level, "inputs": digests, "device": machine.device, "dtype": machine.dtype}
-    write_run(folder, policy, run.arm, rows, rollouts, {**record, **more})
+    write_run(folder, policy, run.arm, rows, saved, judged, {**record, **more})
     if events:
         write_events(events, rows)
     saved.remove()
 
 
 def given_to_arm(
-    cell: RunSettings, sources: Sources, policy: Policy, optimizer: Callable[[], AdamW]
+    cell: RunSettings,
+    sources: Sources,
+    policy: Policy,
+    optimizer: Callable[[Parameters], AdamW],
+    problems: Sequence[Problem],
+    pool: Mapping[str, Sequence[Graded]],
 ) -> Given:
-    """Load what the arm of a cell needs."""
+    """Load what the arm of a cell needs; problems, pool: what a direction's scores are standardised on."""
+    if cell.direction:
+        knobs, batches = cell.direction.model_dump(), pool_batches(policy.tokenizer, problems, pool)
+        control = knobs["control"]
+        if cell.setting.needs.fitted:  # on the pairs of a random direction, too
+            knobs["control"] = "none"
+        if cell.direction.is_generated:  # written by the pipeline: as many as it found
+            knobs["n_pairs"] = min(knobs["n_pairs"], len(load_pairs(sources.pairs)))
+        pairs = select_pairs(sources.pairs, knobs)
+        concept = make_concept(policy, pairs, batches, cell.setting.knob("layer"), control, cell.seed)
+        return Given(cell.seed, policy, optimizer, concept=concept)
     if not sources.basis:
         return Given(cell.seed, policy, optimizer)
     stored = Basis.load(sources.basis, str(policy.base.device))
     use = cell.use.model_dump()
 
-    def extract(policy: Policy) -> Basis:
+    def extract(policy: Policy, step: int) -> Basis:
         # By the knobs of its basis: a generated set may have fewer pairs than asked for.
         knobs = json.loads(stored.metadata["knobs"])
-        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed).used(**use)
+        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed, step).used(**use)
 
-    return Given(cell.seed, policy, optimizer, stored.used(**use), extract)
+    return Given(cell.seed, policy, optimizer, stored.used(**use), extract=extract)
+
+
+def pool_batches(
+    tokenizer: Tokenizer, problems: Sequence[Problem], pool: Mapping[str, Sequence[Graded]]
+) -> list[Batch]:
+    """Return a batch of each problem's teacher rows under its plain prompt."""
+    asked = [(messages_for(problem), pool.get(str(problem.id), ())) for problem in problems]
+    prompts = [(tokenizer.encode_chat(messages), rows) for messages, rows in asked if rows]
+    return [Batch([(prompt, row.tokens) for row in rows]) for prompt, rows in prompts]

@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 def train(
     run: Run, checkpoint: Checkpoint, progress: Callable[[dict], None] = lambda row: None
-) -> tuple[list[dict], list[dict]]:
-    """Run all steps, resuming from the checkpoint where there is one; return the steps' rows and the rollouts.
+) -> list[dict]:
+    """Run all steps, resuming from the checkpoint where there is one; return their rows. All else is in the checkpoint.
 
     progress: hears each row.
     """
@@ -33,7 +33,7 @@ def train(
     steps = run.training.steps
     order = problem_order(run.seed, len(run.problems), run.training.prompts, steps)
     for step in range(done + 1, steps + 1):
-        row, rollouts = one_step(run, step, order[step - 1])
+        row, stored = one_step(run, step, order[step - 1])
         rows.append(row)
         state = {
             "rows": rows,
@@ -41,6 +41,7 @@ def train(
             "optimizer": run.optimizer.state(),
             "arm": run.arm.state(),
         }
-        checkpoint.save(step, state, rollouts)
+        deployed = run.arm.deployed(run.policy.theta) if run.setting.adapter == "antipasto" else None
+        checkpoint.save(step, state, stored, deployed)
         progress(row)
-    return rows, checkpoint.rollouts()
+    return rows

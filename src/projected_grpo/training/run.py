@@ -29,19 +29,15 @@ class Run:
     optimizer: AdamW
     prompts: dict[str, list[int]] = field(init=False)  # by problem id: sampled under
     train_prompts: dict[str, list[int]] = field(init=False)  # the gradient is taken under
-    plain_prompts: dict[str, list[int]] = field(init=False)  # deployed under
 
     def __post_init__(self):
         plain = {str(problem.id): messages_for(problem) for problem in self.problems}
         encode = self.policy.tokenizer.encode_chat
-        self.plain_prompts = {id: encode(messages) for id, messages in plain.items()}
+        tokens = {id: encode(messages) for id, messages in plain.items()}
 
         def encoded(change: Callable[[Messages], Messages]) -> dict[str, list[int]]:
             changed = {id: change(messages) for id, messages in plain.items()}
-            return {
-                id: self.plain_prompts[id] if changed[id] == plain[id] else encode(changed[id])
-                for id in plain
-            }
+            return {id: tokens[id] if changed[id] == plain[id] else encode(changed[id]) for id in plain}
 
         self.prompts, self.train_prompts = encoded(self.arm.prompt), encoded(self.arm.train_prompt)
 

@@ -12,25 +12,34 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from projected_grpo.arms import Arm
-from projected_grpo.environment.monitors import MONITORS
+from projected_grpo.arms import Arm, Seen
+from projected_grpo.environment.monitors import DIRECTION, MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.reward import REWARDS
 from projected_grpo.errors import UserError
+from projected_grpo.method.concept import Concept
 from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages
 from projected_grpo.method.optimizer import AdamW, learning_rate, total_norm
 from projected_grpo.method.policy import Policy
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.training.batches import micro_batches
 from projected_grpo.training.columns import alignment_columns, outcome_columns, ratio_columns
 from projected_grpo.training.gradient import policy_gradient
 from projected_grpo.training.rollouts import Group, make_groups
 from projected_grpo.training.run import Run
 
 PHASES = ("generate", "grade", "backward", "project")
+FACTS = ("fmt_ok", "can_compile", "gt_pass", "channel")
+TEACHER = ("step", "problem_id", "mode", "sample", *FACTS, "reward")  # columns of `teacher.parquet`
 
 
-def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]:
-    """Run a step (1, 2, ...) on problems `indices`; return its row and rollouts. Policy, optimizer and arm advance."""
+def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, list[dict]]]:
+    """Run a step (1, 2, ...) on problems `indices`; return its row, and rows of `rollouts` and `teacher`.
+
+    Policy, optimizer and arm advance.
+    """
     start = time.perf_counter()
     arm, policy, training = run.arm, run.policy, run.training
 
@@ -39,19 +48,20 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
     groups, seconds = make_groups(run, model, indices, step)
 
     # facts -> reward -> keep -> advantage
-    scores = score(run, groups)
-    rewards = [arm.rewards(found.rewards, found.flags) for found in scores]
-    kept = [arm.keep(earned, found.flags) for found, earned in zip(scores, rewards, strict=True)]
+    scores = score(run, model, groups)
+    rewards = [arm.rewards(found.rewards, found.seen) for found in scores]
+    kept = [arm.keep(earned, found.seen) for found, earned in zip(scores, rewards, strict=True)]
     A = [
-        arm.advantages(advantages(earned, rows), [row.rollout for row in group.rows]).tolist()
-        for group, earned, rows in zip(groups, rewards, kept, strict=True)
+        arm.advantages(advantages(earned, rows), found.seen).tolist()
+        for found, earned, rows in zip(scores, rewards, kept, strict=True)
     ]
+    kinds = [arm.labels(found.seen).tolist() for found in scores] if arm.n_labels > 1 else None
 
     # advantage -> loss -> gradient
     sampled = time.perf_counter()
     on_gpu = policy.base.device.type == "cuda"  # where layers are computed twice instead of kept
     gradient = policy_gradient(
-        policy, model, groups, A, training, run.setting.off_policy, checkpoint=on_gpu
+        policy, model, groups, A, training, run.setting.off_policy, on_gpu, kinds, arm.n_labels, arm.residual
     ).clipped(training.clip)
     seconds["backward"] = time.perf_counter() - sampled
 
@@ -73,7 +83,10 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, list[dict]]
     row |= ratio_columns(gradient.log_ratio) | {"tokens_trained": gradient.tokens}
     row |= {f"seconds_{phase}": seconds[phase] for phase in PHASES}
     row["seconds_rest"] = time.perf_counter() - start - sum(seconds.values())
-    return row, rollout_rows(run, groups, rewards, scores, step)
+    return row, {
+        "rollouts": rollout_rows(run, groups, rewards, scores, step),
+        "teacher": teacher_rows(groups, rewards, scores, step),
+    }
 
 
 def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: float) -> dict:
@@ -85,34 +98,56 @@ def update(policy: Policy, arm: Arm, optimizer: AdamW, gradient: Gradient, lr: f
     if not math.isfinite(norm):
         raise UserError(f"the gradient's norm is {norm}: a smaller grpo.lr may help")
     kept, parked = arm.split_gradient(gradient)
-    applied, parked_direction = arm.split_update(optimizer.direction(kept))
-    policy.theta = optimizer.apply(policy.theta, applied, lr)
+    direction = optimizer.direction(kept)
+    applied, parked_direction = arm.split_update(direction)
+    policy.theta = optimizer.apply(policy.theta, arm.moved(direction, applied), lr)
     arm.park(parked, parked_direction, lr)
-    norms = {"grad_norm": norm, "delta_norm": total_norm(policy.theta), "delta_hack_norm": None}
+    deployed = total_norm(arm.deployed(policy.theta))
+    norms = {"grad_norm": norm, "delta_norm": deployed, "delta_hack_norm": None}
     return norms | arm.columns() | alignment_columns(arm.axes, gradient, kept, applied)
 
 
 @dataclass(frozen=True)
 class Score:
-    """What training knows of a group's rows: rewards `[G]` float64 before the arm, flags `[G]` bool of its monitor."""
+    """What training knows of a group's rows: rewards `[G]` float64 before the arm, and what the arm may see."""
 
     rewards: Tensor
-    flags: Tensor | None
+    seen: Seen
 
 
-def score(run: Run, groups: Sequence[Group]) -> list[Score]:
-    """Return what each group's rows earn and which are flagged: the last place that reads a fact for training."""
-    earned, monitor = REWARDS[run.arm.reward], run.arm.monitor
+def score(run: Run, model: Qwen3, groups: Sequence[Group]) -> list[Score]:
+    """Return what each group's rows earn, which are flagged, and their concept scores at `model`, if the arm asks.
+
+    The last place that reads a fact for training.
+    """
+    earned, monitor, concept = REWARDS[run.arm.reward], run.arm.monitor, run.arm.reads
+    read = concept_scores(concept, model, groups, run.training.micro_batch_tokens) if concept else {}
     scores = []
-    for group in groups:
+    for place, group in enumerate(groups):
         rewards = torch.tensor([earned(row.row) for row in group.rows], dtype=torch.float64)
-        flags = None
-        if monitor:
+        flags, along = None, read.get(place)
+        if monitor == DIRECTION:
+            flags = along > concept.threshold
+        elif monitor:
             mode, id = group.problem.mode, group.problem.id
             flag = MONITORS[monitor]
             flags = torch.tensor([flag(row.row, mode, id, row.row["completion"]) for row in group.rows])
-        scores.append(Score(rewards, flags))
+        scores.append(Score(rewards, Seen([row.rollout for row in group.rows], flags, along)))
     return scores
+
+
+def concept_scores(concept: Concept, model: Qwen3, groups: Sequence[Group], limit: int) -> dict[int, Tensor]:
+    """Return by place the scores of each group's rows `[G]`, under the prompts that gradients are taken under.
+
+    limit: tokens of one forward.
+    """
+    found = {}
+    for part in micro_batches(groups, limit):
+        own = [groups[i] for i in part]
+        batch = Batch([(group.prompt, row.tokens) for group in own for row in group.rows])
+        values = concept.scores(model, batch).split([len(group.rows) for group in own])
+        found |= dict(zip(part, values, strict=True))
+    return found
 
 
 def rollout_rows(
@@ -124,8 +159,31 @@ def rollout_rows(
         {"step": step, "problem_id": str(group.problem.id), "mode": group.problem.mode, "sample": number}
         | {"prompt": run.arm.prompt(messages_for(group.problem))[-1]["content"], "tokens": len(row.tokens)}
         | row.row
-        | {"reward": float(earned[number])}
-        | ({} if found.flags is None else {"flagged": bool(found.flags[number])})
+        | _outcome(earned, found, number)
         for group, earned, found in zip(groups, rewards, scores, strict=True)
         for number, row in enumerate(group.live)
     ]
+
+
+def teacher_rows(
+    groups: Sequence[Group], rewards: Sequence[Tensor], scores: Sequence[Score], step: int
+) -> list[dict]:
+    """Return the teacher's rows of a step for `teacher.parquet`: facts and outcome; their texts are in the pool, where
+    `sample` finds them."""
+    return [
+        {"step": step, "problem_id": str(group.problem.id), "mode": group.problem.mode}
+        | {"sample": row.row.get("sample_id"), **{name: row.row.get(name) for name in FACTS}}
+        | _outcome(earned, found, len(group.live) + number)
+        for group, earned, found in zip(groups, rewards, scores, strict=True)
+        for number, row in enumerate(group.teacher)
+    ]
+
+
+def _outcome(earned: Tensor, found: Score, place: int) -> dict:
+    """What the row at `place` of its group earned and, where the arm hears so, whether it is flagged and its score."""
+    seen, told = found.seen, {"reward": float(earned[place])}
+    if seen.flags is not None:
+        told["flagged"] = bool(seen.flags[place])
+    if seen.scores is not None:
+        told["concept"] = float(seen.scores[place])
+    return told

@@ -9,6 +9,7 @@ from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
 from projected_grpo.cells.config import FIRST_SEED, Config
 from projected_grpo.cells.setting import Setting
 from projected_grpo.measures.measure import FILES
+from projected_grpo.measures.panels import base_file
 from projected_grpo.strict_yaml import read_yaml
 
 
@@ -49,8 +50,9 @@ class Context:
 
     def run_files(self) -> list[str]:
         """Return the files that the question's tables are made of."""
-        ids = [cell.id for cell in self.question.cells] if self.question else []
-        return self.below(*(f"grpo/{id}/{file}" for id in ids for file in FILES))
+        cells = self.question.cells if self.question else ()
+        bases = dict.fromkeys(base_file(cell.model) for cell in cells)
+        return self.below(*(f"grpo/{cell.id}/{file}" for cell in cells for file in FILES), *bases)
 
     def text(self) -> str:
         """Return all that decides the page beside files and code, as stable text."""

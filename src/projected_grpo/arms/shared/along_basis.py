@@ -1,8 +1,10 @@
 """Arms that act along a hack basis V, frozen or extracted anew every N steps (docs/method.md, "Basis")."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from projected_grpo.arms import Arm, ArmKnobs, Given, Needs, Tag
 
@@ -13,15 +15,20 @@ if TYPE_CHECKING:
     from projected_grpo.method.gradients import Gradient
 
 
+Axes = Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, Tag("k{}")]
+Space = Annotated[Literal["gradient", "update"], Tag()]
+
+
 class BasisKnobs(ArmKnobs):
     """Which axes, and how fresh."""
 
     basis: Annotated[str, Tag()] = Field(description="A name under bases in the config, or a pair set.")
-    k: Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, Tag("k{}")] = Field(
-        default=None, description="Axes used; null: the basis's own."
-    )
+    k: Axes = Field(default=None, description="Axes used; null: the basis's own.")
     refresh: Annotated[int, Tag("refresh{}")] = Field(
-        default=0, ge=0, le=100_000, description="Extracted anew every N steps; 0: frozen."
+        default=0,
+        ge=0,
+        le=100_000,
+        description="Extracted anew every N steps (random axes: drawn anew); 0: frozen.",
     )
 
 
@@ -31,15 +38,27 @@ class ProjectionKnobs(BasisKnobs):
     gate: Annotated[Literal["one_sided", "no_gate", "reverse"], Tag()] = Field(
         default="one_sided", description="Which part is taken out: the hack-ward one, both, or twice both."
     )
+    sign: Annotated[Literal[1, -1], Tag("sign{}")] = Field(
+        default=1,
+        description="-1: every axis of V flipped, so that its gate lets the hack-ward part through.",
+    )
     overshoot: Annotated[float, Tag("over{}")] = Field(
         default=1.0, gt=0, le=1_000, description="Share of the part that is taken out."
     )
     preserve_magnitude: Annotated[bool, Tag("keepnorm")] = Field(
         default=False, description="The kept part gets the length of the whole."
     )
-    space: Annotated[Literal["gradient", "update"], Tag()] = Field(
+    space: Space = Field(
         default="gradient", description="What is projected: the gradient, or what AdamW is about to apply."
     )
+
+    @field_validator("sign")
+    @classmethod
+    def _only_where_it_matters(cls, sign: int, info: ValidationInfo) -> int:
+        gate = info.data.get("gate", "one_sided")
+        if sign != 1 and gate != "one_sided":
+            raise PydanticCustomError("value_error", f"1 with gate {gate}, which does not see the sign")
+        return sign
 
 
 class AlongBasis(Arm):
@@ -49,11 +68,15 @@ class AlongBasis(Arm):
 
     def __init__(self, knobs: BasisKnobs, given: Given):
         super().__init__(knobs, given)
-        self._axes = given.basis.V
+        self._axes = self._turned(given.basis.V)
 
     @classmethod
     def needs(cls, knobs: BasisKnobs) -> Needs:
         return Needs(basis=knobs.basis, pairs=knobs.basis if knobs.refresh else None)
+
+    def _turned(self, V: "dict[str, Tensor]") -> "dict[str, Tensor]":
+        """Return the axes of a basis as the arm uses them."""
+        return V
 
     @property
     def axes(self) -> "dict[str, Tensor]":
@@ -65,13 +88,16 @@ class AlongBasis(Arm):
 
         if not self.knobs.refresh or step % self.knobs.refresh:
             return {"basis_overlap": None}
-        before, self._axes = self._axes, self.given.extract(self.given.policy).V
+        policy = self.given.policy
+        deployed = replace(policy, theta=self.deployed(policy.theta))
+        before, self._axes = self._axes, self._turned(self.given.extract(deployed, step).V)
         return {"basis_overlap": overlap(before, self._axes)}
 
     def state(self) -> dict:
-        return {"axes": self._axes}
+        return {**super().state(), "axes": self._axes}
 
     def load(self, state: dict) -> None:
+        super().load(state)
         self._axes = state["axes"]
 
 
@@ -79,6 +105,9 @@ class Projection(AlongBasis):
     """Splits each module's vector into what is kept and the part along V (docs/method.md, "Projection")."""
 
     Knobs = ProjectionKnobs
+
+    def _turned(self, V: "dict[str, Tensor]") -> "dict[str, Tensor]":
+        return V if self.knobs.sign == 1 else {name: -axes for name, axes in V.items()}
 
     def split(self, vectors: "Parameters") -> "tuple[Parameters, Parameters]":
         """Return (kept, removed); a module without axes is kept whole and removes nothing."""

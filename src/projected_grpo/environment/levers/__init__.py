@@ -16,8 +16,13 @@ from projected_grpo.environment.levers.lever import Lever
 from projected_grpo.errors import UserError, nearest
 
 _FILES = (run_tests, sentinel, stdout_marker, file_marker, eq_override, exit_code, gt_only)
-LEVERS: dict[str, Lever] = {file.LEVER.name: file.LEVER for file in _FILES}
-LOOPHOLES = tuple(name for name, lever in LEVERS.items() if lever.examples)
+LOOPHOLES = tuple(file.LEVER.name for file in _FILES if file.LEVER.examples)  # what a run may be trained on
+# Lever -> the same channel under a name that nothing ever taught: what a run is judged on alone.
+NOVEL = {file.LEVER.name: file.NOVEL.name for file in _FILES if hasattr(file, "NOVEL")}
+TRAINABLE = f"{', '.join(LOOPHOLES)}; runs are judged on this one, so none is trained on it"
+LEVERS: dict[str, Lever] = {
+    lever.name: lever for file in _FILES for lever in (file.LEVER, getattr(file, "NOVEL", None)) if lever
+}
 
 
 def lever_of(mode: str, where: str) -> Lever:
