@@ -40,7 +40,7 @@ use rule problems as clean_problems with:
         first=2 * CONFIG.pool.problems,  # behind those that are trained on and those that are held out
         problems=CONFIG.pool.problems,
         family=CONFIG.small.family,
-        mixture=CONFIG.small.mixture.model_dump_json(),
+        mixture=lambda w: mixture_of(w.model),
         sources=[FAMILY],
         code=code("problems.py", FAMILY),
 
