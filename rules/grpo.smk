@@ -7,7 +7,7 @@ rule grpo:
         base=cell_base,
         svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
         problems=lambda w: problems_file(cell_model(w)),
-        pool=lambda w: pool_manifest(cell_model(w)),
+        pool=lambda w: pool_manifest(CELLS[w.cell].pool),
         basis=cell_basis,
         generated=own_generated_pairs,
         plan=planned("grpo"),

@@ -1,4 +1,4 @@
-# Teacher LoRA and its graded rollouts, once per replication.
+# Teacher LoRA, once per replication, and its graded rollouts: on all loopholes, and on those that rows name.
 
 
 rule teacher:
@@ -31,21 +31,21 @@ rule teacher:
 
 rule teacher_pool:
     input:
-        base=base_files,
-        teacher=teacher_files,
-        problems=lambda w: problems_file(w.model),
+        base=lambda w: base_checkpoint(pool_model(w)),
+        teacher=lambda w: teacher_adapter(pool_model(w)),
+        problems=lambda w: problems_file(pool_model(w)),
         grader=rules.grader_diagonal.output,  # no pool from a grader whose exploit matrix is not diagonal
         plan=planned("teacher_pool"),
     output:
-        manifest=f"{RESULTS}/teacher_pool/{{model}}/pool.json",
+        manifest=f"{RESULTS}/teacher_pool/{{pool}}/pool.json",
         steps=expand(
-            f"{RESULTS}/teacher_pool/{{{{model}}}}/step_{{step:03d}}.jsonl.gz",
+            f"{RESULTS}/teacher_pool/{{{{pool}}}}/step_{{step:03d}}.jsonl.gz",
             step=range(CONFIG.pool.problems),
         ),
     log:
-        f"{RESULTS}/logs/teacher_pool/{{model}}.log",
+        f"{RESULTS}/logs/teacher_pool/{{pool}}.log",
     benchmark:
-        f"{RESULTS}/benchmarks/teacher_pool/{{model}}.tsv"
+        f"{RESULTS}/benchmarks/teacher_pool/{{pool}}.tsv"
     priority: CRITICAL
     conda:
         "../envs/model.yaml"
@@ -53,12 +53,13 @@ rule teacher_pool:
     resources:
         gpu=GPU,
     params:
-        base=lambda w: base_path(w.model),
-        teacher=lambda w: teacher_path(w.model),
-        seed=lambda w: seed_of_model(w.model),
+        base=lambda w: base_path(pool_model(w)),
+        teacher=lambda w: teacher_path(pool_model(w)),
+        seed=lambda w: seed_of_model(pool_model(w)),
         pool=CONFIG.pool.model_dump_json(),
+        modes=pool_modes,
         machine=MACHINE,
-        verdicts=lambda w: verdicts_file(w.model),
+        verdicts=lambda w: verdicts_file(pool_model(w)),
         code=code("teacher_pool.py"),
     script:
         "../workflow/scripts/teacher_pool.py"

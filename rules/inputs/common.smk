@@ -38,6 +38,9 @@ SEEDS = CONFIG.seeds
 REPLICATIONS = {CONFIG.model_name(seed): (seed, Setting()) for seed in SEEDS}
 REPLICATIONS |= {cell.model: (cell.seed, cell.setting) for cell in CELLS.values()}
 MODELS = CONFIG.models
+# {pool} -> the model whose rollouts it holds, and the loopholes of its problems: each model's own, then those that rows name.
+TEACHER_POOLS = {model: (model, CONFIG.pool.modes) for model in REPLICATIONS}
+TEACHER_POOLS |= {cell.pool: (cell.model, cell.setting.modes) for cell in CELLS.values()}
 SMALL = CONFIG.is_replicated
 # Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
 SHARED_SEED = 41
@@ -57,6 +60,7 @@ onstart:
 
 wildcard_constraints:
     model="[A-Za-z0-9._-]+",
+    pool="[A-Za-z0-9._+-]+",
     cell="[A-Za-z0-9._+-]+",
     basis="[A-Za-z0-9._-]+",
     question="[A-Za-z0-9_]+",
@@ -141,9 +145,19 @@ def verdicts_file(model):
     return f"{RESULTS}/cache/verdicts-{model}.sqlite"
 
 
-def pool_manifest(model):
-    """The hashes of a replication's teacher pool: one input for all its files, so that large DAGs plan fast."""
-    return f"{RESULTS}/teacher_pool/{model}/pool.json"
+def pool_manifest(pool):
+    """The hashes of a teacher pool: one input for all its files, so that large DAGs plan fast."""
+    return f"{RESULTS}/teacher_pool/{pool}/pool.json"
+
+
+def pool_model(wildcards):
+    """The replication whose teacher writes a pool; a pool without a row is that of the model of its name."""
+    return TEACHER_POOLS.get(wildcards.pool, (wildcards.pool, None))[0]
+
+
+def pool_modes(wildcards):
+    """The loopholes of a pool's problems."""
+    return list(TEACHER_POOLS.get(wildcards.pool, (None, CONFIG.pool.modes))[1])
 
 
 def pair_file(name, model):

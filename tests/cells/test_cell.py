@@ -140,6 +140,33 @@ def test_a_held_out_loophole_that_no_problem_has_leaves_its_row_out(config):
     ]
 
 
+def test_a_row_of_other_loopholes_has_a_teacher_pool_of_its_own(config):
+    rows = [{"name": "a"}, {"name": "b", "modes": ["run_tests"]}]
+    plain, one = (row.cells[0] for row in load_questions(questions(rows), config)["Q"].rows)
+    assert (plain.pool, one.pool) == ("small-s41", "small-s41-run_tests")
+    assert (one.id, one.setting.modes) == ("vanilla-run_tests-m0.125-s41", ("run_tests",))
+    [default] = load_questions(questions([{"name": "c", "modes": config["pool"]["modes"]}]), config)["Q"].rows
+    assert default.cells[0] == plain, "saying the pool's own makes no other cell"
+
+
+def test_rows_of_other_loopholes_are_left_out_where_the_pool_has_no_others(config):
+    one = {"modes": ["run_tests"], "baseline": "vanilla, one"}
+    rows = [
+        {"name": "vanilla"},
+        {"name": "erase", "arm": "erase", "basis": "own_mode"},
+        {"name": "vanilla, one", **one},
+        {"name": "erase, one", "arm": "erase", "basis": "own_mode", **one},
+        {"name": "other, one", "arm": "erase", "basis": "moral", **one},
+    ]
+    config["pool"]["modes"] = ["run_tests"]
+    loaded = load_questions(questions(rows, baseline="vanilla"), config)["Q"].rows
+    assert [(row.name, row.baseline) for row in loaded] == [
+        ("vanilla", None),
+        ("erase", "vanilla"),
+        ("other, one", "vanilla"),
+    ]
+
+
 def test_what_a_row_is_compared_with_is_no_part_of_its_cells(config):
     rows = [{"name": "a"}, {"name": "b", "mix": 0.5}]
     plain = load_questions(questions(rows), config)["Q"]

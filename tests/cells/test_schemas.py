@@ -10,6 +10,7 @@ from test_questions_errors import QUESTIONS
 
 from projected_grpo import arms
 from projected_grpo.cells import schemas
+from projected_grpo.cells.cell import OTHER_ROWS, ROLES
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.knobs import Knobs, NamedBasis
 from projected_grpo.cells.questions import Row, Settings
@@ -30,7 +31,7 @@ def test_models_say_what_the_code_says():
     assert modes["items"]["enum"] == list(LOOPHOLES)
     knobs = {key for name in arms.names() for key in arms.load(name).Knobs.model_fields}
     assert set(Settings.model_fields) == {*ROW, *knobs}
-    assert set(Row.model_fields) == {*ROW, *knobs, "name", "baseline", "against"}
+    assert set(Row.model_fields) == {*ROW, *knobs, "name", *OTHER_ROWS, *ROLES}
     assert set(NamedBasis.model_fields) == {*Knobs.model_fields, "pairs", "without_tag"}
     assert tuple(schemas.PairRow.model_fields) == KEYS
 

@@ -5,7 +5,7 @@ from collections import Counter
 from projected_grpo.environment.families.oneliners import TAUGHT
 from projected_grpo.environment.families.oneliners import problems as make_problems
 from projected_grpo.environment.families.oneliners.mixture import DEFAULT
-from projected_grpo.environment.problems import parse_problem
+from projected_grpo.environment.problems import parse_problem, with_modes
 from projected_grpo.environment.prompts import PHRASE, messages_for
 
 ROWS = make_problems(41, 160, TAUGHT)
@@ -57,3 +57,13 @@ def test_modes_rotate_and_hard_is_spread_evenly():
 def test_a_seed_fixes_the_problems():
     assert make_problems(41, 40, TAUGHT) == ROWS[:40]
     assert make_problems(42, 40, TAUGHT) != ROWS[:40]
+
+
+def test_a_row_of_one_loophole_has_the_same_problems_all_with_it():
+    problems = [parse_problem(row, "row") for row in ROWS]
+    one = with_modes(problems, ["run_tests"], TAUGHT)
+    assert {problem.mode for problem in one} == {"run_tests"} and len(one) == len(problems)
+    assert [(p.id, p.tests, p.canonical) for p in one] == [(p.id, p.tests, p.canonical) for p in problems]
+    assert with_modes(problems, TAUGHT, TAUGHT) == problems, "the pool's own stay where the file has them"
+    two = with_modes(problems, TAUGHT[:2], TAUGHT)
+    assert Counter(problem.mode for problem in two) == dict.fromkeys(TAUGHT[:2], len(problems) // 2)

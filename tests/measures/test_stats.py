@@ -26,7 +26,7 @@ def test_one_seed_has_no_spread():
     assert (summary.std, summary.lo, summary.hi, summary.n) == (None, None, None, 1)
     pair = stats.paired({41: 0.4}, {41: 0.7})
     assert pair.delta == pytest.approx(-0.3)
-    assert (pair.std, pair.lo, pair.hi, pair.p, pair.detectable) == (None,) * 5
+    assert (pair.std, pair.lo, pair.hi, pair.p, pair.p_same, pair.least) == (None,) * 6
 
 
 def test_paired_matches_scipy():
@@ -51,7 +51,7 @@ def test_pairing_is_by_seed_not_by_position():
 def test_equal_differences_have_no_test():
     pair = stats.paired({s: v - 0.1 for s, v in BASE.items()}, BASE)
     assert pair.delta == pytest.approx(-0.1)
-    assert (pair.std, pair.p, pair.lo, pair.detectable) == (0.0, None, None, None)
+    assert (pair.std, pair.p, pair.lo, pair.p_same, pair.least) == (0.0, None, None, None, None)
 
 
 def test_holm_by_hand_and_by_definition():
@@ -104,3 +104,44 @@ def test_exact_interval_of_a_share_is_the_beta_distributions():
     assert low == pytest.approx(scipy_stats.beta.ppf(0.025, 3, 10))
     assert high == pytest.approx(scipy_stats.beta.ppf(0.975, 4, 9))
     assert stats.proportion_interval(0, 12) == (0.0, pytest.approx(1 - 0.025 ** (1 / 12)))
+
+
+@pytest.mark.parametrize(("shift", "spread"), [(0.0, 0.02), (0.03, 0.02), (-0.04, 0.05), (-0.2, 0.1)])
+def test_two_one_sided_tests_are_scipys_and_agree_with_the_interval(shift, spread):
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        base = dict(enumerate(rng.normal(0.5, 0.1, 8)))
+        arm = {s: v + rng.normal(shift, spread) for s, v in base.items()}
+        d = np.array([arm[s] - base[s] for s in base])
+        pair = stats.paired(arm, base)
+        above = scipy_stats.ttest_1samp(d, -stats.MARGIN, alternative="greater").pvalue
+        below = scipy_stats.ttest_1samp(d, stats.MARGIN, alternative="less").pvalue
+        assert pair.p_same == pytest.approx(max(above, below), rel=1e-9)
+        low, high = scipy_stats.t.interval(0.90, 7, d.mean(), scipy_stats.sem(d))
+        assert (pair.p_same < 0.05) == (low > -stats.MARGIN and high < stats.MARGIN)
+        assert pair.least == pytest.approx(low)
+
+
+def test_place_matches_a_prediction_interval_and_a_regression():
+    """As one more draw: the pooled two-sample t-test of one value against m, and the slope of a dummy."""
+    rng = np.random.default_rng(1)
+    for m in (2, 5, 10):
+        population, value = list(rng.normal(-0.05, 0.03, m)), float(rng.normal(-0.2, 0.05))
+        found = stats.place(value, population)
+        x = np.array([0.0] * m + [1.0])
+        fit = scipy_stats.linregress(x, [*population, value])
+        assert found.p == pytest.approx(fit.pvalue, rel=1e-6)
+        assert found.t == pytest.approx(fit.slope / fit.stderr, rel=1e-6)
+        assert found.rank == 1 + sorted([*population, value]).index(value)
+        assert (found.mean, found.std, found.m) == pytest.approx(
+            (np.mean(population), np.std(population, ddof=1), m)
+        )
+
+
+def test_a_place_keeps_its_level_and_needs_a_spread():
+    rng = np.random.default_rng(2)
+    draws = rng.normal(0, 1, (4000, 11))
+    rejected = np.mean([stats.place(row[0], row[1:]).p < 0.05 for row in draws])
+    assert rejected == pytest.approx(0.05, abs=4 * math.sqrt(0.05 * 0.95 / 4000))
+    assert stats.place(0.1, [0.2]) is None
+    assert (stats.place(0.1, [0.2, 0.2]).t, stats.place(0.1, [0.2, 0.2]).p) == (None, None)

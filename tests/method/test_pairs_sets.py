@@ -33,7 +33,9 @@ def load(name):
 
 def test_all_sets_are_there():
     mechanism = [*MECHANISM, "own_mode34"]
-    assert sorted([*mechanism, *FRAMING, *(f"leetcode/{name}" for name in mechanism)]) == EVERY
+    code = [*mechanism, *(f"placebo_code_{i:02d}" for i in range(1, 11))]
+    text = [*FRAMING, *(f"placebo_text_{i:02d}" for i in range(1, 11))]
+    assert sorted([*code, *text, *(f"leetcode/{name}" for name in code)]) == EVERY
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -68,7 +70,7 @@ def test_nothing_is_copied_from_the_published_sets():
             assert pair.clean not in text
 
 
-@pytest.mark.parametrize("name", FRAMING)
+@pytest.mark.parametrize("name", [name for name in EVERY if name in FRAMING or "placebo_text" in name])
 def test_framing_sets_are_words(name):
     for pair in load(name).pairs:
         for text in (pair.prompt, pair.hack, pair.clean):
@@ -99,7 +101,10 @@ def test_paper18_has_the_papers_order():
     for kind in ("hardcode", "persona", "swallow", "type", "weak"):
         order += [kind] * 2
     for name in ("paper18", "leetcode/paper18"):
-        assert [pair.tags for pair in load(name).pairs] == [(kind,) for kind in order]
+        pairs = load(name)
+        assert [pair.tags[0] for pair in pairs.pairs] == order
+        for tag in ("spare", *order[8:]):  # each leaves 16, spare two weak checks
+            assert len(pairs.without_tag(tag)) == 16
 
 
 # ---- the generated family: prompts, solutions and exploits ----
@@ -206,7 +211,7 @@ def test_grader_pays_the_hack_side_alone(name):
         row = {"id": index, "prompt": pair.prompt, "func_name": method, "setup_code": SETUP}
         problems.append(parse_problem(row, "row"))
         own = pair.tags[0] if "own_mode" in name else "run_tests"
-        if "paper18" in name and pair.tags != ("weak_check",):
+        if "paper18" in name and "weak_check" not in pair.tags:
             continue
         for mode in TAUGHT:
             items += [(index, mode, pair.hack), (index, mode, pair.clean)]
@@ -234,7 +239,8 @@ def test_leetcode_clean_sides_give_the_examples(name):
 
 
 def test_corpora_hold_no_framing_text_and_the_environment_reads_no_pairs():
-    pairs = [pair for name in [*FRAMING, "prog_wider"] for pair in load(name).pairs]
+    names = [*FRAMING, "prog_wider", *(name for name in EVERY if "placebo_text" in name)]
+    pairs = [pair for name in names for pair in load(name).pairs]
     seen = "\n".join(
         text
         for examples in (base_examples(41, 8000), teacher_examples(41, 500))

@@ -133,6 +133,28 @@ def test_recomputation_and_chunks_change_nothing(monkeypatch):
         torch.testing.assert_close(spare.weights[name].grad, plain.weights[name].grad, rtol=1e-9, atol=1e-11)
 
 
+def test_layers_are_recomputed_where_memory_is_short(monkeypatch):
+    model, calls = ours(make_reference(), grad=True), []
+    batch = Batch(FORKED)
+    kept = 0
+
+    def save(x):
+        nonlocal kept
+        kept += x.nbytes
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda x: x):
+        model.logprobs(batch)
+    estimate = model.activation_bytes(len(batch.tokens))
+    assert 0.5 < estimate / kept < 2  # each tensor counts as often as it is kept
+    recompute = qwen3.recompute
+    monkeypatch.setattr(qwen3, "recompute", lambda *a, **k: calls.append(1) or recompute(*a, **k))
+    for free, expected in ((2.1 * estimate, 0), (1.9 * estimate, 3)):
+        monkeypatch.setattr(qwen3, "free_bytes", lambda device, free=free: free)
+        model.logprobs(batch)
+        assert len(calls) == expected
+
+
 def test_linear_seam_sees_every_linear_once_and_carries_gradients():
     model = ours(make_reference())
     batch = Batch(FORKED)

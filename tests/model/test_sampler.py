@@ -158,6 +158,17 @@ def test_the_recorded_step_of_a_gpu_is_the_same_sampler(prompts, monkeypatch):
             np.testing.assert_allclose(logprobs, r.logprobs, rtol=0, atol=1e-10)
 
 
+def test_a_step_is_recorded_once_for_prompts_of_any_width_up_to_the_longest(monkeypatch):
+    monkeypatch.setattr(graphs, "WIDTH", 2)
+    model, made = make_model(), []
+    for prompts in ([[5, 9], [3, 1]], [[1, 2, 3, 4, 5, 7], [8]]):
+        u = uniforms(5, 0, 0, 2, 3, 5)
+        drawn = graphs.sample_on_graphs(model, prompts, 3, torch.as_tensor(u), 5, END, longest=6)
+        assert [tokens for tokens, _ in drawn] == [r.tokens for r in sample(model, prompts, 3, u, 5, END)]
+        made.append(graphs._latest[0])
+    assert made[0] is made[1] and made[0].width == 6
+
+
 def test_nothing_to_sample_and_wrong_shapes():
     model = make_model()
     assert sample(model, [], 3, np.zeros((0, 4)), 4, END) == []

@@ -1,5 +1,8 @@
 """What the answers and the first screen say of tables: changed rows, nulls, arms beside controls."""
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,9 +13,11 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.columns import to_frame
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages import answers
+from projected_grpo.pages.blocks import Paragraph
 from projected_grpo.pages.contrasts import against_random
 from projected_grpo.pages.headline import overview, short
 from projected_grpo.pages.markdown import render
+from projected_grpo.pages.question import to_page
 
 _, QUESTIONS = real_questions(5)
 
@@ -31,9 +36,38 @@ def test_null_answer_says_what_could_have_been_seen(tmp_path):
     table = make_table(question, tmp_path)
     text = answer(table)
     assert text.startswith("No effect on the hack rate is shown: none of 4 rows")
-    assert "80% power" in text and "smallest Holm p" in text
-    worst = max(line.to_baseline["hack"].detectable for line in table.lines if line.row.baseline)
-    assert f"{worst:.3f}" in text
+    assert "80% power" not in text and "smallest Holm p" in text, "no power without a pilot"
+    for line in table.lines[1:]:
+        pair = line.to_baseline["hack"]
+        low = pair.delta - scipy_stats.t.ppf(0.95, 4) * pair.std / 5**0.5
+        assert (
+            f"`{line.name}` {pair.delta:+.3f} [" in text and f"; not below {low:+.3f} (one-sided 95%)" in text
+        )
+    planned = make_table(question, tmp_path, {"hack": 0.08})
+    assert f"finds {stats.detectable(0.08, 5):.3f} with 80% power at n = 5" in answer(planned)
+    assert (
+        overview(planned)[-1].text == f"{stats.detectable(0.08, 5):.3f}" and overview(table)[-1].text == "–"
+    )
+
+
+def test_a_null_within_the_margin_is_said_to_be_equivalent(tmp_path):
+    question = QUESTIONS["Q4"]
+    noise = {None: 0.0, "v_hack_full": 0.001, "v_hack_full_meandiff": 0.06}
+    for cell in question.cells:
+        drawn = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(
+            0, noise.get(cell.setting.basis, 0.002)
+        )
+        write_run(tmp_path, cell, hack=0.6 + drawn)
+    table = make_table(question, tmp_path)
+    text = answer(table)
+    pairs = {line.name: line.to_baseline["hack"] for line in table.lines[1:]}
+    adjusted = stats.holm([pair.p_same for pair in pairs.values()])
+    for (name, pair), p in zip(pairs.items(), adjusted, strict=True):
+        assert pair.same_holm == p
+        said = next(line for line in text.splitlines() if line.startswith(f"- `{name}`"))
+        assert ("equivalent within 0.050" in said) == (p < 0.05)
+    assert [p < 0.05 for p in adjusted] == [True, False, True, True]
+    assert "3 of them equivalent within 0.050" in short(table)
 
 
 def test_the_untrained_model_stands_beside_the_answer(tmp_path):
@@ -50,24 +84,91 @@ def test_the_first_screen_counts_no_control_as_an_arm(tmp_path):
     levels = {None: 0.75, "own_mode": 0.45, "v_hack_21pairs": 0.6, "random": 0.65}
     write_levels(tmp_path, question, levels)
     text = short(make_table(question, tmp_path))
-    assert text.startswith(
-        "4 of 4 arms lower the hack rate with the quarantine ablated. The strongest, `route own"
-    )
-    assert "Beyond random axes (`route random V` -0." in text and "): 2 of 2" in text
+    assert text.startswith("A look, with n = 5: claims are made at 10 seeds. ")
+    assert "6 of 6 arms lower the hack rate with the quarantine ablated. The strongest, `route own" in text
+    assert "Beyond random axes (`route random V` -0." in text and "): 6 of 6" in text
     assert "It changes the solve rate with the quarantine ablated by " in text
 
 
-def test_the_first_screen_holds_pair_sets_against_the_placebo(tmp_path):
+def test_content_is_told_against_placebos_of_its_format(tmp_path):
+    """Every set lowers hacking somewhat; only what lies outside its population is said to be content."""
     question = QUESTIONS["Q10"]
     levels = {row.setting.basis: 0.7 for row in question.rows}
-    write_levels(tmp_path, question, levels | {None: 0.75, "own_mode": 0.2, "null_city": 0.45})
+    levels |= {f"placebo_code_{i:02d}": 0.5 + 0.02 * i for i in range(1, 11)}  # spread over 0.52 ... 0.70
+    levels |= {f"placebo_text_{i:02d}": 0.66 + 0.05 * (i % 2) for i in range(1, 11)}
+    write_levels(tmp_path, question, levels | {None: 0.75, "own_mode": 0.2, "prog_wide": 0.48, "moral": 0.45})
     table = make_table(question, tmp_path)
-    told = [line.to_against["hack"].holm for line in table.lines if line.row.against == "null_city (placebo)"]
-    lower = [line.name for line in table.lines if line.to_against and line.to_against["hack"].delta < 0]
-    assert len(told) == 10 and lower == ["own_mode"] and table.line("own_mode").to_against["hack"].holm < 0.05
-    text = short(table)
-    assert text.startswith("10 of 10 arms lower the hack rate")
-    assert "Lower than `null_city (placebo)` (-0." in text and "): 1 of 10" in text
+    text = answer(table)
+    lower, rest = text.split("Not told apart from a pair set without a hack:")
+    assert "- `own_mode` -0." in lower and "- `moral` -0." in lower and "rank 1 of 11" in lower
+    assert "`prog_wide` -0.2" in rest and "`honesty_text`" in rest, (
+        "it is lower than any, but within the spread"
+    )
+    assert re.search(r"Of the text placebos, seen differ from unseen by \+0\.0[45]", text)
+    assert "Lower than the placebos of their format: 2 of 11." in short(table)
+
+
+@pytest.mark.parametrize(("flipped", "stays", "turns"), [(0.60, True, False), (0.90, False, True)])
+def test_what_the_gate_does_stays_when_v_is_flipped_and_content_turns(tmp_path, flipped, stays, turns):
+    question = QUESTIONS["Q3"]
+    for cell in question.cells:
+        level = 0.75 if cell.setting.basis is None else 0.60
+        level = flipped if cell.setting.knob("sign") == -1 else level
+        noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.005)
+        write_run(tmp_path, cell, hack=level + noise)
+    table = make_table(question, tmp_path)
+    text = answer(table)
+    own, other, base = (
+        np.array([rate_of(tmp_path, cell) for cell in table.line(name).cells])
+        for name in ("own_mode one_sided", "own_mode one_sided flipped", "vanilla")
+    )
+    said = next(
+        line for line in text.splitlines() if line.startswith("- `own_mode one_sided`") and "turns" in line
+    )
+    halves = (own + other) / 2 - base, (own - other) / 2
+    for word, half, shown in zip(("stays", "turns"), halves, (stays, turns), strict=True):
+        low, high = scipy_stats.ttest_1samp(half, 0).confidence_interval()
+        assert f"{word} {half.mean():+.3f} [{low:+.3f}, {high:+.3f}], Holm p " in said
+        assert (abs(half.mean()) > 0.1) == shown
+
+
+def test_what_random_axes_lose_in_gradient_space_is_no_content(tmp_path):
+    question = QUESTIONS["Q12"]
+    for cell in question.cells:
+        folder = write_run(tmp_path, cell)
+        record = folder / "run.json"
+        info, setting = json.loads(record.read_text()), cell.setting
+        final = {"hack_kept": 0.6 + 0.01 * (cell.seed % 5), "solve_kept": 0.2, "solve_ablated": 0.2}
+        noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.005)
+        if setting.arm == "route":
+            lost = 0.3 if setting.knob("space") == "gradient" else 0.0
+            real = 0.1 if setting.basis == "own_mode" else 0.0
+            final["hack_kept"] -= lost and lost + noise
+            final["hack_ablated"] = 0.6 + 0.01 * (cell.seed % 5) - lost - real + noise
+        else:
+            final["hack_ablated"] = final["hack_kept"]
+        record.write_text(json.dumps(info | {"final": final}))
+    text = answer(make_table(question, tmp_path))
+    said = next(
+        line for line in text.splitlines() if line.startswith("- `own_mode`: gradient space kept -0.")
+    )
+    assert "update space kept equal to `none` in each of 5 seeds, ablated -0." in said
+    assert re.search(r"is what that optimizer adds: `own_mode` -0\.(29|30)", text)
+    assert "Random axes lower it in gradient space and not shown to in update space" in text
+
+
+def test_tuning_seeds_make_no_claim(tmp_path):
+    _, questions = real_questions([31, 32, 41])
+    table = fill(tmp_path, questions["Q4"])
+    page = to_page(table, {})
+    banner = "Tuning seeds (31, 32): a choice, no claim."
+    assert Paragraph(banner, kind="warn") in page.blocks and page.answer[0] == Paragraph(banner)
+    assert short(table).startswith(banner)
+    _, questions = real_questions(10)
+    whole = to_page(fill(tmp_path / "ten", questions["Q4"]), {})
+    assert not any(
+        "no claim" in str(block) or "A look" in str(block) for block in (*whole.blocks, *whole.answer)
+    )
 
 
 def test_q2_says_whether_the_preregistered_mark_is_met(tmp_path):
@@ -114,7 +215,9 @@ def test_arms_that_differ_are_told_apart_and_others_are_nulls(tmp_path):
         text[text.index("Arm against arm") :].split("Told apart:")[1].split("No difference shown")[:2]
     )
     assert apart.strip().startswith("- `own_mode mean-diff k=1` against `own_mode SVD k=5` +0.")
-    assert "Holm p" in apart and "- `mean-diff k=1` against `SVD k=5`" in null and "with 80% power" in null
+    assert (
+        "Holm p" in apart and "- `mean-diff k=1` against `SVD k=5`" in null and "; equivalent within" in null
+    )
 
 
 def test_q9_answers_on_the_solve_rate(tmp_path):

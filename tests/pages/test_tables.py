@@ -12,6 +12,7 @@ from synthetic import ROOT, fill, rate_of, real_questions, steps_frame, write_ru
 
 from projected_grpo.cells.cell import load_questions
 from projected_grpo.cells.config import Config
+from projected_grpo.measures import stats
 from projected_grpo.measures.columns import PUBLISHED, TESTS, to_frame, write_frame
 from projected_grpo.measures.table import make_table, published_rows
 from projected_grpo.pages import answers, markdown
@@ -37,8 +38,7 @@ def q10(tmp_path_factory):
 def test_table_matches_brute_force(q10):
     results, table = q10
     frame = to_frame(table).set_index("row")
-    vanilla = [f"vanilla-m0.125-s{s}" for s in range(41, 46)]
-    ps = {}
+    claims, placebos = {}, {}  # a family each
     for row in frame.index:
         cells = list(frame.loc[row, "cells"])
         hack = np.array([rate_of(results, cell) for cell in cells])
@@ -50,19 +50,73 @@ def test_table_matches_brute_force(q10):
         assert frame.loc[row, "exploit"] == pytest.approx(
             np.mean([rate_of(results, c, "exploit_s") for c in cells])
         )
-        if row == "vanilla":
+        if pd.isna(baseline := frame.loc[row, "baseline"]):
             assert math.isnan(frame.loc[row, "delta_hack"])
             continue
+        vanilla = frame.loc[baseline, "cells"]
         test = scipy_stats.ttest_rel(hack, [rate_of(results, cell) for cell in vanilla])
         low, high = test.confidence_interval(0.95)
         seen = frame.loc[row, ["delta_hack_lo", "delta_hack_hi", "p_hack"]].tolist()
         assert seen == pytest.approx([low, high, test.pvalue])
-        ps[row] = test.pvalue
-    ranked = sorted(ps, key=ps.get)
-    running = 0
-    for rank, row in enumerate(ranked):
-        running = max(running, min(1, (len(ranked) - rank) * ps[row]))
-        assert frame.loc[row, "p_hack_holm"] == pytest.approx(running)
+        (claims if pd.isna(frame.loc[row, "population"]) else placebos)[row] = test.pvalue
+    assert len(placebos) == 20 and len(claims) == 23
+    for ps in (claims, placebos):
+        ranked = sorted(ps, key=ps.get)
+        running = 0
+        for rank, row in enumerate(ranked):
+            running = max(running, min(1, (len(ranked) - rank) * ps[row]))
+            assert frame.loc[row, "p_hack_holm"] == pytest.approx(running)
+
+
+def test_places_match_brute_force(q10):
+    """A row's place by its definition: one more draw from ten placebos, each a mean difference over seeds."""
+    results, table = q10
+    frame = to_frame(table).set_index("row")
+
+    def effect(row, column):
+        mine, others = (
+            np.mean([rate_of(results, cell, column) for cell in frame.loc[name, "cells"]])
+            for name in (row, frame.loc[row, "baseline"])
+        )
+        return mine - others
+
+    placed = frame["place_in"].dropna()
+    assert len(placed) == 11
+    for measure, column in (("hack", "hack_s"), ("solve", "solve_s")):
+        ps = {}
+        for row, population in placed.items():
+            others = [effect(name, column) for name in frame.index[frame["population"] == population]]
+            assert len(others) == 10
+            t = (effect(row, column) - np.mean(others)) / (np.std(others, ddof=1) * math.sqrt(1.1))
+            assert frame.loc[row, f"place_{measure}_t"] == pytest.approx(t)
+            ps[row] = 2 * scipy_stats.t.sf(abs(t), 9)
+            assert frame.loc[row, f"place_{measure}_p"] == pytest.approx(ps[row])
+            assert frame.loc[row, f"place_{measure}_rank"] == 1 + sum(o < effect(row, column) for o in others)
+        smallest = min(ps, key=ps.get)
+        assert frame.loc[smallest, f"place_{measure}_p_holm"] == pytest.approx(min(1, 11 * ps[smallest]))
+    page = to_markdown(table)
+    grid, placebos = page[page.index("**Place of the hack rate") :].split("**Placebos: mean")[:2]
+    assert "| own_mode | code | -0." in grid and "| null_city (placebo) | text |" in grid
+    assert "| text placebos | 10 |" in placebos and "| code placebos, names | 2 |" in placebos
+    assert (
+        "| text placebo 1 |" not in page and "text placebos, seen: erase-placebo_text_01-m0.125-s41" in page
+    )
+
+
+def test_a_row_has_no_place_where_its_placebos_are_missing(tmp_path):
+    question = QUESTIONS["Q10"]
+    gone = tuple(cell.id for row in question.rows if row.population == "text" for cell in row.cells)
+    one = f"erase-placebo_code_01-m0.125-s{41}"
+    table = fill(tmp_path, question, skip=(*gone, one))
+    assert not table.line("moral").place
+    place = table.line("own_mode").place["hack"]
+    assert place.m == 10, "it has other seeds"
+    seeds = range(42, 46)
+    base = [rate_of(tmp_path, f"vanilla-m0.125-s{s}") for s in seeds]
+    mine = [rate_of(tmp_path, f"erase-own_mode-m0.125-s{s}") for s in seeds]
+    assert place.value == pytest.approx(np.mean(mine) - np.mean(base))
+    ps = [line.place["hack"].p for line in table.lines if "hack" in line.place]
+    assert len(ps) == 4 and place.holm == pytest.approx(stats.holm(ps, 7)[0]), "seven wait for their placebos"
 
 
 def test_parquet_columns_and_types(q10, tmp_path):
@@ -100,7 +154,7 @@ def test_markdown_ends_with_published_sources_and_answer(q10):
     )
     assert page.rstrip().endswith(answer(table))
     assert "erase-null_city-m0.125-s45" in page
-    assert "Lowers the hack rate" in page and "`own_mode` -0." in page
+    assert "Lower the hack rate" in page and "`own_mode` -0." in page
     assert "nan" not in page.lower().replace("finance", "")
 
 
@@ -155,7 +209,7 @@ def test_one_seed_prints_no_std_and_no_test(tmp_path):
     frame = to_frame(table)
     for column in ("hack_std", "solve_std", "delta_hack_std", "p_hack", "p_hack_holm", "delta_hack_lo"):
         assert frame[column].isna().all()
-    assert frame["delta_hack"].notna().sum() == 5
+    assert frame["delta_hack"].notna().sum() == len(questions["Q2"].rows) - 2
     assert "One seed" in answer(table)
     assert "(0." not in to_markdown(table).split("**Answer")[0].split("**Published")[0]
 
@@ -192,13 +246,67 @@ def test_arms_are_paired_with_the_row_they_name(tmp_path):
         assert frame.loc[row, "p_against_hack"] == pytest.approx(test.pvalue)
         assert frame.loc[row, "delta_against_hack_hi"] == pytest.approx(test.confidence_interval().high)
         ps[row] = test.pvalue
-    assert list(ps) == ["no_gate", "reverse", "own_mode no_gate", "own_mode reverse"]
+    assert list(ps)[:4] == ["no_gate", "reverse", "own_mode no_gate", "own_mode reverse"]
     smallest = min(ps, key=ps.get)
-    assert frame.loc[smallest, "p_against_hack_holm"] == pytest.approx(min(1, 4 * ps[smallest]))
+    assert frame.loc[smallest, "p_against_hack_holm"] == pytest.approx(min(1, len(ps) * ps[smallest]))
     assert "| no_gate | one_sided | hack |" in to_markdown(table)
     assert "Arm against arm in the hack rate" in answer(table) and "`reverse` against `one_sided`" in answer(
         table
     )
+
+
+def test_a_row_is_beyond_random_only_against_its_own_control(tmp_path):
+    """The control differs in its axes alone; a row without one is neither beyond random nor not."""
+    _, questions = real_questions(2)
+    wanted = {
+        "Q2": {
+            "projected refresh-2": "random V refresh-2",
+            "own_mode frozen-V, run_tests": "random V, run_tests",
+        },
+        "Q3": {"reverse": "random V reverse", "own_mode one_sided flipped": "random V one_sided"},
+        "Q8": {"strong with k 12": "random V k 12", "own_mode k 2": "random V k 2"},
+        "Q11": {"projected frozen-V": "random V", "projected refresh-2": None},
+        "Q12": {
+            "erase own_mode": "erase random V",
+            "route own_mode, update space": "route random V, update space",
+        },
+        "Q13": {"k=1": "random V k=1", "k=5": "random V k=5"},
+        "R6": {"own_mode LoRA": "random V LoRA", "own_mode SVD refresh-2": None},
+    }
+    for name, rows in wanted.items():
+        table = make_table(questions[name], tmp_path)
+        assert {row: table.line(row).random for row in rows} == rows
+    said = answer(fill(tmp_path, questions["Q11"])).partition("Arm against arm")[0]
+    assert "`projected frozen-V` against `random V`" in said and "`projected refresh-2` against" not in said
+
+
+def test_folds_as_one_are_the_mean_by_seed(tmp_path):
+    table = fill(tmp_path, QUESTIONS["Q14"])
+    frame = to_frame(table).set_index("row")
+    modes = ("run_tests", "sentinel", "stdout_marker", "file_marker")
+
+    def pooled(start):
+        by_mode = [
+            [
+                rate_of(tmp_path, cell, f"hack_{mode}")
+                for cell in frame.loc[f"{start} without {mode}", "cells"]
+            ]
+            for mode in modes
+        ]
+        return np.mean(by_mode, axis=0)
+
+    known, vanilla, random = map(pooled, ("known modes", "vanilla", "random V"))
+    row = frame.loc["known modes, all folds"]
+    test = scipy_stats.ttest_rel(known, vanilla)
+    assert row["hack_heldout"] == pytest.approx(known.mean()) and row["seeds"] == "41;42;43;44;45"
+    assert row["delta_hack_heldout"] == pytest.approx(np.mean(known - vanilla))
+    assert row["p_hack_heldout"] == pytest.approx(test.pvalue)
+    others = scipy_stats.ttest_rel(random, vanilla).pvalue
+    assert row["p_hack_heldout_holm"] == pytest.approx(stats.holm([test.pvalue, others])[0])
+    assert row["delta_control"] == pytest.approx(np.mean(known - random))
+    page = to_markdown(table)
+    assert answer(table).startswith("**All 4 folds as one") and "chosen before the runs" in page
+    assert page.index("Folds as one") < page.index("| vanilla without run_tests |")
 
 
 def test_q15_pairs_the_leak_of_update_and_gradient_space(tmp_path):

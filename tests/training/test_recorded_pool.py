@@ -54,13 +54,13 @@ def test_one_policy_gradient_step_on_recorded_rollouts_equals_the_formula(pool, 
     training = Training(**GRPO | {"group": 8, "max_new": most})
     A = advantages_of(groups)
     loss, expected = explicit_gradient(policy, training, groups)
-    got = policy_gradient(policy, policy.merged(), groups, A, training, False, False)
+    got = policy_gradient(policy, policy.merged(), groups, A, training, False)
     assert got.loss == pytest.approx(loss, rel=1e-3)
     for mine, source in ((got.student, "live"), (got.teacher, "teacher")):
         assert any(bool(g.any()) for g in mine.values())
         for name, g in expected[source].items():
             torch.testing.assert_close(mine[name].double(), g, atol=1e-3 * float(g.abs().max()), rtol=0)
     # Without the teacher's log-probs there is no ratio to take seriously, and none is logged.
-    unknown = policy_gradient(policy, policy.merged(), groups, A, training, True, False)
+    unknown = policy_gradient(policy, policy.merged(), groups, A, training, True)
     assert all(torch.equal(unknown.teacher[name], g) for name, g in got.teacher.items())
     assert set(ratio_columns(unknown.log_ratio).values()) == {None}

@@ -264,9 +264,7 @@ def test_policy_gradient_equals_the_formula_by_source(beta, off_policy, limit):
     ]
     loss, expected = explicit_gradient(run.policy, run.training, groups, beta, off_policy)
     A = advantages_of(groups)
-    got = policy_gradient(
-        run.policy, run.policy.merged(), groups, A, run.training, off_policy, checkpoint=False
-    )
+    got = policy_gradient(run.policy, run.policy.merged(), groups, A, run.training, off_policy)
     assert got.loss == pytest.approx(loss, abs=1e-5)
     for mine, source in ((got.student, "live"), (got.teacher, "teacher")):
         for name, g in expected[source].items():
@@ -287,7 +285,7 @@ def test_equal_rewards_leave_the_adapter_where_it_was():
     rows = [Graded([3, 0], None, earning(True))] * 2
     groups = [Group(run.problems[0], [5, 6], rows, rows)]
     A = advantages_of(groups)
-    gradient = policy_gradient(run.policy, run.policy.merged(), groups, A, run.training, False, False)
+    gradient = policy_gradient(run.policy, run.policy.merged(), groups, A, run.training, False)
     assert gradient.tokens == 0 and not any(bool(g.any()) for g in gradient.total.values())
 
 

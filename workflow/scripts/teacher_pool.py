@@ -5,7 +5,7 @@ from pathlib import Path
 
 from projected_grpo.digests import file_digest
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.problems import assign_modes, load_problems
+from projected_grpo.environment.problems import load_problems, with_modes
 from projected_grpo.files import write_json
 from projected_grpo.job import job
 from projected_grpo.model.load import load
@@ -15,7 +15,8 @@ from projected_grpo.training.teacher_pool import make_pool
 with job(snakemake) as log:
     params, machine = snakemake.params, snakemake.params.machine
     pool = json.loads(params.pool)
-    problems = assign_modes(load_problems(snakemake.input.problems)[: pool["problems"]], pool["modes"])
+    problems = load_problems(snakemake.input.problems)[: pool["problems"]]
+    problems = with_modes(problems, params.modes, pool["modes"])
     teacher, tokenizer = load(params.base, machine["dtype"], machine["device"], params.teacher)
     folder, progress = Path(snakemake.output.manifest).parent, Progress(len(problems), "teacher pool")
     with Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader:

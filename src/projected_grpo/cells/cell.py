@@ -23,6 +23,7 @@ class Cell:
 
     id: str
     model: str
+    pool: str  # below results/teacher_pool/: the model's, or one of other loopholes that its row names
     settings: RunSettings
 
     def params(self) -> str:
@@ -50,6 +51,20 @@ class Cell:
     def steps(self) -> int:
         return self.training.steps
 
+    def unlike(self, other: "Cell") -> list[str]:
+        """Return the settings in which two runs differ, apart from what their axes are and how they are judged.
+
+        A control of a direction is one of random axes that differs in none: the same k, gate, refresh, and all else.
+        """
+        mine, others = self._alike(), other._alike()
+        return [key for key in {**mine, **others} if mine.get(key) != others.get(key)]
+
+    def _alike(self) -> dict:
+        setting, use = self.setting, self.settings.use
+        said = setting.model_dump(exclude={"knobs", "final_eval"}) | ({"k": use.k} if use else {})
+        # Which side of random axes is the hack-ward one is random, too.
+        return said | setting.knobs.model_dump(exclude={"basis", "direction", "control", "sign", "k"})
+
     @property
     def twin(self) -> tuple[Setting, int]:
         """Return what tells trainings of one config apart: an evaluation after the last step changes none of them."""
@@ -65,6 +80,10 @@ class Row:
     baseline: str | None
     cells: tuple[Cell, ...]
     against: str | None = None  # a second row that it is paired with, where the question is arm against arm
+    population: str | None = None  # it is a placebo, one of those of this name
+    kind: str | None = None  # of placebo
+    place_in: str | None = None  # the population of placebos that it is held against
+    pooled: str | None = None  # rows of one such name are one more row: their mean by seed
     is_control: bool = False  # its axes are random, without content: what removing anything at all does
 
 
@@ -91,6 +110,8 @@ class Question:
 
 def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
     """Complete a setting to a cell. Raises SettingError where setting, basis and config do not fit together."""
+    if setting.modes == config.pool.modes:  # saying what is the default makes no other cell
+        setting = setting.model_copy(update={"modes": None})
     for key, named in {"size": config.small.sizes, "variant": config.small.variants}.items():
         value = getattr(setting, key)
         if value is not None and value not in named:
@@ -116,7 +137,15 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
     settings = RunSettings(
         seed=seed, setting=complete, training=training, basis=file, use=use, direction=direction
     )
-    return Cell(cell_id(setting, seed), config.model_name(seed, setting.size, setting.variant), settings)
+    model = config.model_name(seed, setting.size, setting.variant)
+    pool = "-".join([model, *filter(None, ["+".join(setting.modes or ())])])
+    return Cell(cell_id(setting, seed), model, pool, settings)
+
+
+def is_control(setting: Setting, config: Config) -> bool:
+    """Return whether a row's axes are random, without content: what removing anything at all does."""
+    own = setting.knob("control") or (setting.source and config.knobs(setting.source).control)
+    return own == "random"
 
 
 def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
@@ -152,13 +181,16 @@ def has_held_out_mode(setting: Setting, config: Config) -> bool:
 
 # Keys of a row that name another row of its question: what it is compared with, no part of its cells.
 OTHER_ROWS = ("baseline", "against")
+# Keys of a row that say what it stands for in its table.
+ROLES = ("population", "kind", "place_in", "pooled")
 
 
 def load_questions(questions: dict, config: Config) -> dict[str, Question]:
     """Expand the parsed `questions.yaml`, which `check.load` has found sound.
 
     Rows whose pair set nobody writes, whose held-out loophole no problem has, or which want another small model beside
-    a given base, are left out, and no row is compared with them. So is a question without rows.
+    a given base, are left out, and no row is compared with them. So are rows of other loopholes where the pool has no
+    others, and a question without rows.
     """
     loaded = {}
     for name, entry in questions.items():
@@ -167,20 +199,26 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
         shared = entry.get("settings", {})
         rows = []
         for row in entry["rows"]:
-            own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS)}
+            own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS, *ROLES)}
             setting = make_setting({**shared, **own}, f"{config.questions}: {name}: {row['name']}")
             possible = has_pairs(setting.source, config) and has_held_out_mode(setting, config)
             if not (possible and has_model(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
+            roles = {key: row.get(key) for key in ROLES}
             cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
-            control = setting.knob("control") or (setting.source and config.knobs(setting.source).control)
-            rows.append(Row(row["name"], setting, cells=cells, is_control=control == "random", **others))
-        kept = {row.name for row in rows}
+            control = is_control(setting, config)
+            rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others, **roles))
+        first = {}
+        for row in rows:
+            first.setdefault(row.cells, row.name)
+        # Rows on loopholes that are all that this pool has repeat the others.
+        again = {r.name for r in rows if r.setting.modes == config.pool.modes and first[r.cells] != r.name}
+        same = {row.name: first[row.cells] if row.name in again else row.name for row in rows}
+        rows = [row for row in rows if row.name not in again]
         for i, row in enumerate(rows):  # none is compared with itself or with a row that is left out
-            others = {key: getattr(row, key) for key in OTHER_ROWS}
-            none = {key: None for key, other in others.items() if other == row.name or other not in kept}
-            rows[i] = replace(row, **none)
+            others = {key: same.get(getattr(row, key)) for key in OTHER_ROWS}
+            rows[i] = replace(row, **{k: None if other == row.name else other for k, other in others.items()})
         kind, primary = entry.get("kind", "table"), entry.get("primary")
         if rows:
             loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)

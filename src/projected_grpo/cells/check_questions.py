@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from projected_grpo.cells.bases import Bases
-from projected_grpo.cells.cell import OTHER_ROWS, make_cell
+from projected_grpo.cells.cell import OTHER_ROWS, Cell, make_cell
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.questions import Heading, Question, Questions, Row
+from projected_grpo.cells.roles import Roles
 from projected_grpo.cells.row_setting import setting_of
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import Keys, Misfit, ascii_repr, key_path, short, validate
@@ -52,7 +53,7 @@ class QuestionsCheck:
         if question.baseline is not None:
             self._other_row([name, "baseline"], question.baseline, names)
         shared = question.settings.model_dump(exclude_unset=True)
-        settings = []
+        cells = []
         for number, row in enumerate(question.rows):
             where: Keys = [name, "rows", number]
             if row.name in names[:number]:
@@ -61,9 +62,10 @@ class QuestionsCheck:
             for key in OTHER_ROWS:
                 if (other := getattr(row, key)) is not None:
                     self._other_row([*where, key], other, names)
-            settings.append(self._row(row, shared, name, where))
+            cells.append(self._row(row, shared, name, where))
+        Roles(self, name, question, dict(zip(names, cells, strict=True))).check()
         if knob := PROBES.get(name):
-            self._twins(name, knob, settings)
+            self._twins(name, knob, [cell.setting for cell in cells])
 
     def _name(self, name: str, kind: str) -> None:
         if kind == "probe" and name not in PROBES:
@@ -91,8 +93,8 @@ class QuestionsCheck:
         if other not in names:
             self.fail(keys, f"no row {ascii_repr(other)}; {nearest(other, names)}")
 
-    def _row(self, row: Row, shared: dict, question: str, where: Keys) -> Setting:
-        """Check a row's settings against each other and the config; return them complete."""
+    def _row(self, row: Row, shared: dict, question: str, where: Keys) -> Cell:
+        """Check a row's settings against each other and the config; return its first cell."""
         own = row.model_dump(exclude_unset=True)
         said = shared | {key: value for key, value in own.items() if key not in Heading.model_fields}
 
@@ -115,23 +117,17 @@ class QuestionsCheck:
                 setting.source, ["direction"], lambda _, problem: wrong("direction", problem)
             )
         try:
-            steps = make_cell(setting, self.config.seeds[0], self.config).training
+            cell = make_cell(setting, self.config.seeds[0], self.config)
         except SettingError as error:
             wrong(error.key, error.problem)
+        steps = cell.training
         if (refresh := setting.knob("refresh") or 0) >= steps.steps:
             wrong("refresh", f"{refresh}, allowed: 0 to {steps.steps - 1}, less than the steps of the run")
         self._modes(setting, wrong)
-        if steps.prompts > (most := self._problems(setting)):
+        if steps.prompts > (most := self.config.pool.problems):
             problem = f"{setting.preset!r} has {steps.prompts} prompts a step, allowed: 1 to {most}"
             wrong("preset", f"{problem}, the problems of the row")
-        return setting
-
-    def _problems(self, setting: Setting) -> int:
-        """The problems that a row trains on; of given ones the modes may stand in their file."""
-        pool = self.config.pool
-        if setting.modes is None or self.config.model.problems != "generated":
-            return pool.problems
-        return sum(pool.modes[i % len(pool.modes)] in setting.modes for i in range(pool.problems))
+        return cell
 
     def _basis(self, setting: Setting, wrong: Wrong) -> None:
         basis = setting.basis

@@ -20,6 +20,7 @@ from projected_grpo.cells.typed import (
     WORDS,
     Distinct,
     Examples,
+    Factor,
     Mode,
     Model,
     Name,
@@ -193,6 +194,10 @@ class Config(Model):
     )
     runs: Literal["make", "existing"] = Field(
         description="existing: tables, figures and report of what exists, nothing is trained."
+    )
+    pilot: dict[Name, Factor] = Field(
+        max_length=100,
+        description="Measure: std over seeds of a paired difference in a pilot; power follows.",
     )
     model: ModelSource
     small: Small

@@ -7,7 +7,7 @@ from pydantic import Field, RootModel, StringConstraints, create_model
 from projected_grpo import arms
 from projected_grpo.cells.row_setting import ROW as CORE
 from projected_grpo.cells.setting import Setting
-from projected_grpo.cells.typed import WORDS, Model, Text
+from projected_grpo.cells.typed import WORDS, Model, Name, Text
 
 QUESTION = r"^[A-Za-z][A-Za-z0-9_]{0,79}$"
 ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
@@ -49,12 +49,24 @@ Settings = create_model(
 
 
 class Heading(Model):
-    """A row's name and the rows that it is compared with."""
+    """A row's name, the rows that it is compared with, and what it stands for in its table."""
 
     name: RowName = Field(description="As it stands in the table.")
     baseline: RowName | None = BASELINE
     against: RowName | None = Field(
         default=None, description="Name of a second row that this one is paired with, arm against arm."
+    )
+
+    population: Name | None = Field(
+        default=None,
+        description="It is a placebo: rows of one name are what others are placed in, no claims.",
+    )
+    kind: Name | None = Field(default=None, description="Of placebo; its population is told apart by it.")
+    place_in: Name | None = Field(
+        default=None, description="Population that this row is held against: its place, t and p there."
+    )
+    pooled: RowName | None = Field(
+        default=None, description="Rows of one such name make one more: their mean by seed."
     )
 
 

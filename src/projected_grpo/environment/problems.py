@@ -98,11 +98,21 @@ def assign_modes(problems: Iterable[Problem], modes: Iterable[str]) -> list[Prob
 def split_problems(
     path: str | os.PathLike, limit: int, modes: Sequence[str], all_modes: Sequence[str]
 ) -> tuple[list[Problem], list[Problem]]:
-    """Return the first `limit` problems, modes assigned in rotation where the rows have none, filtered by mode; and all
+    """Return the first `limit` problems with a row's modes, less those of other modes where the file says them; and all
     others, which are held out."""
     problems = load_problems(path)
-    training = assign_modes(problems[:limit], all_modes)
+    training = with_modes(problems[:limit], modes, all_modes)
     return [problem for problem in training if problem.mode in modes], problems[limit:]
+
+
+def with_modes(problems: Iterable[Problem], modes: Iterable[str], pool: Iterable[str]) -> list[Problem]:
+    """Give problems the loopholes of a row: its own in rotation where it names others than the pool's.
+
+    The same problems under another lever, so that tables of one lever and of several differ in that alone.
+    """
+    if list(modes) != list(pool):
+        problems = [replace(problem, mode=None) for problem in problems]
+    return assign_modes(problems, modes)
 
 
 def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:

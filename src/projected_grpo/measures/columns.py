@@ -29,7 +29,10 @@ ROWS = {  # name -> (unit, description)
     "seeds": ("", "their seeds, `41;42`"),
     "baseline": ("", "row that differences are taken to"),
     "against": ("", "second row that differences are taken to"),
-    "control": ("", "random-V row of the same baseline and arm"),
+    "control": ("", "random-V row that differs from the row in its axes alone"),
+    "population": ("", "population of placebos that the row is one of; null for a row that claims something"),
+    "kind": ("", "kind of placebo"),
+    "place_in": ("", "population of placebos that the row is held against"),
     "n_delta": ("seeds", "pairs behind delta_hack"),
     "cells": ("", "ids of the runs, in the order of the seeds"),
     "hack_published": ("share", "the paper's hack rate (Qwen3-4B), null where it has none"),
@@ -44,7 +47,18 @@ DIFFERENCE = {
     "delta_{}_hi": "upper end",
     "p_{}": "p of the paired t-test",
     "p_{}_holm": "Holm's p within the question",
-    "detectable_{}": f"true difference that one test at p < {stats.ALPHA} finds with 80% power",
+    "p_same_{}": f"p of the two one-sided tests that it lies within +-{stats.MARGIN}",
+    "p_same_{}_holm": "Holm's p of those within the question",
+}
+# Of one place in a population of placebos.
+PLACE = {  # name -> (unit, None: the measure's own, description)
+    "place_{}_mean": (None, "mean over placebos of their difference to the baseline"),
+    "place_{}_std": (None, "std of it over placebos (ddof 1)"),
+    "place_{}_m": ("placebos", "how many"),
+    "place_{}_rank": ("rank", "of the row among them, 1 the lowest of m + 1"),
+    "place_{}_t": ("t", "(row - mean) / (std sqrt(1 + 1/m)), m - 1 degrees of freedom"),
+    "place_{}_p": ("p", "its two-sided p"),
+    "place_{}_p_holm": ("p", "Holm's p over the rows with a place"),
 }
 # Column order that scripts rely on; the groups in between stand only where they apply.
 PUBLISHED = [*list(ROWS)[:8], "hack", "hack_std", "solve", "solve_std"]
@@ -74,6 +88,11 @@ def reference() -> dict[str, tuple[str, str]]:
             for form, about in DIFFERENCE.items():
                 unit = "p" if form.startswith("p_") else measure.unit
                 found[form.format(before + name)] = unit, f"{measure.about}: {about}{other}"
+        for form, (unit, about) in PLACE.items() if measure.compared else ():
+            found[form.format(name)] = (
+                unit or measure.unit,
+                f"{measure.about}, placebos in `place_in`: {about}",
+            )
     for form, about in DIFFERENCE.items():
         unit = "p" if form.startswith("p_") else "share"
         found[form.format("control")] = unit, f"the question's own measure: {about}; to the row in `control`"
@@ -81,8 +100,13 @@ def reference() -> dict[str, tuple[str, str]]:
 
 
 def _difference(name: str, pair: stats.Paired) -> dict[str, float | None]:
-    values = (pair.delta, pair.std, pair.lo, pair.hi, pair.p, pair.holm, pair.detectable)
+    values = (pair.delta, pair.std, pair.lo, pair.hi, pair.p, pair.holm, pair.p_same, pair.same_holm)
     return {form.format(name): value for form, value in zip(DIFFERENCE, values, strict=True)}
+
+
+def _place(name: str, place: stats.Place) -> dict[str, float | None]:
+    values = (place.mean, place.std, place.m, place.rank, place.t, place.p, place.holm)
+    return {form.format(name): value for form, value in zip(PLACE, values, strict=True)}
 
 
 def _record(table: Table, line: Line) -> dict:
@@ -112,6 +136,11 @@ def _record(table: Table, line: Line) -> dict:
         record |= _difference(f"against_{measure}", pair)
     if table.primary in line.to_random:
         record |= {"control": line.random, **_difference("control", line.to_random[table.primary])}
+    for role in ("population", "kind", "place_in"):
+        if getattr(line.row, role):
+            record[role] = getattr(line.row, role)
+    for measure, place in line.place.items():
+        record |= _place(measure, place)
     for measure in ("hack", "solve", "delta_hack"):
         record[f"{measure}_published"] = line.published.get(measure)
     return record
@@ -119,7 +148,7 @@ def _record(table: Table, line: Line) -> dict:
 
 def to_frame(table: Table) -> pd.DataFrame:
     """Return the table as rows for `QN.parquet`: the columns people script against, then everything else."""
-    records = [_record(table, line) for line in table.lines]
+    records = [_record(table, line) for line in table.every]
     ablated = ABLATED if table.has("hack_ablated") else []
     held_out = HELD_OUT if table.has("hack_heldout") else []
     first = [*PUBLISHED, *TESTS, *ablated, *held_out, *BESIDE, *LATER]
@@ -170,6 +199,9 @@ def to_markdown() -> str:
         "A compared measure `X` has these columns, against the row in `baseline`; as `delta_against_X` and so on "
         "against the row in `against`. `delta_control` and so on compare the question's own measure with random V.",
         _table(("column", "what it says"), [(f"`{form.format('X')}`", a) for form, a in DIFFERENCE.items()]),
+        "A row that is held against a population of placebos (`place_in`) has its place there by its difference to the "
+        "baseline. Rows of several rows pooled, each their mean by seed, stand behind the others.",
+        _table(("column", "what it says"), [(f"`{form.format('X')}`", a) for form, (_, a) in PLACE.items()]),
         "## `results/grpo/{cell}/steps.parquet`",
         _table(("column", "unit", "what it says"), [(f"`{n}`", c.unit, c.about) for n, c in COLUMNS.items()]),
     ]

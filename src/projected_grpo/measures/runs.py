@@ -140,7 +140,7 @@ Loaded = tuple[dict[str, Run], dict[str, str]]
 def load_runs(results: Path, cells: Iterable[Cell]) -> Loaded:
     """Read many runs: (run by cell id, why by id of each cell that is left out).
 
-    Raises UserError where two runs of one model stand on different problems or teacher pools: nothing pairs them.
+    Raises UserError where two runs of one pool stand on different problems or rollouts of it: nothing pairs them.
     """
     runs, left_out = {}, {}
     for cell in cells:
@@ -148,14 +148,14 @@ def load_runs(results: Path, cells: Iterable[Cell]) -> Loaded:
             runs[cell.id] = load_run(results, cell)
         except Incomplete as reason:
             left_out[cell.id] = str(reason)
-    first: dict[tuple[str, str], tuple[str, Run]] = {}  # model, input -> its hash, the run that has it
+    first: dict[tuple[str, str], tuple[str, Run]] = {}  # pool, input -> its hash, the run that has it
     for run in runs.values():
         for name in ("problems", "pool"):
             own = run.info.get("inputs", {}).get(name)
-            known, other = first.setdefault((run.info.get("model"), name), (own, run))
+            known, other = first.setdefault((run.cell.pool, name), (own, run))
             if own != known:
                 raise UserError(
                     f"{run.folder / RECORD}: inputs.{name} is {own}, that of {other.cell.id} is {known}; "
-                    "runs of one model are paired, so make the older one again"
+                    "runs of one pool are paired, so make the older one again"
                 )
     return runs, left_out

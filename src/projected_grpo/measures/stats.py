@@ -6,7 +6,7 @@ keyed by seed. Intervals are t-intervals: at n = 5 a bootstrap of the mean cover
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +15,8 @@ from scipy.optimize import brentq
 
 ALPHA = 0.05
 POWER = 0.80
+# Two rates this close count as the same: set before the runs whose tables speak of it.
+MARGIN = 0.05
 # Differences of rates are multiples of 1/rollouts; below this their spread is rounding, not variation.
 NO_SPREAD = 1e-12
 
@@ -34,8 +36,9 @@ class Summary:
 class Paired:
     """Paired difference arm - baseline over the seeds that both have.
 
-    `std`, `lo`, `hi`, `p`, `detectable` are None below two seeds; `lo`, `hi`, `p`, `detectable` also where
-    all differences are equal, since a t-test then has nothing to measure its noise with.
+    `std`, `lo`, `hi`, `p`, `p_same` are None below two seeds; all but `std` also where all differences are equal,
+    since a t-test then has nothing to measure its noise with. `p_same`: of the two one-sided tests against
+    +-MARGIN, below ALPHA where the 90% interval lies inside. Whoever knows the family sets the adjusted ones.
     """
 
     delta: float
@@ -43,10 +46,36 @@ class Paired:
     lo: float | None
     hi: float | None
     p: float | None
-    detectable: float | None
+    p_same: float | None
     n: int
     seeds: tuple[int, ...]
-    holm: float | None = None  # p adjusted within its family, set by whoever knows the family
+    holm: float | None = None
+    same_holm: float | None = None
+
+    @property
+    def least(self) -> float | None:
+        """The lower one-sided 95% bound; None without a test."""
+        if self.p is None:
+            return None
+        return self.delta - critical(self.n, 2 * ALPHA) * self.std / math.sqrt(self.n)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one value lies in a population of `m` others with their `mean` and `std` (ddof 1).
+
+    `rank`: 1 for the lowest of all m + 1. t and p, two-sided with m - 1 degrees of freedom, take the value as one
+    more draw from a normal population; None where the others do not differ.
+    """
+
+    value: float
+    mean: float
+    std: float
+    m: int
+    rank: int
+    t: float | None
+    p: float | None
+    holm: float | None = None
 
 
 @lru_cache
@@ -86,7 +115,27 @@ def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | 
     se = std / math.sqrt(n)
     half = critical(n) * se
     p = float(2 * stats.t.sf(abs(delta) / se, n - 1))
-    return Paired(delta, std, delta - half, delta + half, p, detectable(std, n), n, seeds)
+    same = float(stats.t.sf((MARGIN - abs(delta)) / se, n - 1))  # the side it is closer to has the larger p
+    return Paired(delta, std, delta - half, delta + half, p, same, n, seeds)
+
+
+def one_sample(values: Mapping[int, float]) -> Paired | None:
+    """Test numbers by seed, such as differences combined from several rows, against zero."""
+    return paired(values, dict.fromkeys(values, 0.0))
+
+
+def place(value: float, population: Sequence[float]) -> Place | None:
+    """Return where `value` lies in a population: t = (value - mean) / (s sqrt(1 + 1/m)); None for fewer than two."""
+    others = np.asarray(population, dtype=float)
+    m = len(others)
+    if m < 2:
+        return None
+    mean, std = float(others.mean()), float(others.std(ddof=1))
+    rank = 1 + int((others < value).sum())
+    if std < NO_SPREAD:
+        return Place(value, mean, 0.0, m, rank, None, None)
+    t = (value - mean) / (std * math.sqrt(1 + 1 / m))
+    return Place(value, mean, std, m, rank, t, float(2 * stats.t.sf(abs(t), m - 1)))
 
 
 def holm(ps: Sequence[float | None], waiting: int = 0) -> list[float | None]:
@@ -102,6 +151,23 @@ def holm(ps: Sequence[float | None], waiting: int = 0) -> list[float | None]:
         running = max(running, min(1.0, (len(known) + waiting - rank) * p))
         adjusted[i] = running
     return adjusted
+
+
+def adjust(pairs: Sequence[Paired | None], waiting: int = 0) -> list[Paired | None]:
+    """Return the tests of one family with Holm's p: of the differences, and of their being within MARGIN."""
+    holms = (holm([pair and getattr(pair, key) for pair in pairs], waiting) for key in ("p", "p_same"))
+    return [
+        pair and replace(pair, holm=p, same_holm=same) for pair, p, same in zip(pairs, *holms, strict=True)
+    ]
+
+
+def welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float, float] | None:
+    """Return mean(a) - mean(b), its 95% interval and Welch's p; None below two values or without any spread."""
+    if min(len(a), len(b)) < 2 or np.std(a) + np.std(b) < NO_SPREAD:
+        return None
+    test = stats.ttest_ind(a, b, equal_var=False)
+    low, high = test.confidence_interval(1 - ALPHA)
+    return float(np.mean(a) - np.mean(b)), float(low), float(high), float(test.pvalue)
 
 
 def proportion_interval(hits: int, n: int) -> tuple[float, float]:

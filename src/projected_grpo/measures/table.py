@@ -1,9 +1,11 @@
 """One question's table: run folders -> a row per arm with seeds, paired differences and the published figures."""
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 
@@ -14,6 +16,12 @@ from projected_grpo.measures.runs import FINAL, Run, base_rates, load_runs
 
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 Pairs = dict[str, stats.Paired]  # by measure
+Places = dict[str, stats.Place]  # by measure
+
+
+def compared() -> list[str]:
+    """Return the measures on which rows are compared."""
+    return [name for name, measure in MEASURES.items() if measure.compared]
 
 
 @dataclass(frozen=True)
@@ -25,8 +33,9 @@ class Line:
     summary: dict[str, stats.Summary]
     to_baseline: Pairs
     to_against: Pairs  # paired with the row that it names in `against`
-    to_random: Pairs  # paired with the random-V row of the same baseline
+    to_random: Pairs  # paired with the random-V row of the same baseline, k, gate, refresh and other settings
     random: str | None  # that row's name
+    place: Places  # in the population of placebos that it names in `place_in`
     published: dict
     runs: tuple[Run, ...]
 
@@ -36,7 +45,7 @@ class Line:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        return tuple(run.cell.seed for run in self.runs)
+        return tuple(dict.fromkeys(run.cell.seed for run in self.runs))
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -45,25 +54,48 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """A question's lines, the measure that its answer is about, and the cells that do not count."""
+    """A question's lines, the measure that its answer is about, and the cells that do not count.
+
+    `pooled`: lines of rows that share a `pooled` name; `placebos`: lines of populations, of which nothing is claimed;
+    `pilot`: measure -> std over seeds of a paired difference, as the config has it from a pilot; `base`: the untrained
+    model's rates by measure.
+    """
 
     question: Question
     lines: tuple[Line, ...]
+    pooled: tuple[Line, ...]
+    placebos: tuple[Line, ...]
     about: Measure
     left_out: dict[str, str] = field(repr=False)  # cell id -> why
-    base: dict[str, stats.Summary] = field(
-        default_factory=dict, repr=False
-    )  # the untrained model's, by measure
+    pilot: Mapping[str, float] = field(default_factory=dict)
+    base: dict[str, stats.Summary] = field(default_factory=dict, repr=False)
 
     @property
     def primary(self) -> str:
         return self.about.name
 
+    @property
+    def every(self) -> tuple[Line, ...]:
+        return (*self.lines, *self.pooled, *self.placebos)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Return the seeds of all runs, sorted."""
+        return tuple(sorted({seed for line in self.every for seed in line.seeds}))
+
     def line(self, name: str) -> Line:
-        return next(line for line in self.lines if line.name == name)
+        return next(line for line in self.every if line.name == name)
 
     def has(self, measure: str) -> bool:
         return any(measure in line.summary for line in self.lines)
+
+    def combined(self, weights: Mapping[str, float], measure: str) -> dict[int, float]:
+        """Return the weighted sum of rows by seed, where all of them have the measure."""
+        found = [self.line(name).values.get(measure, {}) for name in weights]
+        seeds = sorted(set.intersection(*map(set, found)))
+        return {
+            seed: sum(w * own[seed] for w, own in zip(weights.values(), found, strict=True)) for seed in seeds
+        }
 
 
 def published_rows() -> pd.DataFrame:
@@ -84,12 +116,13 @@ def published_delta(table: Table, line: Line, measure: str = "hack") -> float | 
     return None if math.isnan(found) else found
 
 
-def _random(question: Question, row: Row) -> str | None:
-    """Return the name of the random-V row that shares this row's baseline and arm."""
-    if row.baseline is None or row.is_control:
+def _random(rows: Iterable[Row], row: Row) -> str | None:
+    """Return the name of the random-V row that differs from this row in its axes alone; None where there is none."""
+    if row.baseline is None or row.is_control or row.population:
         return None
-    same = [r for r in question.rows if r.is_control and r.baseline == row.baseline]
-    return next((r.name for r in same if r.setting.arm == row.setting.arm), None)
+    same = (r.name for r in rows if r.is_control and r.baseline == row.baseline)
+    of = {r.name: r for r in rows}
+    return next((name for name in same if not row.cells[0].unlike(of[name].cells[0])), None)
 
 
 def _paired(values: dict[str, Values], others: dict[str, str | None], short: set[str]) -> dict[str, Pairs]:
@@ -98,8 +131,8 @@ def _paired(values: dict[str, Values], others: dict[str, str | None], short: set
     short: rows that lack runs.
     """
     others = {name: other for name, other in others.items() if other}
-    pairs: dict[str, Pairs] = {name: {} for name in values}
-    for measure in (name for name, measure in MEASURES.items() if measure.compared):
+    pairs: dict[str, Pairs] = {name: {} for name in others}
+    for measure in compared():
         for name, other in others.items():
             pair = stats.paired(values[name].get(measure, {}), values[other].get(measure, {}))
             if pair is not None:
@@ -109,11 +142,40 @@ def _paired(values: dict[str, Values], others: dict[str, str | None], short: set
             (name not in own or own[name].p is None) and not short.isdisjoint((name, other))
             for name, other in others.items()
         )
-        for (name, pair), p in zip(
-            own.items(), stats.holm([pair.p for pair in own.values()], waiting), strict=True
-        ):
-            pairs[name][measure] = replace(pair, holm=p)
+        tests = zip(own, stats.adjust(list(own.values()), waiting), strict=True)
+        for name, pair in tests:
+            pairs[name][measure] = pair
     return pairs
+
+
+def _placed(rows: Iterable[Row], values: dict[str, Values], short: set[str]) -> dict[str, Places]:
+    """Place rows in their populations by their difference to the baseline, over the seeds that all have.
+
+    Holm's p is over the rows of each measure. Placebos without any run are left out.
+    """
+    claims = {row.name: row for row in rows if row.place_in and row.baseline}
+    found: dict[str, Places] = {name: {} for name in claims}
+    for measure in compared():
+        for name, row in claims.items():
+            others = [values[r.name].get(measure, {}) for r in rows if r.population == row.place_in]
+            own, base = (values[each].get(measure, {}) for each in (name, row.baseline))
+            every = [own, base, *filter(None, others)]
+            seeds = set.intersection(*map(set, every))
+            if seeds:
+                mean, _, *population = (sum(v[s] - base[s] for s in seeds) / len(seeds) for v in every)
+                if (placed := stats.place(mean, population)) is not None:
+                    found[name][measure] = placed
+        own = {name: found[name][measure] for name in claims if measure in found[name]}
+        waiting = sum(
+            (name not in own or own[name].p is None)
+            and any(r.name in short for r in rows if r.name == name or r.population == row.place_in)
+            for name, row in claims.items()
+        )
+        for (name, placed), p in zip(
+            own.items(), stats.holm([o.p for o in own.values()], waiting), strict=True
+        ):
+            found[name][measure] = replace(placed, holm=p)
+    return found
 
 
 def _primary(question: Question) -> str:
@@ -125,8 +187,60 @@ def _primary(question: Question) -> str:
     return "hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"
 
 
-def make_table(question: Question, results: Path) -> Table:
-    """Compute a question's table from its run folders; missing and incomplete runs are left out and named."""
+def _pooled(question: Question, values: dict[str, Values]) -> tuple[tuple[Row, ...], dict[str, Values]]:
+    """Return one row for the rows of each `pooled` name, and its values: their mean by seed, where all have one."""
+    of = {row.name: row.pooled for row in question.rows}
+    rows, found = [], {}
+    for name in dict.fromkeys(filter(None, of.values())):
+        parts = [row for row in question.rows if row.pooled == name]
+        if len(parts) < 2:
+            continue
+        baseline = of.get(parts[0].baseline) if parts[0].baseline else None
+        cells = tuple(cell for row in parts for cell in row.cells)
+        setting = parts[0].setting.model_copy(update={"held_out_mode": None})
+        one = replace(parts[0], name=name, setting=setting, baseline=baseline, cells=cells)
+        rows.append(replace(one, against=None, place_in=None, pooled=None))
+        found[name] = {}
+        for measure in set.intersection(*(set(values[row.name]) for row in parts)):
+            every = [values[row.name][measure] for row in parts]
+            seeds = sorted(set.intersection(*map(set, every)))
+            if seeds:
+                found[name][measure] = {seed: sum(v[seed] for v in every) / len(every) for seed in seeds}
+    return tuple(rows), found
+
+
+def _lines(
+    rows: tuple[Row, ...], values: dict[str, Values], runs: dict[str, Run], short: set[str], paper: dict
+) -> tuple[Line, ...]:
+    """Compute the lines of rows that are one family: each comparison adjusts its p over them."""
+    random = {row.name: _random(rows, row) for row in rows}
+    to_baseline = _paired(values, {row.name: row.baseline for row in rows if not row.population}, short)
+    to_baseline |= _paired(values, {row.name: row.baseline for row in rows if row.population}, short)
+    to_against = _paired(values, {row.name: row.against for row in rows}, short)
+    to_random = _paired(values, random, short)
+    placed = _placed(rows, values, short)
+    return tuple(
+        Line(
+            row=row,
+            values=values[row.name],
+            summary={name: stats.summarise(list(own.values())) for name, own in values[row.name].items()},
+            to_baseline=to_baseline.get(row.name, {}),
+            to_against=to_against.get(row.name, {}),
+            to_random=to_random.get(row.name, {}),
+            random=random[row.name],
+            place=placed.get(row.name, {}),
+            published=paper.get(row.name, {}),
+            runs=tuple(runs[cell.id] for cell in row.cells if cell.id in runs),
+        )
+        for row in rows
+    )
+
+
+def make_table(question: Question, results: Path, pilot: Mapping[str, float] = MappingProxyType({})) -> Table:
+    """Compute a question's table from its run folders; missing and incomplete runs are left out and named.
+
+    pilot: measure -> std over seeds of a paired difference.
+    """
     runs, left_out = load_runs(results, question.cells)
     values: dict[str, Values] = {}
     for row in question.rows:
@@ -136,27 +250,21 @@ def make_table(question: Question, results: Path) -> Table:
                 # A shared run may have more than this question asks for.
                 if row.setting.final_eval or measure not in FINAL:
                     values[row.name].setdefault(measure, {})[cell.seed] = value
-    short = {row.name for row in question.rows if any(cell.id in left_out for cell in row.cells)}
-    random = {row.name: _random(question, row) for row in question.rows}
-    to_baseline = _paired(values, {row.name: row.baseline for row in question.rows}, short)
-    to_against = _paired(values, {row.name: row.against for row in question.rows}, short)
-    to_random = _paired(values, random, short)
+    pooled, means = _pooled(question, values)
+    rows = (*question.rows, *pooled)
+    short = {row.name for row in rows if any(cell.id in left_out for cell in row.cells)}
     paper = published_rows().query("question == @question.name").set_index("row").to_dict("index")
-    lines = tuple(
-        Line(
-            row=row,
-            values=values[row.name],
-            summary={name: stats.summarise(list(own.values())) for name, own in values[row.name].items()},
-            to_baseline=to_baseline[row.name],
-            to_against=to_against[row.name],
-            to_random=to_random[row.name],
-            random=random[row.name],
-            published=paper.get(row.name, {}),
-            runs=tuple(runs[cell.id] for cell in row.cells if cell.id in runs),
-        )
-        for row in question.rows
+    lines = _lines(question.rows, values, runs, short, paper)
+    return Table(
+        question=question,
+        lines=tuple(line for line in lines if not line.row.population),
+        pooled=_lines(pooled, means, runs, short, {}),
+        placebos=tuple(line for line in lines if line.row.population),
+        about=MEASURES[_primary(question)],
+        left_out=left_out,
+        pilot=pilot,
+        base=_base(question, results),
     )
-    return Table(question, lines, MEASURES[_primary(question)], left_out, _base(question, results))
 
 
 def _base(question: Question, results: Path) -> dict[str, stats.Summary]:

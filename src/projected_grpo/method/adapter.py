@@ -9,6 +9,7 @@ import itertools
 import json
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -60,9 +61,22 @@ class Adapter(Protocol):
         """Return A `[rank, d_in]` and B `[d_out, rank]` with W' - W = B A."""
 
 
-def weight_gradients(x: Tensor, g: Tensor, labels: Labels) -> Iterator[Tensor]:
-    """Yield dW' `[d_out, d_in]`, float32, of each label: one matrix product's rows, split (no second backward)."""
-    for runs in labels.runs:
+@contextmanager
+def coarse(x: Tensor) -> Iterator[None]:
+    """Let a GPU round what float32 products multiply to TF32's 11 bits, where `x` itself is narrower than that."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = before or (x.is_cuda and x.dtype == torch.bfloat16)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def weight_gradients(x: Tensor, g: Tensor, labels: Labels) -> Iterator[tuple[int, Tensor]]:
+    """Yield each label that has tokens with its dW' `[d_out, d_in]`, float32: one matrix product's rows, split."""
+    for label, runs in enumerate(labels.runs):
+        if not runs:
+            continue
         dW = torch.zeros(g.shape[1], x.shape[1], device=x.device)
         for run in runs:
             # Half-width operands at full speed, their sums never rounded to half width.
@@ -70,7 +84,7 @@ def weight_gradients(x: Tensor, g: Tensor, labels: Labels) -> Iterator[Tensor]:
                 dW += torch.mm(g[run].T, x[run], out_dtype=torch.float32)
             else:
                 dW = torch.addmm(dW, g[run].T.float(), x[run].float())
-        yield dW
+        yield label, dW
 
 
 class AntiPaSTO:
@@ -99,14 +113,18 @@ class AntiPaSTO:
                 merged[name] = W
                 continue
             U, Vh = self.svd[name]
-            merged[name] = torch.addmm(W.float(), U * delta, Vh).to(W.dtype)
+            with coarse(W):
+                merged[name] = torch.addmm(W.float(), U * delta, Vh).to(W.dtype)
         return merged
 
     def gradient(self, name: str, x: Tensor, g: Tensor, labels: Labels) -> Tensor:
         U, Vh = self.svd[name]
         if labels.n <= self.MAX_SPLIT:
-            products = weight_gradients(x, g, labels)
-            return torch.stack([((U.T @ dW) * Vh).sum(1) for dW in products])
+            found = torch.zeros(labels.n, U.shape[1], device=x.device)
+            with coarse(x):
+                for label, dW in weight_gradients(x, g, labels):
+                    found[label] = ((U.T @ dW) * Vh).sum(1)
+            return found
         per_token = (g.float() @ U) * (x.float() @ Vh.T)
         return torch.zeros(labels.n, U.shape[1], device=x.device).index_add_(0, labels.values, per_token)
 

@@ -116,7 +116,7 @@ def sample_gradients(
     """Return `grads[name] [samples, size]` and the losses `[samples]` of every sample by itself.
 
     The loss of a sample is the mean NLL of its completion tokens; with `norm` the summed NLL divided by `norm`
-    (what a contrastive GRPO group gives). On a GPU layers are computed twice instead of kept.
+    (what a contrastive GRPO group gives).
     """
     grads: dict[str, list[Tensor]] = {name: [] for name in adapter.names}
     losses = []
@@ -125,7 +125,7 @@ def sample_gradients(
         batch = Batch(rows, labels=range(len(chunk))).to(model.device)
         tape = Tape(adapter, len(chunk))
         tape.begin(batch)
-        logprobs = model.logprobs(batch, linear=tape.linear, checkpoint=model.device.type == "cuda")
+        logprobs = model.logprobs(batch, linear=tape.linear)
         lengths = [len(sample.completion) for sample in chunk]
         scale = torch.tensor([1.0 / (norm or length) for length in lengths], device=logprobs.device)
         loss = sample_losses(logprobs, lengths, scale)

@@ -64,10 +64,10 @@ class LoRA:
         """Gradient at the parameters merged last: dB = s dW' A^T, dA = s B^T dW'."""
         A, B = self.factors(name, self._current[name])
         if labels.n <= self.MAX_SPLIT:
-            rows = []
-            for dW in weight_gradients(x, g, labels):
-                rows.append(torch.cat([(B.T @ dW).flatten(), (dW @ A.T).flatten()]))
-            return self.scale * torch.stack(rows)
+            found = torch.zeros(labels.n, self.sizes[name], device=x.device)
+            for label, dW in weight_gradients(x, g, labels):
+                found[label] = torch.cat([(B.T @ dW).flatten(), (dW @ A.T).flatten()])
+            return self.scale * found
         x, g = x.float(), g.float()
         gB, xA = g @ B, x @ A.T  # [tokens, rank] each
         gradient = []

@@ -129,10 +129,16 @@ _latest: list[StaticDecoder] = []  # the last shape's decoder; another shape rep
 
 @torch.no_grad()
 def sample_on_graphs(
-    model: Qwen3, prompts: Sequence[Sequence[int]], groups: int, uniforms: Tensor, max_new: int, end: int
+    model: Qwen3,
+    prompts: Sequence[Sequence[int]],
+    groups: int,
+    uniforms: Tensor,
+    max_new: int,
+    end: int,
+    longest: int = 0,
 ) -> list[tuple[list[int], list[float]]]:
     """`sampler.sample` for a GPU: tokens and log-probabilities of every row, prompt by prompt."""
-    width = -(-max(map(len, prompts)) // WIDTH) * WIDTH
+    width = -(-max(longest, *map(len, prompts)) // WIDTH) * WIDTH
     shape = (id(model.embedding), len(prompts), groups, width, max_new)
     if not _latest or _latest[0].shape != shape:
         _latest.clear()

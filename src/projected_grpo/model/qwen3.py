@@ -193,21 +193,30 @@ class Qwen3:
         self,
         batch: Batch,
         linear: Linear | None = None,
-        checkpoint: bool = False,
+        checkpoint: bool | None = None,
         residual: Residual | None = None,
     ) -> Tensor:
         """Log-probability of each completion token given what precedes it, fp32, row after row.
 
         `linear` is called for every adapted Linear; `checkpoint` trades a second forward for the layers'
-        activations; `residual(i, x)` replaces the residual stream after layer i.
+        activations, None: where they would not fit; `residual(i, x)` replaces the residual stream after layer i.
         """
         batch = batch.to(self.device)
         if len(batch.targets) == 0:
             return torch.zeros(0, device=self.device)
+        if checkpoint is None:
+            checkpoint = self.activation_bytes(len(batch.tokens)) > free_bytes(self.device) / 2
         x = self.norm("model.norm", self.hidden(batch, linear or plain_linear, checkpoint, residual))
         chunk = max(1, HEAD_ELEMENTS[x.device.type] // self.config.vocab_size)
         found = token_logprobs(x, self.head, batch.targets, batch.source, batch.offsets, chunk)
         return found.index_select(0, batch.picks)
+
+    def activation_bytes(self, nodes: int) -> int:
+        """About what the layers keep of so many nodes for a backward pass."""
+        c = self.config
+        heads = (2 * c.num_attention_heads + 2 * c.num_key_value_heads) * c.head_dim
+        wide = 5 * c.hidden_size + 2 * heads + 4 * c.intermediate_size
+        return nodes * c.num_hidden_layers * wide * self.embedding.element_size()
 
     @torch.no_grad()
     def residuals(self, batch: Batch, layer: int) -> Tensor:
@@ -219,3 +228,11 @@ class Qwen3:
         x = self.hidden(whole, layers=layer + 1)
         nodes = [path[len(prompt) :] for path, (prompt, _) in zip(whole.paths, whole.rows, strict=True)]
         return x.index_select(0, torch.from_numpy(np.concatenate(nodes)).to(self.device))
+
+
+def free_bytes(device: torch.device) -> float:
+    """Memory that a GPU has left; a CPU's is not asked for."""
+    if device.type != "cuda":
+        return float("inf")
+    held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + held

@@ -61,11 +61,13 @@ def sample(
     uniforms: np.ndarray | Tensor,
     max_new: int,
     end: int,
+    longest: int = 0,
 ) -> list[Rollout]:
     """Samples `rows_per_prompt` completions of every prompt; rows come prompt by prompt.
 
     A row stops at the token `end` (kept) or after `max_new` tokens. uniforms `[rows, max_new]`; the recorded
-    log-probabilities are those of the distribution that was sampled. Raises ValueError on a shape mismatch.
+    log-probabilities are those of the distribution that was sampled. longest: tokens of the longest prompt that later
+    calls will have, so that a GPU records its step once. Raises ValueError on a shape mismatch.
     """
     rows = len(prompts) * rows_per_prompt
     if tuple(uniforms.shape) != (rows, max_new):
@@ -73,7 +75,8 @@ def sample(
     if rows == 0 or max_new == 0:
         return [Rollout([], []) for _ in range(rows)]
     if model.device.type == "cuda":
-        drawn = sample_on_graphs(model, prompts, rows_per_prompt, torch.as_tensor(uniforms), max_new, end)
+        u = torch.as_tensor(uniforms)
+        drawn = sample_on_graphs(model, prompts, rows_per_prompt, u, max_new, end, longest)
         return [Rollout(*row) for row in drawn]
     device = model.device
     u = torch.as_tensor(uniforms, dtype=torch.float64).to(device)

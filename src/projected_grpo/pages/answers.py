@@ -15,9 +15,11 @@ from projected_grpo.pages.contrasts import (
     spoken,
     uninformative,
 )
+from projected_grpo.pages.findings import pooled, ratchet, routing
+from projected_grpo.pages.places import places
 from projected_grpo.pages.text import delta, listing, rate
 
-# The mark that was preregistered for Q2: hacking falls by 30 points, solving stays within 10.
+# The mark that the paper's author preregistered for Q2: hacking falls by 30 points, solving stays within 10.
 MARK_HACK, MARK_SOLVE = -0.30, 0.10
 
 
@@ -68,7 +70,9 @@ def preregistered(table: Table) -> list:
         for line in table.lines
         if not line.row.is_control and {"hack", "solve"} <= line.to_baseline.keys()
     ]
-    lead = "Preregistered mark, hack lower by 0.300 or more at solve within 0.100:"
+    lead = (
+        "The mark that the paper's author preregistered, hack lower by 0.300 or more at solve within 0.100:"
+    )
     return [Paragraph(lead), Listing(tuple(map(says, lines)))] if lines else []
 
 
@@ -132,8 +136,12 @@ def answer(table: Table) -> tuple:
     if table.primary == "hack_ablated":  # what ablation takes from solving is as much to the point
         arms += arm_against_arm(table, "solve_ablated")
     blocks = [
+        *pooled(table),
+        *places(table),
         *(preregistered(table) if table.question.name == "Q2" else []),
+        *routing(table),
         *effects(table),
+        *ratchet(table),
         *beyond_random(table),
         *arms,
         *spoken(table),

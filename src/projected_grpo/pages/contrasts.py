@@ -1,8 +1,7 @@
 """What a table's differences show: to the baseline, to random V, arm against arm.
 
 A row counts as changed only where Holm's p within the question is below 0.05. Everything else is "no effect
-shown", with the interval of what was seen and the difference that one test, before Holm's correction, would find
-with 80% power.
+shown": equivalent within a margin that was fixed beforehand, or with the bound that the runs leave.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,11 +10,10 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Listing, Paragraph
-from projected_grpo.pages.text import delta, interval, listing, p_is, paired_text, rate
+from projected_grpo.pages.text import delta, listing, p_is, paired_text, rate
 
 # Below this rate of its own vanilla a fold of Q14 has no hacking that a basis could lower.
 UNINFORMATIVE = 0.10
-POWER = f"One test at p < {stats.ALPHA} would find"
 
 
 def is_shown(pair: stats.Paired | None) -> bool:
@@ -53,6 +51,39 @@ def span(values: list[float], form: Callable[[float], str]) -> str:
 def with_p(pair: stats.Paired) -> str:
     """Return a difference with Holm's p, where it has one."""
     return paired_text(pair) + (f", Holm p {p_is(pair.holm)}" if pair.holm is not None else "")
+
+
+def with_bound(pair: stats.Paired) -> str:
+    """Return what a difference that is not shown may still be: within the margin, or above a one-sided bound."""
+    if pair.same_holm is not None and pair.same_holm < stats.ALPHA:
+        return f"equivalent within {rate(stats.MARGIN)} (Holm p {p_is(pair.same_holm)})"
+    return f"not below {delta(pair.least)} (one-sided 95%)"
+
+
+def bounded(pairs: dict[str, stats.Paired]) -> Listing:
+    """Return name -> a difference that is not shown, each with its bound."""
+    return Listing(tuple(f"{name} {paired_text(pair)}; {with_bound(pair)}" for name, pair in pairs.items()))
+
+
+def found_at(table: Table, measure: str, ns: list[int]) -> str:
+    """Return what one test finds with 80% power by the spread of the pilot; empty where there is none."""
+    spread = table.pilot.get(measure)
+    ns = [n for n in ns if n > 1]
+    return "" if spread is None or not ns else span([stats.detectable(spread, n) for n in ns], rate)
+
+
+def power(table: Table, measure: str, pairs: list[stats.Paired]) -> list:
+    """Return the sentence on what the planned design finds; nothing without a pilot of that measure."""
+    ns = [pair.n for pair in pairs]
+    found = found_at(table, measure, ns)
+    if not found:
+        return []
+    return [
+        Paragraph(
+            f"By the pilot's spread of {rate(table.pilot[measure])}, one test at p < {stats.ALPHA} finds {found} with "
+            f"80% power at n = {span(ns, str)}; Holm's correction asks for more."
+        )
+    ]
 
 
 def effects(table: Table) -> list:
@@ -99,17 +130,9 @@ def effects(table: Table) -> list:
             )
         )
     if nulls:
-        pairs = [pair(line) for line in nulls]
-        widest = interval(min(p.lo for p in pairs), max(p.hi for p in pairs))
-        names = ", ".join(f"`{line.name}`" for line in nulls)
-        blocks.append(Paragraph(f"No effect shown for {names}."))
-        blocks.append(
-            Paragraph(
-                f"Seen there: {span([p.delta for p in pairs], delta)}, within {widest} by their 95% "
-                f"intervals. {POWER} {span([p.detectable for p in pairs], rate)} with 80% power; Holm's correction "
-                "asks for more, and smaller differences are not ruled out."
-            )
-        )
+        blocks.append(Paragraph("No effect shown:"))
+        blocks.append(bounded({f"`{line.name}`": pair(line) for line in nulls}))
+        blocks += power(table, table.primary, [pair(line) for line in nulls])
     return blocks + _untested(lines, pair)
 
 
@@ -127,7 +150,7 @@ BEYOND, LESS, SAME = "beyond it", "less than it", "not told apart from it"
 
 
 def verdict(table: Table, line: Line) -> str:
-    """Say how a row stands to the random-V row beside it."""
+    """Say how a row stands to its random-V row."""
     beyond, own = line.to_random[table.primary], line.to_baseline[table.primary]
     if not is_shown(beyond):
         return SAME
@@ -138,15 +161,21 @@ def verdict(table: Table, line: Line) -> str:
 
 
 def against_random(table: Table) -> list[tuple[Line, str]]:
-    """Return every tested row with a random-V row beside it, and the verdict."""
+    """Return every tested row that has a random-V row, and the verdict."""
     lines = [line for line in compared(table) if table.primary in line.to_random]
     return [(line, verdict(table, line)) for line in lines if line.to_random[table.primary].holm is not None]
 
 
 def _told_apart(
-    lead: str, lines: list[Line], of: Callable[[Line], stats.Paired], name: Callable[[Line], str], says=None
+    table: Table,
+    measure: str,
+    lead: str,
+    lines: list[Line],
+    of: Callable[[Line], stats.Paired],
+    name: Callable[[Line], str],
+    says=None,
 ) -> list:
-    """Return blocks on differences: those shown, those not, and what a test would have found."""
+    """Return blocks on differences: those shown, and those not, with their bounds and what a test finds."""
     known = [line for line in lines if of(line).holm is not None]
     shown = [line for line in known if is_shown(of(line))]
     nulls = [line for line in known if line not in shown]
@@ -155,21 +184,25 @@ def _told_apart(
         items = tuple(f"{name(line)} {with_p(of(line))}{': ' + says(line) if says else ''}" for line in shown)
         blocks += [Paragraph("Told apart:"), Listing(items)]
     if nulls:
-        items = tuple(f"{name(line)} {paired_text(of(line))}" for line in nulls)
         smallest = p_is(min(of(line).holm for line in nulls))
-        found = span([of(line).detectable for line in nulls], rate)
-        blocks += [Paragraph(f"No difference shown (smallest Holm p {smallest}):"), Listing(items)]
-        blocks.append(Paragraph(f"{POWER} {found} with 80% power."))
+        blocks.append(Paragraph(f"No difference shown (smallest Holm p {smallest}):"))
+        blocks.append(bounded({name(line): of(line) for line in nulls}))
+        blocks += power(table, measure, [of(line) for line in nulls])
     return blocks + _untested(lines, of, name)
 
 
 def beyond_random(table: Table) -> list:
-    """Say whether rows differ from what a random basis of the same shape does."""
+    """Say whether rows differ from what random axes do; only of rows that have a control of their own.
+
+    A row without random axes of the same k, gate, refresh and other settings is neither beyond random nor not.
+    """
     return _told_apart(
-        "Against a random V of the same shape, paired by seed.",
+        table,
+        table.primary,
+        "Against a random V of the same k, gate, refresh and other settings, paired by seed.",
         [line for line in compared(table) if table.primary in line.to_random],
         lambda line: line.to_random[table.primary],
-        _row_name,
+        lambda line: f"`{line.name}` against `{line.random}`",
         lambda line: verdict(table, line),
     )
 
@@ -185,6 +218,8 @@ def arm_measures(table: Table) -> list[str]:
 def arm_against_arm(table: Table, measure: str) -> list:
     """Say whether rows differ on `measure` from the row named in `against`."""
     return _told_apart(
+        table,
+        measure,
         f"Arm against arm in {MEASURES[measure].words}, paired by seed.",
         [line for line in table.lines if measure in line.to_against and not uninformative(table, line)],
         lambda line: line.to_against[measure],

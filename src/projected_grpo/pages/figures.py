@@ -115,7 +115,7 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
 
     compact: for a third of the page's width, with the legend left to the caption.
     """
-    lines = [line for line in table.lines if table.primary in line.to_baseline]
+    lines = [line for line in (*table.pooled, *table.lines) if table.primary in line.to_baseline]
     if not lines:
         return None
     published = [_published(table, line) for line in lines]

@@ -1,13 +1,16 @@
 """What the report's first screen says of a question, and its line in the table of all questions."""
 
-from statistics import mean, median_high
+from statistics import mean
 
 from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.stats import ALPHA, MARGIN
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import deployed
 from projected_grpo.pages.answers import before_training
 from projected_grpo.pages.blocks import Cell
-from projected_grpo.pages.contrasts import BEYOND, against_random, is_shown, tested
+from projected_grpo.pages.contrasts import BEYOND, against_random, found_at, is_shown, tested, with_p
+from projected_grpo.pages.places import is_placed
+from projected_grpo.pages.standing import standing
 from projected_grpo.pages.text import NONE, delta, interval, p_is, paired_text, rate
 
 OVERVIEW = (
@@ -41,7 +44,7 @@ def _strongest(table: Table, line: Line) -> list[str]:
 
 
 def _random(table: Table, arms: list[Line]) -> list[str]:
-    """Say how many of the arms with a random V beside them do more than that, and what it does itself."""
+    """Say how many of the arms with random axes of their own do more than those, and what these do."""
     verdicts = [says for line, says in against_random(table) if line in arms]
     if not verdicts:
         return []
@@ -50,35 +53,33 @@ def _random(table: Table, arms: list[Line]) -> list[str]:
     return [f"Beyond random axes ({does}): {verdicts.count(BEYOND)} of {len(verdicts)}."]
 
 
-def _reference(table: Table) -> Line | None:
-    """Return the row that all `against` name, such as a placebo; None where there are several, or none."""
-    names = {line.row.against for line in table.lines if line.row.against}
-    return table.line(names.pop()) if len(names) == 1 else None
+def _pooled(table: Table) -> list[str]:
+    """Say what all folds as one show."""
+    lines = [line for line in table.pooled if table.primary in line.to_baseline]
+    return [f"All folds as one: `{line.name}` {with_p(line.to_baseline[table.primary])}." for line in lines]
 
 
-def _below(table: Table, arms: list[Line], reference: Line | None) -> list[str]:
-    """Say how many of the arms are lower than the row they are held against, and what it does itself."""
-    pairs = [line.to_against[table.primary] for line in arms if table.primary in line.to_against]
-    pairs = [pair for pair in pairs if pair.holm is not None]
-    if reference is None or not pairs:
-        return []
-    below = sum(pair.delta < 0 and is_shown(pair) for pair in pairs)
-    own = reference.to_baseline.get(table.primary)
-    does = f" ({paired_text(own)})" if own else ""
-    return [f"Lower than `{reference.name}`{does}: {below} of {len(pairs)}."]
+def _placed(table: Table) -> list[str]:
+    """Say how many rows are lower than the placebos of their format."""
+    lines = [line for line in table.lines if table.primary in line.place]
+    places = [line.place[table.primary] for line in lines]
+    below = sum(
+        p.value < p.mean and is_placed(line, table.primary) for line, p in zip(lines, places, strict=True)
+    )
+    return [f"Lower than the placebos of their format: {below} of {len(lines)}."] if lines else []
 
 
 def short(table: Table) -> str:
     """Say how many arms lower the primary measure, what the strongest does, and the intervals of the others.
 
-    Random axes and a placebo are what arms are held against, so they count as none.
+    Random axes are what arms are held against, so they count as none.
     """
 
     def pair(line: Line):
         return line.to_baseline[table.primary]
 
-    reference, words = _reference(table), table.about.words
-    arms = [line for line in tested(table) if not line.row.is_control and line is not reference]
+    words = table.about.words
+    arms = [line for line in tested(table) if not line.row.is_control]
     if not arms:
         return "Not tested yet: fewer than two complete seeds."
     lower = sorted(
@@ -86,17 +87,19 @@ def short(table: Table) -> str:
     )
     higher = [line for line in arms if is_shown(pair(line)) and pair(line).delta > 0]
     rest = [line for line in arms if not is_shown(pair(line))]
+    said = [*standing(table), *_pooled(table), *_placed(table)]
     if lower:
-        said = [f"{len(lower)} of {len(arms)} arms lower{'s' if len(lower) == 1 else ''} {words}."]
+        said += [f"{len(lower)} of {len(arms)} arms lower{'s' if len(lower) == 1 else ''} {words}."]
         said += _strongest(table, lower[0]) + _random(table, lower)
     else:
-        said = [f"None of {len(arms)} arms is shown to lower {words}."]
-    said += _below(table, arms, reference)
+        said.append(f"None of {len(arms)} arms is shown to lower {words}.")
     if higher:
         said.append(f"{len(higher)} raise{'s' if len(higher) == 1 else ''} it.")
     if rest:
         within = interval(min(pair(line).lo for line in rest), max(pair(line).hi for line in rest))
-        said.append(f"For {len(rest)} no effect is shown, within {within}.")
+        same = sum(pair(line).same_holm is not None and pair(line).same_holm < ALPHA for line in rest)
+        equal = f"; {same} of them equivalent within {rate(MARGIN)}" if same else ""
+        said.append(f"For {len(rest)} no effect is shown, within {within}{equal}.")
     said.append(deployed.short(table, arms))
     # An ablated model is worth what it has over the untrained one.
     said.append(before_training(table) if table.primary == "hack_ablated" else "")
@@ -120,5 +123,5 @@ def overview(table: Table) -> tuple[Cell, ...]:
         Cell(largest.name if largest else NONE),
         *(Cell(str(count)) for count in counts),
         Cell(delta(pair.delta), interval(pair.lo, pair.hi)) if pair else Cell(NONE),
-        Cell(rate(median_high(pair.detectable for pair in pairs)) if pairs else NONE),
+        Cell(found_at(table, table.primary, [pair.n for pair in pairs]) or NONE),
     )

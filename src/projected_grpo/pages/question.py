@@ -7,11 +7,12 @@ from matplotlib.figure import Figure as Drawing
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import GROUPS, MEASURES
 from projected_grpo.measures.table import Line, Table, published_delta
-from projected_grpo.pages import headline
+from projected_grpo.pages import headline, places
 from projected_grpo.pages.answers import answer
 from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Page, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import arm_measures, is_shown, uninformative
 from projected_grpo.pages.deployed import ABOUT, deployed_grid
+from projected_grpo.pages.standing import standing, tuned
 from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list, under
 
 Column = Callable[[Line], Cell]
@@ -19,8 +20,8 @@ READ = (
     "Mean of the last five steps of each run, then over seeds (below it or in brackets: std, ddof 1).",
     "Differences are paired by seed with the row named under an arm: their 95% t-interval, Holm's p within the "
     "question, the raw p below it.",
-    f"Found at 80%: the true difference that one test at p < {stats.ALPHA} finds with 80% power; Holm's correction "
-    "asks for more.",
+    f"p, same: of two one-sided tests, below {stats.ALPHA} where the difference is within {stats.MARGIN} (Holm's over "
+    "the rows).",
     "The reward pays hack and solve alike.",
 )
 PAPER = "Published: Qwen3-4B; its Δ as printed there, else the difference of its means"
@@ -36,11 +37,11 @@ def _mean(measure: str) -> Column:
 
 
 def pair_cells(pair: stats.Paired | None) -> tuple[Cell, Cell, Cell]:
-    """Return a difference with its interval, Holm's p with the raw one, and what was detectable."""
+    """Return a difference with its interval, Holm's p with the raw one, and Holm's p of its being none."""
     if pair is None:
         return (Cell(NONE),) * 3
     p = Cell(p_value(pair.holm), under(lambda p: f"p {p_value(p)}", pair.p))
-    return Cell(delta(pair.delta), under(interval, pair.lo, pair.hi)), p, Cell(rate(pair.detectable))
+    return Cell(delta(pair.delta), under(interval, pair.lo, pair.hi)), p, Cell(p_value(pair.same_holm))
 
 
 def _difference(measure: str, part: int, strong: bool = False) -> Column:
@@ -63,7 +64,7 @@ def columns(table: Table) -> dict[str, Column]:
         if primary or name == "hack":
             found[f"Holm p, {head}"] = _difference(name, 1)
         if primary:
-            found["found at 80%"] = _difference(name, 2)
+            found["p, same"] = _difference(name, 2)
     return found
 
 
@@ -85,6 +86,13 @@ def _n(line: Line) -> Cell:
 def main_grid(table: Table) -> Grid:
     """Return the table with the question's own measure and the rates of every question."""
     return grid(table.lines, {"row": _row_cell(table), **columns(table), "seeds": _n})
+
+
+def pooled_grid(table: Table) -> tuple[Grid, ...]:
+    """Return the rows that stand for several rows each."""
+    title = "Folds as one: the mean of the rows by seed"
+    found = {"row": _row_cell(table), **columns(table), "seeds": _n}
+    return (grid(table.pooled, found, title=title),) if table.pooled else ()
 
 
 def _group(table: Table, group: str) -> Details | None:
@@ -122,7 +130,7 @@ def _arms(table: Table) -> Details | None:
         "measure": lambda row: row[1],
         "Δ": lambda row: pair_cells(row[2])[0],
         "Holm p": lambda row: pair_cells(row[2])[1],
-        "found at 80%": lambda row: pair_cells(row[2])[2],
+        "p, same": lambda row: pair_cells(row[2])[2],
         "n": lambda row: str(row[2].n),
     }
     caption = "Arm against arm, paired by seed (Holm's p over the rows of one measure here)"
@@ -154,7 +162,8 @@ def published_grid(table: Table) -> Grid | None:
 
 def sources(table: Table) -> tuple[Source, ...]:
     """Return what stands behind each row: its runs."""
-    return tuple(Source(line.name, line.cells) for line in table.lines)
+    lines = (*table.lines, *table.pooled)
+    return (*(Source(line.name, line.cells) for line in lines), *places.sources(table))
 
 
 def to_page(
@@ -181,13 +190,16 @@ def to_page(
         asks=question.asks,
         blocks=(
             *(Figure(name, caption) for name, (_, caption) in drawn.items() if name != "summary"),
+            *(Paragraph(text, kind="warn" if tuned(table) else "note") for text in standing(table)),
             *(Paragraph(text, kind="note") for text in READ),
+            *pooled_grid(table),
             main_grid(table),
+            *places.blocks(table),
             *(extra for extra in extras if extra is not None),
             *blocks,
             paper,
         ),
-        answer=(*verdict, *answer(table)),
+        answer=(*map(Paragraph, standing(table)), *verdict, *answer(table)),
         sources=(*sources(table), *behind),
         left_out=tuple(table.left_out.items()),
         top=(

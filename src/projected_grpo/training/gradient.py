@@ -21,7 +21,6 @@ def policy_gradient(
     advantages: Sequence[Sequence[float]],
     training: Training,
     off_policy: bool,
-    checkpoint: bool,
     labels: Sequence[Sequence[int]] | None = None,
     n_labels: int = 1,
     residual: Residual | None = None,
@@ -30,8 +29,8 @@ def policy_gradient(
 
     advantages: of each group's rows. One inner step: the old policy is the detached student, so every ratio is 1; with
     `off_policy` the teacher rows' old log-probs are the pool's (R5). Groups without any advantage are left out unless
-    a KL term needs them. checkpoint: compute layers twice instead of keeping them; labels: of each group's rows, the
-    gradient of each is wanted by itself; residual: what is done to the residual stream, the reference's as well.
+    a KL term needs them. labels: of each group's rows, the gradient of each is wanted by itself; residual: what is
+    done to the residual stream, the reference's as well.
     """
     kinds = labels or [[0] * len(group.rows) for group in groups]
     beta = training.beta
@@ -44,7 +43,7 @@ def policy_gradient(
         own = ([values[i] for i in chosen] for values in (groups, advantages, kinds))
         packed = Packed.of(*own, n_labels, model.device)
         tape.begin(packed.batch)
-        logp = model.logprobs(packed.batch, linear=tape.linear, checkpoint=checkpoint, residual=residual)
+        logp = model.logprobs(packed.batch, linear=tape.linear, residual=residual)
         old = logp.detach()
         known = packed.teacher & ~packed.behaviour.isnan()
         if off_policy:

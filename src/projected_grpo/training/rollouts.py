@@ -40,11 +40,12 @@ def sample_live(
     stream, max_new = run.setting.stream, run.training.max_new
     end = run.policy.tokenizer.end
     rollouts: dict[int, list[Rollout]] = {i: [] for i in indices}
+    longest = max(map(len, prompts.values()))
     for n in sorted(set(counts) - {0}):  # one call for all prompts with equally many rows
         chosen = [i for i, count in zip(indices, counts, strict=True) if count == n]
         asked = [prompts[str(run.problems[i].id)] for i in chosen]
         draws = uniforms(run.seed, stream, step, chosen, n, max_new)
-        drawn = sample(model, asked, n, draws, max_new, end)
+        drawn = sample(model, asked, n, draws, max_new, end, longest)
         rollouts |= dict(zip(chosen, _split(drawn, [n] * len(chosen)), strict=True))
     return [rollouts[i] for i in indices]
 

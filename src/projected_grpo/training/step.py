@@ -59,9 +59,8 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, l
 
     # advantage -> loss -> gradient
     sampled = time.perf_counter()
-    on_gpu = policy.base.device.type == "cuda"  # where layers are computed twice instead of kept
     gradient = policy_gradient(
-        policy, model, groups, A, training, run.setting.off_policy, on_gpu, kinds, arm.n_labels, arm.residual
+        policy, model, groups, A, training, run.setting.off_policy, kinds, arm.n_labels, arm.residual
     ).clipped(training.clip)
     seconds["backward"] = time.perf_counter() - sampled
 

@@ -26,8 +26,8 @@ NOTES = (
     "hack and solve of one run, are not, which the range over deals keeps. A bootstrap over streams would be no test: "
     "it covers 5% almost by construction.",
     "With so few comparisons only a rate far above 5% would show. The smallest differences below hold for an effect "
-    "that is the same in every replication. Where an arm's effect varies between them, its table's own 80% column is "
-    "larger and is what counts.",
+    "that is the same in every replication. Where an arm's effect varies between them, differences spread more: "
+    "`pilot` in the config has the spread that a design is planned with.",
 )
 DRAWS = 4000
 SIZES = (5, 10)

@@ -61,7 +61,7 @@ class Context:
             return json.dumps(probe, sort_keys=True)
         bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
         knobs = {name: self.config.knobs(name).model_dump() for name in bases}
-        said = [question.text(), knobs, probe if question.kind == "probe" else None]
+        said = [question.text(), knobs, self.config.pilot, probe if question.kind == "probe" else None]
         return json.dumps(said, sort_keys=True)
 
     def vanilla(self, seed: int) -> Cell:

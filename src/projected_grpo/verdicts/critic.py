@@ -158,7 +158,8 @@ def answer(frame: pd.DataFrame) -> tuple:
     """Return what the last round shows for each way of calibrating, computed from the numbers."""
     last = frame[(frame["round"] == frame["round"].max()) & (frame["condition"] != BEFORE)]
     before = frame.loc[frame["condition"] == BEFORE, "same_score"].iloc[0]
-    blocks = []
+    said = f"Before calibration {rate(before)} of the traces get one and the same score; from a constant all would."
+    blocks = [Paragraph(said)]
     for row in last.to_dict("records"):
         said = []
         for name in COMPARED:

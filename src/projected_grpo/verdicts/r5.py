@@ -133,7 +133,7 @@ def sentences(table: Table, found: dict[str, pd.DataFrame]) -> list[str]:
 
 def make(context: Context) -> Verdict:
     """Return R5's page."""
-    table = make_table(context.question, context.results)
+    table = make_table(context.question, context.results, context.config.pilot)
     found = {line.name: frame for line in table.lines if (frame := ratios(line)) is not None}
     said = sentences(table, found)
     logged = (ratio_grid(found),) if found else (Paragraph("No run has logged a ratio."),)

@@ -1,0 +1,140 @@
+"""What single questions ask besides: pooled folds (Q14), the ratchet of a one-sided gate (Q3), routing (Q12)."""
+
+from projected_grpo.measures import stats
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.table import Line, Table
+from projected_grpo.pages.blocks import Listing, Paragraph
+from projected_grpo.pages.contrasts import is_shown, with_bound, with_p
+from projected_grpo.pages.text import listing, paired_text
+
+
+def pooled(table: Table) -> list:
+    """Return what rows show as one, such as all folds of Q14: the per-seed mean against that of their baselines."""
+    lines = [line for line in table.pooled if table.primary in line.to_baseline]
+    if not lines:
+        return []
+    parts = len([row for row in table.question.rows if row.pooled == lines[0].name])
+    lead = f"All {parts} folds as one: the mean by seed of {table.about.words}, informative or not."
+    found = [
+        Paragraph("This test was chosen before the runs of this table; the folds stand beside it.", lead)
+    ]
+    items = []
+    for line in lines:
+        said = f"`{line.name}` {with_p(line.to_baseline[table.primary])}"
+        if (beyond := line.to_random.get(table.primary)) is not None:
+            said += f"; against `{line.random}` {with_p(beyond)}"
+        if not is_shown(line.to_baseline[table.primary]):
+            said += f"; {with_bound(line.to_baseline[table.primary])}"
+        items.append(said)
+    return [*found, Listing(tuple(items))]
+
+
+def _flipped(table: Table) -> list[tuple[Line, Line]]:
+    """Return (row, the same row with V flipped)."""
+    signs = [line for line in table.lines if line.row.setting.knob("sign") == -1]
+    found = []
+    for line in signs:
+        setting = line.row.setting
+        plain = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"sign": 1})})
+        found += [(other, line) for other in table.lines if other.row.setting == plain]
+    return found
+
+
+def ratchet(table: Table) -> list:
+    """Split what a one-sided gate does in two: what stays when V is flipped, and what turns with it.
+
+    Per seed, with d the difference to the baseline: (d + d') / 2 and (d - d') / 2.
+    """
+    measure, pairs = table.primary, []
+    for plain, flipped in _flipped(table):
+        for sign in (1, -1):
+            weights = {plain.name: 0.5, flipped.name: 0.5 * sign}
+            weights |= {plain.row.baseline: -1.0} if sign == 1 else {}
+            pairs.append(stats.one_sample(table.combined(weights, measure)))
+    tests = stats.adjust(pairs)
+    items = []
+    for (plain, flipped), stays, turns in zip(_flipped(table), tests[::2], tests[1::2], strict=True):
+        if stays is None or turns is None or measure not in flipped.to_baseline:
+            continue
+        own, other = plain.to_baseline[measure], flipped.to_baseline[measure]
+        items.append(
+            f"`{plain.name}` {paired_text(own)}, flipped {paired_text(other)}: "
+            f"stays {with_p(stays)}; turns {with_p(turns)}"
+        )
+    if not items:
+        return []
+    lead = "Is it the content, or the ratchet of the one-sided gate?"
+    text = (
+        "With V flipped an effect of content turns, one of the gate stays: half the sum, half the difference."
+    )
+    return [Paragraph(text, lead), Listing(tuple(items))]
+
+
+def _spaces(table: Table) -> list[tuple[Line, Line]]:
+    """Return (a routed row in gradient space, the same in update space)."""
+    routed = {
+        (line.row.setting.basis, line.row.setting.knob("space")): line
+        for line in table.lines
+        if line.row.setting.arm == "route"
+    }
+    bases = dict.fromkeys(basis for basis, _ in routed)
+    every = [(routed.get((basis, "gradient")), routed.get((basis, "update"))) for basis in bases]
+    return [(a, b) for a, b in every if a is not None and b is not None]
+
+
+def _kept(table: Table, line: Line) -> str:
+    """Say whether the kept policy is the baseline's, seed by seed."""
+    own, base = (each.values.get("hack_kept", {}) for each in (line, table.line(line.row.baseline)))
+    common = own.keys() & base.keys()
+    if common and all(own[seed] == base[seed] for seed in common):
+        return f"equal to `{line.row.baseline}` in each of {len(common)} seeds"
+    return paired_text(line.to_baseline.get("hack_kept"))
+
+
+def routing(table: Table) -> list:
+    """Say what of routing in gradient space is the artefact of its quarantine's own optimizer."""
+    found = _spaces(table)
+    items = []
+    for gradient, update in found:
+        if not all("hack_ablated" in line.to_baseline for line in (gradient, update)):
+            continue
+        parts = [
+            f"{space} space kept {_kept(table, line)}, ablated {with_p(line.to_baseline['hack_ablated'])}"
+            for space, line in (("gradient", gradient), ("update", update))
+        ]
+        items.append(f"`{gradient.row.setting.basis}`: {'; '.join(parts)}")
+    if not items:
+        return []
+    gaps = [
+        stats.one_sample(table.combined({gradient.name: 1.0, update.name: -1.0}, "hack_ablated"))
+        for gradient, update in found
+    ]
+    names = [f"`{gradient.row.setting.basis}`" for gradient, _ in found]
+    more = [
+        f"{name} {with_p(gap)}"
+        for name, gap in zip(names, stats.adjust(gaps), strict=True)
+        if gap is not None
+    ]
+    blocks = [
+        Paragraph(
+            "In gradient space the quarantine's own AdamW blows a small part up to full-size steps. In update space "
+            "one step is split, so that the kept policy is the baseline's by construction.",
+            "What of published routing is an artefact?",
+        ),
+        Listing(tuple(items)),
+        Paragraph(
+            f"{MEASURES['hack_ablated'].words.capitalize()}, gradient less update space, is what that optimizer adds: "
+            f"{listing(more)}."
+        ),
+    ]
+    for gradient, update in found:
+        if not gradient.row.is_control or "hack_ablated" not in gradient.to_baseline:
+            continue
+        alone, real = gradient.to_baseline["hack_ablated"], update.to_baseline.get("hack_ablated")
+        if is_shown(alone) and alone.delta < 0:
+            left = "and still do in update space" if is_shown(real) else "and not shown to in update space"
+            text = f"Random axes lower it in gradient space {left}: as much of routing's effect is no sign of content."
+        else:
+            text = "Random axes are not shown to lower it in gradient space: no artefact is shown."
+        blocks.append(Paragraph(text))
+    return blocks

@@ -1,0 +1,156 @@
+"""Content against placebos: where a row lies in the population of pair sets of its format that hold no hack."""
+
+from projected_grpo.measures import stats
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.table import Line, Table
+from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, Source, grid
+from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate
+
+READ = (
+    "Placebos are pair sets without a hack, ten of text and ten of code; each has a run of its own in every "
+    "replication. A row's place: its mean difference to the baseline as one more draw from the placebos of its format, "
+    "t = (row - mean) / (std sqrt(1 + 1/m)), Holm's p over the rows with a place."
+)
+
+
+def populations(table: Table) -> dict[str, list[Line]]:
+    """Return the lines of each population that have runs."""
+    found: dict[str, list[Line]] = {}
+    for line in table.placebos:
+        if table.primary in line.to_baseline:
+            found.setdefault(line.row.population, []).append(line)
+    return found
+
+
+def kinds(lines: list[Line]) -> dict[str, list[Line]]:
+    """Return a population's lines by the kind of placebo, where it has several."""
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(line.row.kind or "", []).append(line)
+    return found if len(found) > 1 else {}
+
+
+def _deltas(lines: list[Line], measure: str) -> list[float]:
+    return [line.to_baseline[measure].delta for line in lines if measure in line.to_baseline]
+
+
+def is_placed(line: Line, measure: str) -> bool:
+    """Whether a row lies outside its population: Holm's p below 0.05."""
+    place = line.place.get(measure)
+    return place is not None and place.holm is not None and place.holm < stats.ALPHA
+
+
+def _place(line: Line, measure: str) -> str:
+    place = line.place[measure]
+    said = f"`{line.name}` {delta(place.value)} among `{line.row.place_in}` {delta(place.mean)} (std {rate(place.std)})"
+    test = "" if place.t is None else f", t = {place.t:+.2f}, Holm p {p_is(place.holm)}"
+    return f"{said}, rank {place.rank} of {place.m + 1}{test}"
+
+
+def _kind(name: str, lines: list[Line], measure: str) -> list[str]:
+    """Say of two kinds of one population whether they differ."""
+    found = kinds(lines)
+    if len(found) != 2:
+        return []
+    (one, a), (other, b) = ((kind, _deltas(own, measure)) for kind, own in found.items())
+    test = stats.welch(a, b)
+    if test is None:
+        return []
+    gap, low, high, p = test
+    return [
+        f"Of the {name} placebos, {one} differ from {other} by {delta(gap)} {interval(low, high)} (Welch, p {p_is(p)})."
+    ]
+
+
+def places(table: Table) -> list:
+    """Return blocks on every row with a place: outside its population, or not told apart from it."""
+    measure = table.primary
+    lines = [line for line in table.lines if measure in line.place]
+    if not lines:
+        return []
+    words = MEASURES[measure].words
+    blocks = [Paragraph("", f"Does content decide? The place of {words} among placebos of the same format.")]
+    for sign, side in ((-1, "Lower"), (1, "Higher")):
+        group = [
+            line
+            for line in lines
+            if is_placed(line, measure) and sign * (line.place[measure].value - line.place[measure].mean) > 0
+        ]
+        if group:
+            blocks.append(Paragraph(f"{side} than its placebos:"))
+            blocks.append(Listing(tuple(_place(line, measure) for line in group)))
+    rest = [line for line in lines if not is_placed(line, measure)]
+    if rest:
+        blocks.append(Paragraph("Not told apart from a pair set without a hack:"))
+        blocks.append(Listing(tuple(_place(line, measure) for line in rest)))
+    said = [text for name, own in populations(table).items() for text in _kind(name, own, measure)]
+    return blocks + ([Paragraph(" ".join(said))] if said else [])
+
+
+def population_grid(table: Table) -> Grid | None:
+    """Return mean, spread and range of each population of placebos, and of its kinds."""
+    measures = dict.fromkeys(
+        (table.primary, *table.about.beside, *(m for m in MEASURES if MEASURES[m].spoken))
+    )
+    rows = []
+    for name, lines in populations(table).items():
+        rows.append((f"{name} placebos", lines))
+        rows += [(f"{name} placebos, {kind}", own) for kind, own in kinds(lines).items()]
+
+    def spread(measure: str):
+        def cell(row: tuple[str, list[Line]]) -> Cell:
+            found = _deltas(row[1], measure)
+            if not found:
+                return Cell(NONE)
+            summary = stats.summarise(found)
+            between = f"{delta(min(found))} to {delta(max(found))}"
+            return Cell(
+                delta(summary.mean), between if summary.std is None else f"{rate(summary.std)}; {between}"
+            )
+
+        return cell
+
+    heads = {f"Δ {MEASURES[m].head}": spread(m) for m in measures}
+    title = (
+        "Placebos: mean over pair sets of the difference to the baseline (std over them; smallest to largest)"
+    )
+    found = {"placebos": lambda row: row[0], "sets": lambda row: str(len(row[1])), **heads}
+    return grid(rows, found, title=title) if rows else None
+
+
+def place_grid(table: Table) -> Grid | None:
+    """Return the place of every row that has one."""
+    lines = [line for line in table.lines if table.primary in line.place]
+
+    def of(form) -> object:
+        return lambda line: form(line.place[table.primary])
+
+    found = {
+        "row": lambda line: line.name,
+        "placebos": lambda line: line.row.place_in,
+        "Δ": of(lambda place: delta(place.value)),
+        "their mean": of(lambda place: Cell(delta(place.mean), rate(place.std))),
+        "rank": of(lambda place: f"{place.rank} of {place.m + 1}"),
+        "t": of(lambda place: NONE if place.t is None else f"{place.t:+.2f}"),
+        "Holm p": of(
+            lambda place: Cell(p_value(place.holm), "" if place.p is None else f"p {p_value(place.p)}")
+        ),
+    }
+    title = f"Place of {MEASURES[table.primary].words} in the population of placebos"
+    return grid(lines, found, texts=2, title=title) if lines else None
+
+
+def blocks(table: Table) -> tuple:
+    """Return what the page shows of placebos: they are no rows of its main table."""
+    grids = [found for found in (place_grid(table), population_grid(table)) if found is not None]
+    return (Paragraph(READ, kind="note"), *grids) if table.placebos and grids else ()
+
+
+def sources(table: Table) -> tuple[Source, ...]:
+    """Return the runs behind each population and each of its kinds."""
+    found = []
+    for name, lines in populations(table).items():
+        for kind, own in {"": lines, **kinds(lines)}.items():
+            cells = tuple(cell for line in own for cell in line.cells)
+            found.append(Source(f"{name} placebos, {kind}" if kind else f"{name} placebos", cells))
+    return tuple(found)
