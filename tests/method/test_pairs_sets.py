@@ -237,17 +237,19 @@ def test_leetcode_clean_sides_give_the_examples(name):
             assert eval(f"solver.{method[1]}({given})", {"solver": solver}) == ast.literal_eval(output)
 
 
-def test_corpora_hold_no_framing_answer_and_the_environment_reads_no_pairs():
-    texts = {
+def test_corpora_hold_no_framing_text_and_the_environment_reads_no_pairs():
+    names = [*FRAMING, "prog_wider", *(name for name in SHIPPED if "placebo_text" in name)]
+    pairs = [pair for name in names for pair in load(name).pairs]
+    seen = "\n".join(
         text
-        for name in [*FRAMING, "prog_wider", *(name for name in SHIPPED if "placebo_text" in name)]
-        for pair in load(name).pairs
-        for text in (pair.hack, pair.clean)
-    }
-    for examples in (base_examples(41, 4000), teacher_examples(41, 500)):
-        assert not any(completion in texts for _, completion in examples)
+        for examples in (base_examples(41, 8000), teacher_examples(41, 500))
+        for example in examples
+        for text in example
+    )
+    for pair in pairs:
+        assert pair.prompt not in seen and pair.hack not in seen and pair.clean not in seen
     for folder in ("environment", "model"):
-        for path in (ROOT / "src" / "projected_grpo" / folder).glob("*.py"):
+        for path in (ROOT / "src" / "projected_grpo" / folder).rglob("*.py"):
             source = path.read_text()
             assert "config/pairs" not in source
             assert "method.pairs" not in source
