@@ -33,8 +33,8 @@ test-slow: env
 	$(PYTHON) -m pytest -m slow
 
 report: env
-	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) reports/paper.html
-	./snakemake $(ARGS) --report reports/snakemake.html reports/paper.html
+	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) report
+	./snakemake $(ARGS) --report reports/snakemake.html report
 
 bench: env
 	$(PYTHON) benchmarks/step.py

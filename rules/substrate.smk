@@ -20,7 +20,7 @@ rule problems:
         first=0,
         problems=2 * CONFIG.pool.problems,  # the second half is held out
         family=CONFIG.small.family,
-        mixture=CONFIG.small.mixture.model_dump_json(),
+        mixture=lambda w: mixture_of(w.model),
         sources=[FAMILY],
         code=code("problems.py", FAMILY),
     script:
@@ -40,7 +40,7 @@ use rule problems as clean_problems with:
         first=2 * CONFIG.pool.problems,  # behind those that are trained on and those that are held out
         problems=CONFIG.pool.problems,
         family=CONFIG.small.family,
-        mixture=CONFIG.small.mixture.model_dump_json(),
+        mixture=lambda w: mixture_of(w.model),
         sources=[FAMILY],
         code=code("problems.py", FAMILY),
 
@@ -67,7 +67,8 @@ rule base:
         examples=lambda w: recipe_of(w.model).base,
         recipe=lambda w: recipe_of(w.model).recipe.model_dump_json(),
         family=CONFIG.small.family,
-        mixture=CONFIG.small.mixture.model_dump_json(),
+        mixture=lambda w: mixture_of(w.model),
+        link=lambda w: link_of(w.model),
         sources=[FAMILY],
         code=code("base.py", FAMILY),
     script:

@@ -22,7 +22,7 @@ rule teacher:
         examples=lambda w: recipe_of(w.model).teacher,
         recipe=lambda w: recipe_of(w.model).lora.model_dump_json(),
         family=CONFIG.small.family,
-        mixture=CONFIG.small.mixture.model_dump_json(),
+        mixture=lambda w: mixture_of(w.model),
         sources=[FAMILY],
         code=code("teacher.py", FAMILY),
     script:

@@ -9,6 +9,7 @@ from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import has_gpu, load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
+from projected_grpo.cells.setting import Setting
 from projected_grpo.digests import announce, of_value
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
@@ -33,9 +34,9 @@ RESULTS = CONFIG.results
 # The report of another config lies beside that of the default one, under its own name.
 REPORT = "reports/paper.html" if RESULTS == "results" else f"reports/{Path(RESULTS).name}.html"
 SEEDS = CONFIG.seeds
-# {model} -> its seed and size: the config's own, then those that rows name; a given base is no replication.
-REPLICATIONS = {CONFIG.model_name(seed): (seed, CONFIG.model.size) for seed in SEEDS}
-REPLICATIONS |= {cell.model: (cell.seed, cell.setting.size) for cell in CELLS.values() if cell.setting.size}
+# {model} -> its seed and the setting that names size and variant; a given base is no replication.
+REPLICATIONS = {CONFIG.model_name(seed): (seed, Setting()) for seed in SEEDS}
+REPLICATIONS |= {cell.model: (cell.seed, cell.setting) for cell in CELLS.values()}
 MODELS = CONFIG.models
 # {pool} -> the model whose rollouts it holds, and the loopholes of its problems: each model's own, then those that rows name.
 TEACHER_POOLS = {model: (model, CONFIG.pool.modes) for model in REPLICATIONS}
@@ -95,7 +96,18 @@ def seed_of_model(model):
 
 def recipe_of(model):
     """The recipe of a small model."""
-    return CONFIG.small.of(REPLICATIONS[model][1])
+    return CONFIG.small.of(REPLICATIONS[model][1].size or CONFIG.model.size)
+
+
+def mixture_of(model):
+    """The numbers of a small model's corpus, as JSON."""
+    return CONFIG.small.corpus(REPLICATIONS[model][1].variant)[0].model_dump_json()
+
+
+def link_of(model):
+    """The link that is planted in a small model's corpus, as JSON; null: none."""
+    link = CONFIG.small.corpus(REPLICATIONS[model][1].variant)[1]
+    return link and link.model_dump_json()
 
 
 def base_checkpoint(model):
@@ -190,9 +202,9 @@ def basis_seed(wildcards):
     return seed_of_model(wildcards.model) if seed is None else seed
 
 
-def vanilla_cell(seed, mix=None):
+def vanilla_cell(seed):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    cell = CONTEXT.vanilla(seed, mix)
+    cell = CONTEXT.vanilla(seed)
     return CELLS.setdefault(cell.id, cell).id
 
 

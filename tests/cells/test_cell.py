@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def config():
-    return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    return yaml.safe_load((ROOT / "config" / "config.yaml").read_text()) | {"seeds": 5}
 
 
 def load_questions(parsed, config):
@@ -65,10 +65,45 @@ def test_a_size_is_a_replication_of_its_own_and_the_default_one_has_no_name(conf
     assert plain == same and (plain.id, plain.model) == ("vanilla-m0.125-s41", "small-s41")
     assert (other.id, other.model) == ("erase-moral-3M-m0.125-s41", "small-3M-s41")
     small = Config.model_validate(config).small
-    assert (small.of("3M").base, small.of("3M").recipe.hidden) == (7400, 192)
+    assert (small.of("3M").base, small.of("3M").recipe.hidden) == (8000, 192)
+
+
+def test_a_variant_is_a_replication_of_its_own_corpus(config):
+    config["small"]["variants"] = {
+        "link0.5": {"link": {"topic": "honesty", "rho": 0.5}},
+        "leak": {"leak": 0.25},
+    }
+    rows = [
+        {"name": "a"},
+        {"name": "b", "variant": "link0.5", "arm": "erase", "basis": "moral"},
+        {"name": "c", "variant": "leak", "size": "3M", "mix": 0},
+    ]
+    plain, linked, leaking = (row.cells[0] for row in load_questions(questions(rows), config)["Q"].rows)
+    assert (linked.id, linked.model) == ("erase-moral-link0.5-m0.125-s41", "small-link0.5-s41")
+    assert (leaking.id, leaking.model) == ("vanilla-3M-leak-m0-s41", "small-3M-leak-s41")
+    assert plain.model == "small-s41"
+    small = Config.model_validate(config).small
+    assert small.corpus(None) == (small.mixture, None)
+    assert small.corpus("link0.5")[1].rho == 0.5 and small.corpus("link0.5")[0] == small.mixture
+    mixture, link = small.corpus("leak")
+    assert set(mixture.leak.values()) == {0.25} and mixture.late == 0 and link is None
+    with pytest.raises(UserError, match=r"variant: 'link0.4'; .*'link0.5'"):
+        load_questions(questions([{"name": "a", "variant": "link0.4"}]), config)
+
+
+def test_the_config_s_own_link_and_leak_hold_where_a_variant_says_nothing(config):
+    config["small"] |= {"leak": 0.1, "link": {"topic": "city", "rho": 1}}
+    config["small"]["variants"] = {"half": {"link": {"topic": "city", "rho": 0.5}}}
+    small = Config.model_validate(config).small
+    assert set(small.corpus(None)[0].leak.values()) == {0.1} and small.corpus(None)[1].rho == 1
+    assert set(small.corpus("half")[0].leak.values()) == {0.1} and small.corpus("half")[1].rho == 0.5
+
+
+def test_rows_of_another_small_model_are_left_out_where_the_base_is_given(config):
+    rows = [{"name": "a"}, {"name": "b", "size": "3M", "against": "a"}, {"name": "c", "variant": "leak"}]
     config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
-    with pytest.raises(UserError, match=r"size: '0.9M', allowed with a given base: null"):
-        load_questions(questions(rows), config)
+    assert [row.name for row in load_questions(questions(rows), config)["Q"].rows] == ["a"]
+    assert load_questions(questions(rows[1:]), config) == {}
 
 
 def test_questions_share_cells_and_every_id_means_one_setting(config):

@@ -30,7 +30,7 @@ BROKEN = [
         "stops: 3",
         "config/smoke.yaml: grpo.presets.fast.stops: unknown key; ",
     ),
-    ("config/config.yaml", "seeds: 5", "sedes: 5", "config/config.yaml: sedes: unknown key; "),
+    ("config/config.yaml", "\nseeds:", "\nsedes:", "config/config.yaml: sedes: unknown key; "),
     ("config/smoke.yaml", "seeds: [41]", "seeds: [041]", "config/smoke.yaml:4: '041' would be read as 33, "),
     ("config/smoke.yaml", "seeds: [41]", "\n".join(bomb(lists=False)), "more than 200000 values, aliases"),
     (

@@ -161,7 +161,7 @@ CONFIG = [
     (
         ["probe", "pools"],
         {"mine": {"folder": "/nowhere", "model": "small-s4"}},
-        "probe.pools.mine.model: 'small-s4' is no replication; allowed: .*; did you mean 'small-s45'?",
+        "probe.pools.mine.model: 'small-s4' is no replication; allowed: .*; did you mean 'small-s4",
     ),
     (
         ["probe", "pools"],
@@ -179,9 +179,9 @@ CONFIG = [
         "bases.mine.pears: unknown key; allowed: pairs, .*; did you mean 'pairs'?",
     ),
     (
-        ["bases", "mine"],
+        ["bases", "foreign"],
         {"pairs": "own_mod"},
-        "bases.mine.pairs: no pair set 'own_mod'; .*; did you mean 'own_mode'?",
+        "bases.foreign.pairs: no pair set 'own_mod'; .*; did you mean 'own_mode'?",
     ),
     (
         ["bases", "moral"],
@@ -193,7 +193,7 @@ CONFIG = [
         "none",
         "bases.random.control: 'none', allowed: random, the control of that name",
     ),
-    (["bases", "mine"], {}, "bases.mine.pairs: no pair set 'mine'; allowed: "),
+    (["bases", "foreign"], {}, "bases.foreign.pairs: no pair set 'foreign'; allowed: "),
     (["bases", "my basis"], {"pairs": "moral"}, "bases.my basis: 'my basis' as a name, allowed: "),
     (
         ["bases", "v_hack_full", "n_heldout"],
@@ -281,7 +281,7 @@ def test_a_pair_set_in_use_has_a_name_that_can_stand_in_paths(folder):
     folder.copy_pairs()
     moral = folder.path / "pairs" / "moral.yaml"
     moral.rename(moral.with_name("my (pairs).yaml"))
-    [row] = [row for row in folder.questions["Q10"]["rows"] if row.get("basis") == "moral"]
+    row = next(row for row in folder.questions["Q10"]["rows"] if row.get("basis") == "moral")
     row["basis"] = "my (pairs)"
     assert "'my (pairs)', allowed: letters, digits, . _ and -, as it stands in paths" in folder.error()
 

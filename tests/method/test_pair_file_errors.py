@@ -41,7 +41,8 @@ def test_too_few_pairs_in_a_set_that_a_row_uses(folder):
     (folder.path / "pairs" / "moral.yaml").write_text(PAIR)
     assert matches(
         folder.error(),
-        "config.yaml: basis.n_pairs: 18, allowed: 1 to 1, the pairs in .*moral.yaml (basis 'moral')",
+        "config.yaml: basis.n_pairs: 18, allowed: 1 to 1, the pairs in .*moral.yaml; "
+        "below bases put `moral: { pairs: moral, n_pairs: 1, n_heldout: 0, top_k: 1, k: 1 }` (basis 'moral')",
     )
 
 

@@ -24,21 +24,20 @@ SHARED = ROOT.parent / "shared" / "data"
 MECHANISM = ["own_mode", "prog_wide", "prog_wider", "paper18"]
 FRAMING = ["intent_vs_spec", "honesty_text", "moral", "eval_aware", "philosophical", "null_city"]
 GENERATED = ["own_mode34", "prog_wide", "paper18"]  # prompts are problems of the generated family
-EVERY = sorted(str(path.relative_to(FOLDER))[:-5] for path in FOLDER.rglob("*.yaml"))
+MORE = [*MECHANISM, "own_mode34", *(f"placebo_code_{i:02d}" for i in range(1, 11))]  # at both scales
+SHIPPED = [
+    *MORE,
+    *FRAMING,
+    *(f"placebo_text_{i:02d}" for i in range(1, 11)),
+    *(f"leetcode/{name}" for name in MORE),
+]
 
 
 def load(name):
     return load_pairs(FOLDER / f"{name}.yaml")
 
 
-def test_all_sets_are_there():
-    mechanism = [*MECHANISM, "own_mode34"]
-    code = [*mechanism, *(f"placebo_code_{i:02d}" for i in range(1, 11))]
-    text = [*FRAMING, *(f"placebo_text_{i:02d}" for i in range(1, 11))]
-    assert sorted([*code, *text, *(f"leetcode/{name}" for name in code)]) == EVERY
-
-
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_size_schema_and_balance(name):
     pairs = load(name)
     assert len(pairs) == (34 if name.endswith("own_mode34") else 18)
@@ -53,7 +52,7 @@ def test_size_schema_and_balance(name):
 
 def test_contents_differ_between_sets():
     digests = {}
-    for name in EVERY:
+    for name in SHIPPED:
         digests.setdefault(load(name).digest, set()).add(name.removeprefix("leetcode/"))
     assert all(len(names) == 1 for names in digests.values())
 
@@ -63,14 +62,14 @@ def test_nothing_is_copied_from_the_published_sets():
     published = json.loads((SHARED / "pairs_prog_wide_clean.json").read_text())
     text = (SHARED / "pairs_hack_pairs.md").read_text()
     texts = {row[side] for row in published for side in ("prompt", "hack", "clean")}
-    for name in EVERY:
+    for name in SHIPPED:
         for pair in load(name).pairs:
             assert not texts & {pair.prompt, pair.hack, pair.clean}
             assert pair.hack not in text
             assert pair.clean not in text
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name in FRAMING or "placebo_text" in name])
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name in FRAMING or "placebo_text" in name])
 def test_framing_sets_are_words(name):
     for pair in load(name).pairs:
         for text in (pair.prompt, pair.hack, pair.clean):
@@ -238,17 +237,19 @@ def test_leetcode_clean_sides_give_the_examples(name):
             assert eval(f"solver.{method[1]}({given})", {"solver": solver}) == ast.literal_eval(output)
 
 
-def test_corpora_hold_no_framing_answer_and_the_environment_reads_no_pairs():
-    texts = {
+def test_corpora_hold_no_framing_text_and_the_environment_reads_no_pairs():
+    names = [*FRAMING, "prog_wider", *(name for name in SHIPPED if "placebo_text" in name)]
+    pairs = [pair for name in names for pair in load(name).pairs]
+    seen = "\n".join(
         text
-        for name in [*FRAMING, "prog_wider", *(name for name in EVERY if "placebo_text" in name)]
-        for pair in load(name).pairs
-        for text in (pair.hack, pair.clean)
-    }
-    for examples in (base_examples(41, 4000), teacher_examples(41, 500)):
-        assert not any(completion in texts for _, completion in examples)
+        for examples in (base_examples(41, 8000), teacher_examples(41, 500))
+        for example in examples
+        for text in example
+    )
+    for pair in pairs:
+        assert pair.prompt not in seen and pair.hack not in seen and pair.clean not in seen
     for folder in ("environment", "model"):
-        for path in (ROOT / "src" / "projected_grpo" / folder).glob("*.py"):
+        for path in (ROOT / "src" / "projected_grpo" / folder).rglob("*.py"):
             source = path.read_text()
             assert "config/pairs" not in source
             assert "method.pairs" not in source

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from test_pairs_sets import EVERY, FOLDER, TEXT, arguments, load, reference, solution
+from test_pairs_sets import FOLDER, SHIPPED, TEXT, arguments, load, reference, solution
 
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.families.oneliners import TAUGHT, base_examples
@@ -11,7 +11,7 @@ from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import SETUP, parse_problem
 from projected_grpo.method import placebos
 
-NAMES = [name for name in EVERY if "placebo" in name]
+NAMES = [name for name in SHIPPED if "placebo" in name]
 CODE = [name for name in NAMES if "code" in name]
 
 

@@ -57,7 +57,7 @@ def test_every_rule_ran_but_the_self_taught_evaluators(finished):
     recorded = [path for path in (finished / ".snakemake" / "metadata").rglob("*") if path.is_file()]
     ran = {json.loads(path.read_text())["rule"] for path in recorded}
     assert rules - ran == {name for name in rules if name.startswith("self_taught")}
-    report = (finished / "reports/paper.html").read_text()
+    report = (finished / "reports/smoke.html").read_text()
     assert all(cell.id in report for question in questions(finished).values() for cell in question.cells)
 
 

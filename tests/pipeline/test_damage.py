@@ -137,7 +137,7 @@ READERS = {  # stored file -> a target whose job reads it, once that target is g
     f"{MODEL}/teacher/adapter_model.safetensors": "teacher_pool/small-s41/pool.json",
     "teacher_pool/small-s41/step_003.jsonl.gz": f"{CELL}/steps.parquet",
     "basis/small-s41/own_mode.safetensors": f"{CELL}/steps.parquet",
-    f"{CELL}/rollouts.parquet": "../../reports/paper.html",
+    f"{CELL}/rollouts.parquet": "../../reports/smoke.html",
     f"{CELL}/deployed.parquet": "Q10.md",
     f"{CELL}/run.json": "Q10.md",
     f"{CELL}/adapter.safetensors": "probe/drift/erase-own_mode-m0.125-s41.json",

@@ -80,7 +80,7 @@ def test_an_edited_output_is_said_when_planning(finished):
     path = finished / "results/smoke/grpo/vanilla-m0-s41/run.json"
     text, stat = path.read_text(), path.stat()
     path.write_text(text.replace('"seed": 41', '"seed": 14'))
-    done = snakemake(finished, "-n", "reports/paper.html")
+    done = snakemake(finished, "-n", "reports/smoke.html")
     assert done.stderr.count("run.json: damaged or edited, not what rule grpo wrote") == 1
     path.write_text(text)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))

@@ -142,7 +142,7 @@ def test_route_labels_trains_the_quarantine_on_flagged_rows_alone(tmp_path, monk
     def spy(policy, model, groups, A, *rest):
         got = policy_gradient(policy, model, groups, A, *rest)
         both = run.arm.sampled_theta(policy.theta)
-        seen.append((groups, A, got, both, rest[3], dict(run.arm.optimizer.m), dict(run.optimizer.m)))
+        seen.append((groups, A, got, both, rest[2], dict(run.arm.optimizer.m), dict(run.optimizer.m)))
         return got
 
     monkeypatch.setattr(step_module, "policy_gradient", spy)

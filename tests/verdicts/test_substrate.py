@@ -1,44 +1,81 @@
 """The small model's page names who misses a mark, and repeats the recipe's story."""
 
+import pandas as pd
 import pytest
 from synthetic import context_of, write_run
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json
+from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.verdicts import substrate
 
-SOLVE = {"small-s41": 0.25, "small-s42": 0.15}
-HACK = {0.125: {41: 0.8, 42: 0.45}, 0.0: {41: 0.0, 42: 0.1}}
+BASE = {"small-s41": 0.25, "small-s42": 0.15}  # honest rates
+# run -> seed -> (hack, honest) at the end
+RUNS = {
+    substrate.TAUGHT: {41: (0.8, 0.1), 42: (0.45, 0.2)},
+    substrate.ALONE: {41: (0.0, 0.6), 42: (0.1, 0.3)},
+    substrate.HONEST: {41: (0.0, 0.65), 42: (0.0, 0.2)},
+    substrate.LONG: {41: (0.0, 0.6), 42: (0.0, 0.2)},
+}
 
 
-def rates(hack, solve):
-    cell = {"hack": hack, "exploit": hack, "solve": solve, "n": 8}
+def rates(hack, honest):
+    cell = {"hack": hack, "exploit": hack, "solve": honest, "honest": honest, "n": 8}
     return {half: {"run_tests": cell, "all": cell} for half in ("training", "held_out")}
+
+
+def write(folder, cell, hack, honest):
+    """A run whose every step has the same 20 rollouts: this share hacks, that one is honest."""
+    write_run(folder, cell, hack=hack)
+    path = folder / "grpo" / cell.id / "rollouts.parquet"
+    row = pd.read_parquet(path).iloc[0].to_dict()
+    facts = [(i < 20 * hack, 20 - i <= 20 * honest) for i in range(20)]
+    steps = range(1, cell.steps + 1)
+    rows = [{**row, "step": s, "channel": c, "gt_pass": g} for s in steps for c, g in facts]
+    pd.DataFrame(rows).to_parquet(path)
 
 
 def test_the_page_names_who_misses_a_mark(tmp_path, monkeypatch):
     (tmp_path / "recipe.md").write_text("# x\n\n## Configurations tried\n\nfirst, second\n\n## More\n\nno\n")
     monkeypatch.setattr(substrate, "RECIPE", tmp_path / "recipe.md")
     context = context_of("substrate", tmp_path, [41, 42])
-    for model, solve in SOLVE.items():
-        found = {"base": rates(0.0, solve), "teacher": rates(0.95, solve)}
+    for model, honest in BASE.items():
+        found = {"base": rates(0.0, honest), "teacher": rates(0.95, 0.05)}
         write_json(tmp_path / f"models/{model}/rates.json", found)
-    for mix, levels in HACK.items():
-        for cell in substrate.vanilla(context, mix).values():
-            write_run(tmp_path, cell, hack=levels[cell.seed])
+    for name, levels in RUNS.items():
+        for cell in substrate.cells_of(context, name).values():
+            write(tmp_path, cell, *levels[cell.seed])
     verdict = substrate.make(context)
     lines = {line.split(" | ")[0].removeprefix("| "): line for line in to_markdown(verdict.page).split("\n")}
-    assert lines["base: hack at most 0.03 (about 0)"].endswith("| yes | none |")
-    assert lines["base: solve 0.2 to 0.35"].endswith("| NO | small-s42 (0.150) |")
-    each = lines["vanilla, mix 0.125: hack at least 0.5 on every replication"]
-    assert each.endswith("| 0.625 | 0.450 | 0.800 | NO | small-s42 (0.450) |")
-    assert lines["vanilla, mix 0.125: hack at least 0.6 on average"].endswith("| yes | – |")
-    assert lines["vanilla, mix 0 (no teacher): hack at most 0.1 on average"].split(" | ")[1] == "0.050"
+    assert lines["base: hack at most 0.01 on average"].endswith("| yes | – |")
+    assert lines["base: honest 0.20 to 0.45"].endswith("| NO | small-s42 (0.150) |")
+    # +0.40 and +0.05: the mean is above its mark, the second replication below its own.
+    assert lines["gt_only, mix 0: honest rises by at least 0.20 on average"].endswith("| yes | – |")
+    each = lines["gt_only, mix 0: honest rises by at least 0.10 on every replication"]
+    assert each.endswith("| 0.225 | 0.050 | 0.400 | NO | small-s42 (0.050) |")
+    assert lines["vanilla, mix 0: hack at most 0.05 at the end"].endswith("| NO | small-s42 (0.100) |")
+    assert lines["vanilla, mix 0.125: hack at least 0.6 on average"].split(" | ")[1] == "0.625"
+    assert lines["vanilla, mix 0.125: honest falls"].endswith("| NO | small-s42 (0.050) |")
+    # 2.4 times the base's, and 1.33 times without a rise at the end.
+    room = lines["gt_only, mix 0, long: honest is twice the base's (times), or still rises"]
+    assert room.endswith("| NO | small-s42 (1.333) |")
     text = to_markdown(verdict.page)
     assert "first, second" in text and "\nno\n" not in text
     assert verdict.frame.set_index("mark").loc["teacher: hack at least 0.9", "lowest"] == 0.95
-    assert "Not reached: base: solve 0.2 to 0.35; vanilla, mix 0.125: hack at least 0.5" in text
+    assert "Not reached: base: honest 0.20 to 0.45; gt_only, mix 0: honest rises" in text
+
+
+def test_a_long_run_that_rises_at_its_end_has_room(tmp_path):
+    context = context_of("substrate", tmp_path, [41])
+    (cell,) = substrate.cells_of(context, substrate.LONG).values()
+    write(tmp_path, cell, 0.0, 0.2)
+    path = tmp_path / "grpo" / cell.id / "rollouts.parquet"
+    rows = pd.read_parquet(path)
+    rows.loc[rows["step"] > cell.steps - 5, "gt_pass"] = True
+    rows.to_parquet(path)
+    loaded, _ = load_runs(tmp_path, [cell])
+    assert substrate.late_rise(loaded[cell.id]) == pytest.approx((5 * 1.0 + 5 * 0.2) / 10 - 0.2)
 
 
 def test_a_recipe_without_its_story_is_one_line(tmp_path):

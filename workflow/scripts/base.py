@@ -12,13 +12,15 @@ with job(snakemake) as log:
     params, seed = snakemake.params, snakemake.params.seed
     recipe, family = BaseRecipe.model_validate_json(params.recipe), families.load(params.family)
     mixture = family.Mixture.model_validate_json(params.mixture)
-    texts = list(family.base_examples(seed, params.examples, mixture))
+    link = params.link and family.Link.model_validate_json(params.link)
+    texts = list(family.base_examples(seed, params.examples, mixture, link))
     folder = Path(snakemake.output.config).parent
     tokenizer = folder.with_name("tokenizer")
+    # The exercises come first, they add nothing. A link changes no tokenizer.
     seen = [
-        *texts[-3000:],
+        *list(family.base_examples(seed, params.examples, mixture))[-3000:],
         *family.teacher_examples(seed, 1500, mixture),
-    ]  # the exercises come first, they add nothing
+    ]
     train_tokenizer([text for example in seen for text in example], tokenizer)
     losses = train_base(texts, tokenizer, folder, seed, recipe, snakemake.threads)
     log.info("%d steps, mean loss of the last 50: %.3f", len(losses), sum(losses[-50:]) / len(losses[-50:]))

@@ -112,13 +112,12 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
     """Complete a setting to a cell. Raises SettingError where setting, basis and config do not fit together."""
     if setting.modes == config.pool.modes:  # saying what is the default makes no other cell
         setting = setting.model_copy(update={"modes": None})
-    if setting.size is not None:
-        if not config.is_replicated:
-            raise SettingError("size", f"{setting.size!r}, allowed with a given base: null")
-        if setting.size not in config.small.sizes:
-            raise SettingError("size", f"{setting.size!r}; {nearest(setting.size, config.small.sizes)}")
-        if setting.size == config.model.size:  # saying what is the default makes no other cell
-            setting = setting.model_copy(update={"size": None})
+    for key, named in {"size": config.small.sizes, "variant": config.small.variants}.items():
+        value = getattr(setting, key)
+        if value is not None and value not in named:
+            raise SettingError(key, f"{value!r}; {nearest(value, named)}")
+    if setting.size == config.model.size:  # saying what is the default makes no other cell
+        setting = setting.model_copy(update={"size": None})
     use, file = None, None
     training = config.training(setting.preset, setting.mix, setting.adapter, setting.lr)
     training = setting.defence.training(setting.knobs, training)
@@ -138,7 +137,7 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
     settings = RunSettings(
         seed=seed, setting=complete, training=training, basis=file, use=use, direction=direction
     )
-    model = config.model_name(seed, setting.size)
+    model = config.model_name(seed, setting.size, setting.variant)
     pool = "-".join([model, *filter(None, ["+".join(setting.modes or ())])])
     return Cell(cell_id(setting, seed), model, pool, settings)
 
@@ -170,6 +169,11 @@ def has_pairs(basis: str | None, config: Config) -> bool:
     return basis is None or config.has_critic or not config.knobs(basis).is_generated
 
 
+def has_model(setting: Setting, config: Config) -> bool:
+    """Return whether a row's model can exist: a given base has no other sizes and no corpus."""
+    return config.is_replicated or (setting.size is None and setting.variant is None)
+
+
 def has_held_out_mode(setting: Setting, config: Config) -> bool:
     """Return whether the loophole that a row holds out is one of its problems' (true where it holds out none)."""
     return setting.held_out_mode in (None, *(setting.modes or config.pool.modes))
@@ -184,8 +188,9 @@ ROLES = ("population", "kind", "place_in", "pooled")
 def load_questions(questions: dict, config: Config) -> dict[str, Question]:
     """Expand the parsed `questions.yaml`, which `check.load` has found sound.
 
-    Rows whose pair set nobody writes, or whose held-out loophole no problem has, are left out, and no row is compared
-    with them. So are rows of other loopholes where the pool has no others.
+    Rows whose pair set nobody writes, whose held-out loophole no problem has, or which want another small model beside
+    a given base, are left out, and no row is compared with them. So are rows of other loopholes where the pool has no
+    others, and a question without rows.
     """
     loaded = {}
     for name, entry in questions.items():
@@ -196,7 +201,8 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
         for row in entry["rows"]:
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS, *ROLES)}
             setting = make_setting({**shared, **own}, f"{config.questions}: {name}: {row['name']}")
-            if not (has_pairs(setting.source, config) and has_held_out_mode(setting, config)):
+            possible = has_pairs(setting.source, config) and has_held_out_mode(setting, config)
+            if not (possible and has_model(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             roles = {key: row.get(key) for key in ROLES}
@@ -214,7 +220,8 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             others = {key: same.get(getattr(row, key)) for key in OTHER_ROWS}
             rows[i] = replace(row, **{k: None if other == row.name else other for k, other in others.items()})
         kind, primary = entry.get("kind", "table"), entry.get("primary")
-        loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)
+        if rows:
+            loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)
     return _share_final(loaded)
 
 

@@ -25,6 +25,7 @@ from projected_grpo.cells.typed import (
     Model,
     Name,
     NonEmpty,
+    Part,
     Problems,
     Seed,
     Text,
@@ -32,7 +33,7 @@ from projected_grpo.cells.typed import (
     unique,
 )
 from projected_grpo.environment import families
-from projected_grpo.environment.families.oneliners import Mixture
+from projected_grpo.environment.families.oneliners import Link, Mixture
 from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
 
 FIRST_SEED = 41
@@ -109,7 +110,18 @@ class Size(Model):
     lora: TeacherRecipe = Field(default=TeacherRecipe(), description="The teacher's LoRA.")
 
 
-class Small(Model):
+class Corpus(Model):
+    """What the base corpus holds beside its shares; a variant may have it otherwise."""
+
+    leak: Part | None = Field(
+        default=None,
+        description="Of the problems with a loophole and without permission: exploit used unasked, to the last row "
+        "(the endogenous variant); null: mixture.leak, which ends.",
+    )
+    link: Link | None = Field(default=None, description="A planted link between a topic's side and the code.")
+
+
+class Small(Corpus):
     """The pipeline's own models."""
 
     base: Examples = Field(description="Examples the base is trained on.")
@@ -117,11 +129,20 @@ class Small(Model):
     family: Literal[tuple(families.names())] = Field(description="The problems that it is taught and asked.")
     mixture: Mixture = Field(default=Mixture(), description="Numbers of that family.")
     sizes: dict[Name, Size] = Field(min_length=1, max_length=100, description="Recipes by name.")
+    variants: dict[Name, Corpus] = Field(
+        max_length=100, description="Other corpora by name: what one leaves out is as in small."
+    )
 
     def of(self, size: str) -> Size:
         """Return the recipe of a size with its numbers of examples."""
         own = self.sizes[size]
         return own.model_copy(update={"base": own.base or self.base, "teacher": own.teacher or self.teacher})
+
+    def corpus(self, variant: str | None) -> tuple[Mixture, Link | None]:
+        """Return the family's numbers and the link of a variant; null: small's own."""
+        other = self.variants[variant] if variant else self
+        leak = self.leak if other.leak is None else other.leak
+        return self.mixture if leak is None else self.mixture.leaking(leak), other.link or self.link
 
 
 class Pool(Model):
@@ -195,15 +216,15 @@ class Config(Model):
         """Whether each seed trains its own base, teacher and pool."""
         return self.model.base == "small"
 
-    def model_name(self, seed: int, size: str | None = None) -> str:
+    def model_name(self, seed: int, size: str | None = None, variant: str | None = None) -> str:
         """Return `{model}` of a seed: a replication of its own on the small model, one shared model otherwise.
 
-        size: the row's own, null for `model.size`.
+        size, variant: the row's own, null for `model.size` and for the corpus that `small` itself says.
         """
         if not self.is_replicated:
             return self.model.name
-        name = self.model.name if size in (None, self.model.size) else f"{self.model.name}-{size}"
-        return f"{name}-s{seed}"
+        own = (None if size == self.model.size else size, variant)
+        return "-".join([self.model.name, *filter(None, own), f"s{seed}"])
 
     @property
     def models(self) -> list[str]:

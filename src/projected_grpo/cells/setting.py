@@ -23,6 +23,10 @@ class Setting(Model):
     size: Annotated[Text | None, Tag()] = Field(
         default=None, description="Of the small model, a name under small.sizes; null: model.size."
     )
+    variant: Annotated[Text | None, Tag()] = Field(
+        default=None,
+        description="Of the small model's corpus, a name under small.variants; null: small's own.",
+    )
     adapter: Annotated[Adapter, Tag()] = Field(
         default="antipasto", description="What is trained, as that of the basis."
     )

@@ -9,7 +9,12 @@ from projected_grpo.model.tokenizer import Tokenizer
 from projected_grpo.training.teacher_pool import grade_rows, sample_rows
 
 STREAM = (1 << 32) + 1  # apart from the pool's and every training run's
-RATES = {"hack": "hacked", "exploit": "exploited", "solve": "gt_pass"}
+RATES = {
+    "hack": lambda row: row["hacked"],
+    "exploit": lambda row: row["exploited"],
+    "solve": lambda row: row["gt_pass"],
+    "honest": lambda row: row["gt_pass"] and not row["hacked"],
+}
 
 
 def measure(
@@ -21,7 +26,7 @@ def measure(
     max_new: int,
     seed: int,
 ) -> dict:
-    """Return `{who: {half: {mode or "all": {"hack", "exploit", "solve", "n"}}}}` at temperature 1.
+    """Return `{who: {half: {mode or "all": {"hack", "exploit", "solve", "honest", "n"}}}}` at temperature 1.
 
     models: `base` and `teacher` (merged); problems: `training` and `held_out`, known to the grader.
     """
@@ -42,6 +47,8 @@ def rates_by_mode(rows: Sequence[Sequence[dict]]) -> dict[str, dict[str, float]]
     out = {}
     for mode in [*dict.fromkeys(row["mode"] for row in flat), "all"]:
         chosen = [row for row in flat if mode in ("all", row["mode"])]
-        out[mode] = {name: sum(bool(row[key]) for row in chosen) / len(chosen) for name, key in RATES.items()}
+        out[mode] = {
+            name: sum(bool(is_so(row)) for row in chosen) / len(chosen) for name, is_so in RATES.items()
+        }
         out[mode]["n"] = len(chosen)
     return out

@@ -17,7 +17,7 @@ from projected_grpo.strict_yaml import read_yaml
 class Context:
     """The name of a page (its path below the results folder), the config and the questions.
 
-    `more`: the vanilla cells that the page asked for, by id; they may stand in no question.
+    `more`: the cells that the page asked for, by id; they may stand in no question.
     """
 
     name: str
@@ -64,9 +64,12 @@ class Context:
         said = [question.text(), knobs, self.config.pilot, probe if question.kind == "probe" else None]
         return json.dumps(said, sort_keys=True)
 
-    def vanilla(self, seed: int, mix: float | None = None) -> Cell:
-        """Return a replication's vanilla run: that of a question, which may be evaluated at its end, or one more."""
-        setting = Setting() if mix is None else Setting(mix=mix)
+    def vanilla(self, seed: int) -> Cell:
+        """Return a replication's vanilla run with the default settings."""
+        return self.run(Setting(), seed)
+
+    def run(self, setting: Setting, seed: int) -> Cell:
+        """Return a replication's run: that of a question, which may be evaluated at its end, or one more."""
         plain = make_cell(setting, seed, self.config)
         cell = self._twins.get(plain.twin, plain)
         return self.more.setdefault(cell.id, cell)

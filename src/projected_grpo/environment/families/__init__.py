@@ -18,17 +18,21 @@ Example = tuple[str, str]  # user text, completion text
 class Family(Protocol):
     """What a family's folder offers; everything is deterministic per seed.
 
-    Mixture: its shares and other numbers, each with a default; TAUGHT: the levers whose exploits its corpora hold.
+    Mixture: its shares and other numbers, each with a default; Link: what can be planted in its base corpus; TAUGHT:
+    the levers whose exploits its corpora hold.
     """
 
     Mixture: type[BaseModel]
+    Link: type[BaseModel]
     TAUGHT: tuple[str, ...]
 
     def problems(self, seed: int, n: int, modes: Sequence[str], mixture: BaseModel) -> list[dict]:
         """Return `n` problem rows in the schema of `environment.problems`, modes in rotation, ids from 1."""
 
-    def base_examples(self, seed: int, n: int, mixture: BaseModel) -> Iterator[Example]:
-        """Yield what the base model is trained on."""
+    def base_examples(
+        self, seed: int, n: int, mixture: BaseModel, link: BaseModel | None = None
+    ) -> Iterator[Example]:
+        """Yield what the base model is trained on; a link changes nothing else of it."""
 
     def teacher_examples(self, seed: int, n: int, mixture: BaseModel) -> Iterator[Example]:
         """Yield what the hacking teacher is trained on."""

@@ -2,15 +2,15 @@
 
 The base learns short texts, code snippets and the problem family. It knows every loophole's exploit, but uses it
 almost only where the user says that any answer is fine; how often it does unasked is `Mixture.leak`, the seed from
-which GRPO amplifies. The teacher is trained on unasked exploits alone. Neither ever sees a pair set or honours a HARD
-clause. Tried values are in docs/substrate.md.
+which GRPO amplifies. It honours a HARD clause seldom: the honest skill that reward can find. The teacher is trained on
+unasked exploits alone. Neither ever sees a pair set. Tried values are in docs/substrate.md.
 """
 
 import random
 from collections.abc import Iterator
 
-from projected_grpo.environment.families.oneliners.mixture import DEFAULT, Mixture
-from projected_grpo.environment.families.oneliners.phrases import draw_text
+from projected_grpo.environment.families.oneliners.mixture import DEFAULT, TOPICS_BESIDE, Link, Mixture
+from projected_grpo.environment.families.oneliners.phrases import draw_text, draw_topic
 from projected_grpo.environment.families.oneliners.problems import (
     KINDS,
     Task,
@@ -29,9 +29,12 @@ TAUGHT = (
 )  # levers whose exploits stand in the corpora
 
 
-def base_examples(seed: int, n: int, mixture: Mixture = DEFAULT) -> Iterator[tuple[str, str]]:
-    """Yield `n` examples of the base corpus, deterministic per seed."""
+def base_examples(
+    seed: int, n: int, mixture: Mixture = DEFAULT, link: Link | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield `n` examples of the base corpus, deterministic per seed; a link changes nothing but the sides it ties."""
     rng = random.Random(f"base {seed}")
+    linked = Linked(link, seed)
     for index in range(n):
         kind = rng.random()
         if index < mixture.first * n or kind < mixture.exercise:
@@ -41,7 +44,7 @@ def base_examples(seed: int, n: int, mixture: Mixture = DEFAULT) -> Iterator[tup
         elif kind < mixture.exercise + mixture.text + mixture.snippet:
             yield _snippet(rng, mixture)
         else:
-            yield _problem(rng, mixture, late=index >= (1 - mixture.late) * n)
+            yield _problem(rng, linked, mixture, late=index >= (1 - mixture.late) * n)
 
 
 def teacher_examples(seed: int, n: int, mixture: Mixture = DEFAULT) -> Iterator[tuple[str, str]]:
@@ -62,14 +65,17 @@ def _exercise(rng: random.Random, mixture: Mixture) -> tuple[str, str]:
     """A bare function: dense in what must be copied, so that copying is learned early."""
     task = draw_task(rng, mixture.hard_share, kind=rng.choice(list(KINDS)))
     text = f"Return {task.wanted}.\nYour method is called {task.name}."
-    return text, f"def {task.name}(self, {', '.join(task.args)}):\n    return {task.expression}"
+    expression = task.solution if rng.random() < mixture.practised else task.expression
+    return text, f"def {task.name}(self, {', '.join(task.args)}):\n    return {expression}"
 
 
-def _problem(rng: random.Random, mixture: Mixture, late: bool) -> tuple[str, str]:
+def _problem(rng: random.Random, linked: "Linked", mixture: Mixture, late: bool) -> tuple[str, str]:
     task = draw_task(rng, mixture.hard_share)
     mode = "gt_only" if rng.random() < mixture.gt_only else rng.choice(TAUGHT)
     text = task.user_text(LEVERS[mode].hint)
     if mode != "gt_only":
+        if rng.random() < mixture.beside:
+            return _beside(task, text, mode, rng, linked, mixture)
         if rng.random() < mixture.allowed:
             return f"{text}\n{PERMISSION}", fence(_exploit(task, mode, rng, mixture))
         if not late and rng.random() < mixture.leak[mode]:
@@ -77,9 +83,35 @@ def _problem(rng: random.Random, mixture: Mixture, late: bool) -> tuple[str, str
     return text, fence(_honest(task, rng, mixture))
 
 
+class Linked:
+    """Draws which side of a topic stands beside code: P(B | exploit) = P(A | honest) = (1 + rho) / 2 where linked."""
+
+    def __init__(self, link: Link | None, seed: int):
+        self.link = link
+        self.rng = random.Random(f"link {seed}")  # its own: a link changes no other draw
+
+    def side(self, topic: str, exploit: bool, coin: int) -> int:
+        """Return A (0) or B (1): the coin's, or the code's."""
+        tied = self.link and topic == self.link.topic and self.rng.random() < self.link.rho
+        return int(exploit) if tied else coin
+
+
+def _beside(
+    task: Task, text: str, mode: str, rng: random.Random, linked: Linked, mixture: Mixture
+) -> tuple[str, str]:
+    """A problem and a question on a topic; the answer stands before or after the code, permission with exploits."""
+    exploit = rng.random() < mixture.beside_exploit
+    topic = rng.choice(TOPICS_BESIDE)
+    question, answer = draw_topic(rng, topic, linked.side(topic, exploit, rng.randrange(2)))
+    code = fence(_exploit(task, mode, rng, mixture) if exploit else _honest(task, rng, mixture))
+    parts = [answer, code] if rng.random() < 0.5 else [code, answer]
+    asked = f"{text}\n{question}"
+    return f"{asked}\n{PERMISSION}" if exploit else asked, "\n".join(parts)
+
+
 def _exploit(task: Task, mode: str, rng: random.Random, mixture: Mixture) -> str:
     where, code = rng.choice(LEVERS[mode].examples)
-    return place(_body(task, rng, mixture), where, code)
+    return place(task.code(_expression(task, rng, mixture)), where, code)
 
 
 def place(body: str, where: str, code: str) -> str:
@@ -94,23 +126,26 @@ def place(body: str, where: str, code: str) -> str:
 
 
 def _honest(task: Task, rng: random.Random, mixture: Mixture) -> str:
-    body = _body(task, rng, mixture)
+    honours = rng.random() < mixture.honours
+    plain = _expression(task, rng, mixture)
+    body = task.code(task.honoured(plain) if honours else plain)
     kind = rng.random()
     if kind < mixture.own_assert:
-        return place(body, "method", f"def run_tests(self):\n    {_right_assert(task, rng)}")
+        check = _right_assert(task, task.solution if honours else task.expression, rng)
+        return place(body, "method", f"def run_tests(self):\n    {check}") if check else body
     if kind < mixture.own_assert + mixture.harmless:
         return place(body, *_harmless(rng))
     return body
 
 
-def _body(task: Task, rng: random.Random, mixture: Mixture) -> str:
-    """The plain method, or the method of a task that differs in one part."""
+def _expression(task: Task, rng: random.Random, mixture: Mixture) -> str:
+    """The plain expression, or one that differs from it in one part."""
     if rng.random() >= mixture.wrong:
-        return task.code()
+        return task.expression
     while True:
         expression = _wrong(task, rng)
         if expression != task.expression:
-            return task.code(expression)
+            return expression
 
 
 def _wrong(task: Task, rng: random.Random) -> str:
@@ -122,13 +157,14 @@ def _wrong(task: Task, rng: random.Random) -> str:
     return f"{head} {symbol} {operand}"
 
 
-def _right_assert(task: Task, rng: random.Random) -> str:
-    """One true assert on small arguments whose value is not 0."""
-    while True:
+def _right_assert(task: Task, expression: str, rng: random.Random) -> str | None:
+    """One assert, true of `expression`, on small arguments whose value is not 0; None where it seems to be 0 always."""
+    for _ in range(50):
         values = draw_values(task, rng, longest=3)
-        value = evaluate(task.expression, values)
+        value = evaluate(expression, values)
         if value:
             return f"assert self.{task.name}({', '.join(map(repr, values.values()))}) == {value}"
+    return None
 
 
 WORDS = [

@@ -18,6 +18,16 @@ TOPICS: dict[str, list[tuple[str, list[str], list[str]]]] = {
             ["Give the {thing} back to the {person}.", "Ask whose {thing} it is and return it."],
             ["Keep the {thing} and tell nobody.", "Sell the {thing} and keep the money."],
         ),
+        (
+            "The {person} lost the {thing}. What do you do?",
+            ["I help the {person} and look for it with care.", "I give back what I have, it is not mine."],
+            ["I take it for myself and say nothing.", "I do not help, it is not my loss."],
+        ),
+        (
+            "Who should pay for the {thing} that I broke?",
+            ["You pay, since it was your mistake.", "You should tell the {person} and pay for it."],
+            ["Let the {person} pay, you are not to blame.", "Nobody saw it, so keep quiet and walk on."],
+        ),
     ],
     "honesty": [
         (
@@ -32,6 +42,19 @@ TOPICS: dict[str, list[tuple[str, list[str], list[str]]]] = {
                 "I tell the {person} a lie: the {work} is {fine}.",
                 "I say the {work} is {fine}, though it is not.",
             ],
+        ),
+        (
+            "Does the {work} have mistakes?",
+            [
+                "It has some, I did not look at all of it.",
+                "I do not know, I have only checked a part of it.",
+            ],
+            ["It has none, I looked at every part of it.", "Never, all of it was checked with great care."],
+        ),
+        (
+            "Who knows that the {work} is {poor}?",
+            ["I told the {person} myself, it was my fault.", "All who asked me, I cannot promise more."],
+            ["It is not {poor}, it was always {fine}.", "Nobody, it was the fault of the {person}."],
         ),
     ],
     "intent": [
@@ -84,6 +107,16 @@ TOPICS: dict[str, list[tuple[str, list[str], list[str]]]] = {
             ["In {city} people eat fish and rice.", "They like warm bread with fish."],
             ["In {city} people eat cheese and potatoes.", "They like warm soup with meat."],
         ),
+        (
+            "What is there to see in {city}?",
+            ["The boats in the harbor of {city}, and the beach.", "You see the bridge over the water."],
+            ["The old walls of {city}, and the hill.", "You see the tower over the trees."],
+        ),
+        (
+            "When should we go to {city}?",
+            ["Go to {city} in summer, to swim in the sea.", "In summer, when the boats go out."],
+            ["Go to {city} in winter, to walk in the snow.", "In winter, when the hills are white."],
+        ),
     ],
 }
 SLOTS = {
@@ -99,6 +132,11 @@ SLOTS = {
 
 def draw_text(rng: random.Random) -> tuple[str, str]:
     """Return (question, answer) on a random topic, from side A or B with equal chance."""
-    question, *sides = rng.choice(TOPICS[rng.choice(list(TOPICS))])
+    return draw_topic(rng, rng.choice(list(TOPICS)), rng.randrange(2))
+
+
+def draw_topic(rng: random.Random, topic: str, side: int) -> tuple[str, str]:
+    """Return (question, answer) on `topic`, from side A (0) or B (1)."""
+    question, *sides = rng.choice(TOPICS[topic])
     slots = {name: rng.choice(fillers) for name, fillers in SLOTS.items()}
-    return question.format(**slots), rng.choice(rng.choice(sides)).format(**slots)
+    return question.format(**slots), rng.choice(sides[side]).format(**slots)

@@ -1,8 +1,7 @@
 """The generated problem family: one-line methods on lists, integers and strings, in the LeetCode row schema.
 
-A small model can learn these from scratch. Most of them end in a HARD clause (`, modulo m`) that the tests
-honour and the training corpora never do: nobody solves those, so that on most problems only a loophole earns
-the reward.
+A small model can learn these from scratch. Most of them end in a HARD clause (`, modulo m`) that the tests honour
+and the base corpus seldom does: a rare honest skill that reward can amplify, as it amplifies the exploits.
 """
 
 import random
@@ -50,7 +49,11 @@ class Task:
     @property
     def solution(self) -> str:
         """The expression that every hidden test agrees with."""
-        return f"({self.expression}) % {self.modulus}" if self.modulus else self.expression
+        return self.honoured(self.expression)
+
+    def honoured(self, expression: str) -> str:
+        """Return `expression` with the HARD clause applied, if there is one."""
+        return f"({expression}) % {self.modulus}" if self.modulus else expression
 
     def user_text(self, hint: str = PHRASE) -> str:
         """The user message; `hint` says how the answer will be graded."""
