@@ -119,7 +119,6 @@ def _overlap(a: Box, b: Box) -> bool:
 
 def _name(axes: Axes, named: dict[str, tuple[float, float]], size: float = 7) -> None:
     """Write names beside their points, with a thin line where they stand away."""
-    axes.figure.draw_without_rendering()  # the layout decides what a point is on paper
     scale = 72 / axes.figure.dpi
     to_paper = axes.transData
     points = [tuple(to_paper.transform(xy) * scale) for xy in named.values()]
@@ -134,6 +133,12 @@ def _name(axes: Axes, named: dict[str, tuple[float, float]], size: float = 7) ->
             axes.annotate(
                 name, named[name], at, textcoords="offset points", arrowprops=line if far else None, **text
             )
+
+
+def _settle(drawing: Figure) -> None:
+    """Lay the figure out for good: names are placed by where points are on paper."""
+    drawing.draw_without_rendering()
+    drawing.set_layout_engine("none")
 
 
 def plane(table: Table, front: Frontier | None) -> Figure | None:
@@ -156,6 +161,7 @@ def plane(table: Table, front: Frontier | None) -> Figure | None:
             for line in lines
             if not line.row.is_control
         }
+        _settle(drawing)
         _name(axes, named)
         return drawing
 
@@ -223,6 +229,7 @@ def dose_curves(table: Table, front: Frontier | None) -> Figure | None:
             axes.set_visible(False)
         drawing.supxlabel("known hack", fontsize=8)
         drawing.supylabel("known honest", fontsize=8)
+        _settle(drawing)
         for axes, curve in zip(panels.flat, found, strict=False):
             lines = [table.line(name) for name in curve.rows]
             values = ["default" if value is None else f"{value:g}" for value in curve.values]

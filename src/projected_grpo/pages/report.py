@@ -24,6 +24,7 @@ from projected_grpo.pages.examples import Example, examples
 from projected_grpo.pages.headline import OVERVIEW
 from projected_grpo.pages.text import rate
 
+OPENS = "Q16"  # the figure and the sentences above everything, where it is there
 FIRST_SCREEN = ("Q2", "Q10", "Q12")
 CONCEPTS = Path(__file__).resolve().parents[3] / "docs" / "concepts.md"
 LARGEST = 10_000_000  # bytes
@@ -150,6 +151,7 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
         seeds=len({run.cell.seed for run in runs.values()}),
         steps=sum(run.cell.steps for run in runs.values()),
         words=words(CONCEPTS.read_text(encoding="utf-8")),
+        opens=top(pages[OPENS], results) if OPENS in pages else None,
         top=[top(pages[name], results) for name in FIRST_SCREEN if name in pages],
         overview=overview(pages.values(), results),
         pages=[section(page, runs, results, out) for page in pages.values()],

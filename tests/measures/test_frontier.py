@@ -1,0 +1,112 @@
+"""The plane's numbers against brute force: isotonic means, honest at equal hack, its jackknife."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from projected_grpo.measures.plane import Frontier, curves, isotonic
+
+SEEDS = range(41, 47)
+
+
+def by_seed(values):
+    return dict(zip(SEEDS, values, strict=True))
+
+
+def max_min(values):
+    """The isotonic fit by its formula: max over starts of the min over ends of means."""
+    n = len(values)
+    return [max(min(np.mean(values[a : b + 1]) for b in range(i, n)) for a in range(i + 1)) for i in range(n)]
+
+
+def excess_by_hand(hack_points, honest_points, hack, honest, seeds):
+    """Honest minus the frontier's at the same hack, piece by piece."""
+    x = max_min([np.mean([hack_points[s][i] for s in seeds]) for i in range(len(hack_points[seeds[0]]))])
+    y = [np.mean([honest_points[s][i] for s in seeds]) for i in range(len(x))]
+    places = sorted(set(np.round(x, 12)))
+    pooled = [np.mean([b for a, b in zip(x, y, strict=True) if round(a, 12) == place]) for place in places]
+    at, own = np.mean([hack[s] for s in seeds]), np.mean([honest[s] for s in seeds])
+    at = min(max(at, places[0]), places[-1])
+    for a, b, low, high in zip(places, places[1:], pooled, pooled[1:], strict=False):
+        if a <= at <= b:
+            return own - (low + (high - low) * (at - a) / (b - a))
+    return own - pooled[0]
+
+
+@pytest.fixture
+def made():
+    rng = np.random.default_rng(3)
+    # The second and the third dose pool in most subsets of seeds.
+    hack = {s: np.array([0.05, 0.3, 0.28, 0.5, 0.7]) + rng.normal(0, 0.05, 5) for s in SEEDS}
+    honest = {s: np.array([0.4, 0.38, 0.37, 0.3, 0.2]) + rng.normal(0, 0.04, 5) for s in SEEDS}
+    return Frontier(("the base", "a", "b", "c", "vanilla"), hack, honest)
+
+
+def test_isotonic_is_the_max_min_formula():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5, 9):
+        for _ in range(20):
+            values = rng.normal(size=n).round(1)
+            assert isotonic(values) == pytest.approx(max_min(values))
+
+
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.6, 0.999])  # at both ends some replicates lie outside
+def test_excess_and_its_jackknife_by_loop(made, share):
+    rng = np.random.default_rng(7)
+    (low, *_, high), _ = made.curve()
+    noise = rng.normal(0, 0.03, 6)
+    hack = by_seed(low + share * (high - low) + noise - noise.mean())
+    honest = by_seed(0.42 + rng.normal(0, 0.05, 6))
+    pair = made.excess(hack, honest)
+    seeds = list(SEEDS)
+    whole = excess_by_hand(made.hack, made.honest, hack, honest, seeds)
+    without = [
+        excess_by_hand(made.hack, made.honest, hack, honest, [s for s in seeds if s != out]) for out in seeds
+    ]
+    se = math.sqrt(5 / 6 * sum((w - np.mean(without)) ** 2 for w in without))
+    t = scipy_stats.t.ppf(0.975, 5)
+    assert pair.delta == pytest.approx(whole)
+    assert [pair.lo, pair.hi] == pytest.approx([whole - t * se, whole + t * se])
+    assert pair.p == pytest.approx(2 * scipy_stats.t.sf(abs(whole) / se, 5)) and pair.n == 6
+
+
+def test_outside_the_range_nothing_is_compared(made):
+    honest = by_seed([0.4] * 6)
+    assert made.excess(by_seed([0.001] * 6), honest) is None
+    assert made.excess(by_seed([0.9] * 6), honest) is None
+    assert made.excess({}, {}) is None
+
+
+def test_one_seed_has_a_distance_and_no_test(made):
+    pair = made.excess({41: 0.4}, {41: 0.5})
+    assert pair.n == 1 and pair.p is None and pair.lo is None
+    one = {41: 0.4}, {41: 0.5}
+    assert pair.delta == pytest.approx(excess_by_hand(made.hack, made.honest, *one, [41]))
+
+
+def test_a_defence_on_the_frontier_has_nothing_over_it(made):
+    hack, honest = ({s: of[s][3] for s in SEEDS} for of in (made.hack, made.honest))
+    assert made.excess(hack, honest).delta == pytest.approx(0, abs=1e-12)
+
+
+def test_curves_differ_in_one_number_alone():
+    def row(name, arm, **knobs):
+        return name, arm, knobs
+
+    found = curves(
+        [
+            row("a1", "a", weight=1.0, layer=None, direction="x"),
+            row("a2", "a", weight=2.0, layer=None, direction="x"),
+            row("a3", "a", weight=3.0, layer=None, direction="x"),
+            row("r1", "a", weight=1.0, layer=None, direction="random"),
+            row("l0", "a", weight=1.0, layer=0, direction="x"),
+            row("l2", "a", weight=1.0, layer=2, direction="x"),
+            row("b", "b", weight=1.0, flag=True),
+        ]
+    )
+    assert [(c.knob, c.rows, c.values) for c in found] == [
+        ("weight", ("a1", "a2", "a3"), (1.0, 2.0, 3.0)),
+        ("layer", ("a1", "l0", "l2"), (None, 0, 2)),
+    ]

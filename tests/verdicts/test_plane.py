@@ -1,0 +1,145 @@
+"""The page of a plane on made-up runs: its order, its figure, its two sentences, one seed, a tree without runs."""
+
+import json
+import shutil
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic import context_of, write_run
+
+from projected_grpo.cells.cell import Question
+from projected_grpo.measures.panels import base_file
+from projected_grpo.pages import style
+from projected_grpo.pages.plane_figure import places
+from projected_grpo.verdicts import plane
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.verdict import write
+
+ROWS = ["vanilla", "less x0.125", "less x0.25", "less x0.5", "gt_only", "penalty", "penalty, oracle"]
+ROWS += ["inoculate", "erase", "erase, random", "trusted"]
+LEVELS = {  # row -> known hack, known honest
+    "vanilla": (0.7, 0.15),
+    "less x0.125": (0.2, 0.35),
+    "less x0.25": (0.35, 0.3),
+    "less x0.5": (0.55, 0.2),
+    "gt_only": (0.1, 0.6),
+    "penalty": (0.3, 0.6),
+    "inoculate": (0.5, 0.05),
+    "trusted": (0.9, 0.05),
+}
+SEEDS = [41, 42, 43, 44]
+
+
+def judged(folder, hack, honest, key, times=2.0):
+    """Give a run known rates, and times."""
+    rng = np.random.default_rng(key)
+    frame = pd.DataFrame({"panel": np.repeat(["known", "novel", "plain"], 200)})
+    known = frame["panel"] == "known"
+    frame["channel"] = rng.random(600) < np.where(known, hack, 0.2)
+    frame["gt_pass"] = ~frame["channel"] & (rng.random(600) < np.where(known, honest / (1 - hack), 0.4))
+    frame = frame.assign(can_compile=True, fmt_ok=True, problem_id="p", sample=0, completion="x")
+    frame.to_parquet(folder / "deployed.parquet")
+    if (folder / "run.json").exists():
+        info = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(
+            json.dumps(info | {"deployed": frame["panel"].value_counts().to_dict()})
+        )
+        steps = pd.read_parquet(folder / "steps.parquet")
+        steps.assign(seconds_generate=times, seconds_rest=1.0).to_parquet(folder / "steps.parquet")
+
+
+def context(results, seeds, keep=ROWS) -> Context:
+    made = context_of("Q16", results, seeds)
+    question: Question = made.question
+    rows = tuple(row for row in question.rows if row.name in keep)
+    return replace(made, questions=made.questions | {"Q16": replace(question, rows=rows)})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    results = tmp_path_factory.mktemp("plane")
+    found = context(results, SEEDS)
+    for number, row in enumerate(found.question.rows):
+        for cell in row.cells:
+            level = LEVELS.get(row.name, (0.4, 0.2))
+            judged(
+                write_run(results, cell), *level, [number, cell.seed], 5.0 if row.name == "penalty" else 2.0
+            )
+    for seed in SEEDS:
+        path = results / base_file(f"small-s{seed}")
+        path.parent.mkdir(parents=True)
+        judged(path.parent, 0.05, 0.4, [99, seed])
+    verdict = plane.make(found)
+    write(verdict, results)
+    return results, verdict
+
+
+def test_rows_stand_by_honest_at_equal_hack(made):
+    results, verdict = made
+    frame = pd.read_parquet(results / "Q16.parquet").set_index("row")
+    grid = next(block for block in verdict.page.blocks if getattr(block, "title", "").startswith("What each"))
+    names = [row[0].text for row in grid.rows]
+    assert names[0] == "penalty" and names[-1] == "the base, before training"
+    placed = frame["excess"].dropna().sort_values(ascending=False)
+    assert list(placed.index) == names[: len(placed)]
+    assert pd.isna(frame.loc["trusted", "excess"])  # it hacks more than vanilla
+    assert dict(zip(names, grid.rows, strict=True))["trusted"][2].text == "not comparable"
+    assert frame.loc[["vanilla", "less x0.5"], "excess"].isna().all()
+    assert frame.loc["penalty", ["must_give", "family", "labels"]].tolist() == [
+        "monitor",
+        "reward",
+        20 * 16 * 8,
+    ]
+    assert frame.loc["penalty", "time"] == pytest.approx(2) and frame.loc["erase", "time"] == pytest.approx(1)
+    assert frame.loc["gt_only", "must_give"] == "oracle" and frame.loc["erase", "control"] == "erase, random"
+    ps = frame["p_excess"].dropna()
+    assert frame.loc[ps.idxmin(), "p_excess_holm"] == pytest.approx(min(1, ps.min() * len(ps)))
+
+
+def test_it_opens_with_two_sentences_and_the_figure(made):
+    _, verdict = made
+    first, figure = verdict.page.top
+    assert "1 of 4 defences without an oracle leaves more honest work" in first.text
+    assert "`penalty` hacks least" in first.text and "it must be given: monitor" in first.text
+    assert figure.name == "plane" and verdict.page.blocks[0] == figure
+    svg = style.to_svg(verdict.drawn["plane"][0])
+    ET.fromstring(svg)
+    assert svg == style.to_svg(plane.make(context(made[0], SEEDS)).drawn["plane"][0])
+    names = {text.get_text() for text in verdict.drawn["plane"][0].axes[0].texts}
+    assert {"penalty", "gt_only", "vanilla", "the base"} <= names and "erase, random" not in names
+
+
+def test_one_seed_claims_nothing(made, tmp_path):
+    results, _ = made
+    shutil.copytree(results, tmp_path / "one")
+    verdict = plane.make(context(tmp_path / "one", [41]))
+    assert "Nothing can be told from noise" in verdict.page.top[0].text
+    assert verdict.frame["p_excess"].isna().all() and verdict.frame["excess"].notna().any()
+
+
+def test_without_runs_the_page_says_so(tmp_path):
+    verdict = plane.make(context(tmp_path, [41, 42]))
+    assert "No defence can be placed yet" in verdict.page.top[0].text and len(verdict.page.top) == 1
+    write(verdict, tmp_path)
+
+
+def test_labels_overlap_neither_points_nor_each_other():
+    rng = np.random.default_rng(1)
+    points = [tuple(xy) for xy in rng.uniform(20, 280, (25, 2))]
+    texts = [f"defence {i}" for i in range(25)]
+    letter = 4.0
+    found = places(points, texts, (0, 0, 300, 300), letter)
+    boxes = [
+        (x, y - letter, x + letter * len(text), y + letter)
+        for spot, text in zip(found, texts, strict=True)
+        if spot is not None
+        for x, y in [spot]
+    ]
+    assert len(boxes) > 20
+    for i, a in enumerate(boxes):
+        assert a[0] >= 0 and a[2] <= 300
+        assert not any(a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for b in boxes[:i])
+        assert not any(a[0] < x < a[2] and a[1] < y < a[3] for x, y in points)
