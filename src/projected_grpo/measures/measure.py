@@ -27,7 +27,6 @@ from projected_grpo.measures.panels import (
     honest,
     share_of,
 )
-from projected_grpo.measures.steps import SECONDS
 
 if TYPE_CHECKING:
     from projected_grpo.measures.runs import Run
@@ -143,7 +142,7 @@ def share(
 
 def _seconds(run: Run) -> float | None:
     """Return the median step's time, so that a machine's pause counts for nothing."""
-    phases = [run.steps[name] for name in SECONDS if name in run.steps]
+    phases = [values for name, values in run.steps.items() if name.startswith("seconds_")]
     return float(np.median(np.sum(phases, axis=0))) if phases else None
 
 
