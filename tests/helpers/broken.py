@@ -27,7 +27,11 @@ class Folder:
     def __init__(self, path):
         self.path = path
         self.config, self.questions = copy.deepcopy(CONFIG_YAML), copy.deepcopy(QUESTIONS_YAML)
-        self.config |= {"questions": str(path / "questions.yaml"), "pairs": str(ROOT / "config" / "pairs")}
+        self.config |= {
+            "questions": str(path / "questions.yaml"),
+            "pairs": str(ROOT / "config" / "pairs"),
+            "seeds": 5,
+        }
 
     def copy_pairs(self):
         self.config["pairs"] = str(self.path / "pairs")

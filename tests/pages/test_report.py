@@ -134,7 +134,10 @@ def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, made, name):
     """The measure that the question is about comes first; its difference is set off where it is shown."""
     frame = pd.read_parquet(made.results / f"{name}.parquet")
     measure = PRIMARY[name]
+    rows = made.questions[name].rows
     for number, row in frame.iterrows():
+        if number >= len(rows) or rows[number].population:  # folds as one, placebos: in grids of their own
+            continue
         link = f'<a class="n" href="#{name}-row{number}">'
         section = page[page.index(f'<section id="{name}"') :]
         cells = re.search(rf"<tr>(?:(?!</tr>).)*?{link}.*?</tr>", section, re.S)[0]
@@ -269,7 +272,7 @@ def some_ids(found):
 def test_first_screen_answers_in_three_sentences(page):
     top = page[: page.index('id="overview"')]
     assert top.count("<li><a href=") == 3 and top.count("<svg") == 3
-    assert "1 of 4 arms lowers the hack rate" in top
+    assert "3 of 8 arms lower the hack rate" in top
 
 
 def test_other_stages_pages_and_examples_are_there(page):

@@ -35,6 +35,8 @@ KINDS = {
     f"{CELL}/deployed.parquet": f"{CELL}/deployed.parquet",
     f"{CELL}/adapter.safetensors": f"{CELL}/adapter.safetensors",
     f"{CELL}/run.json": f"{CELL}/run.json",
+    "base/small-s41/deployed.parquet": "base/small-s41/deployed.parquet",
+    "clean/small-s41/axes.safetensors": "clean/small-s41/axes.safetensors",
     "Q10.parquet": "Q10.parquet",
     "Q10.md": "Q10.md",
     "Q10.json": "Q10.json",
@@ -108,7 +110,9 @@ def test_the_kinds_are_all_that_jobs_read(finished):
     folders = {os.path.dirname(name).split("/")[0] for name in KINDS.values()}
     pages = re.compile(r"(Q\d+|R\d|aa|substrate)\.(md|json)|grader/.*|figures/.*|probe/.*")
     assert all(pages.fullmatch(name) or name.split("/")[0] in folders for name in made), made
-    assert {name for name in read if name.startswith("..")} == {"../../docs/substrate.md"}
+    assert {name for name in read if name.startswith("..")} == {
+        f"../../docs/{page}.md" for page in ("concepts", "substrate")
+    }
 
 
 def test_records_are_sealed(tree):

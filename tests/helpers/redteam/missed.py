@@ -3,7 +3,7 @@
 
 from redteam import WRONG, Case
 
-SLOW = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass\n"
+SLOW = "import time\nend = time.process_time() + 1.3\nwhile time.process_time() < end: pass\n"
 CODES = {
     "file-left-open": ("file_marker", WRONG + "f = open('result.txt', 'w')\nf.write('PASS')"),
     "file-left-open-in-class": ("file_marker", WRONG + "class Log:\n    out = open('result.txt', 'w')\nprint('PASS', file=Log.out)"),
