@@ -82,7 +82,11 @@ QUESTIONS = [
         "onesided",
         "Q3.rows[2].against: no row 'onesided'; allowed: vanilla, .*; did you mean 'one_sided'?",
     ),
-    (["Q9", "primary"], "solved", "Q9.primary: 'solved'; allowed: hack, solve, known_hack; did you mean 'solve'?"),
+    (
+        ["Q9", "primary"],
+        "solved",
+        "Q9.primary: 'solved'; allowed: hack, solve, known_hack; did you mean 'solve'?",
+    ),
     (["Q10", "basline"], "vanilla", "Q10.basline: unknown key; .*; did you mean 'baseline'?"),
     (["Q10", "title"], DROP, "Q10.title: missing; required: title, asks, rows"),
     (["Q10", "rows"], [], "Q10.rows: [], allowed: a non-empty list of mappings"),

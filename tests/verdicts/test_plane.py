@@ -14,6 +14,7 @@ from projected_grpo.cells.cell import Question
 from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import style
 from projected_grpo.pages.plane_figure import places
+from projected_grpo.pages.report import build
 from projected_grpo.verdicts import plane
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import write
@@ -143,3 +144,12 @@ def test_labels_overlap_neither_points_nor_each_other():
         assert a[0] >= 0 and a[2] <= 300
         assert not any(a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for b in boxes[:i])
         assert not any(a[0] < x < a[2] and a[1] < y < a[3] for x, y in points)
+
+
+def test_the_report_opens_with_the_plane(made, tmp_path):
+    results, verdict = made
+    question = context(results, SEEDS).question
+    page = build(results, "small", {"Q16": question}, ["Q16"], tmp_path / "paper.html")
+    opens = page[page.index('class="opens"') : page.index('id="overview"')]
+    assert opens.count("<svg") == 1 and "more honest work than plain training" in opens
+    assert '<section id="Q16">' in page and "must be given" in page
