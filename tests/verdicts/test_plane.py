@@ -147,7 +147,7 @@ def test_labels_overlap_neither_points_nor_each_other():
 
 
 def test_the_report_opens_with_the_plane(made, tmp_path):
-    results, verdict = made
+    results, _ = made
     question = context(results, SEEDS).question
     page = build(results, "small", {"Q16": question}, ["Q16"], tmp_path / "paper.html")
     opens = page[page.index('class="opens"') : page.index('id="overview"')]
