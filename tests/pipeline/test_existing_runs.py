@@ -23,14 +23,14 @@ def test_existing_runs_make_pages_of_what_is_there_and_names_the_rest(tmp_path):
             if cell.id != MISSING:
                 write_run(tree / "results", cell)
     given, configs = ("--config", "seeds=2"), ("config/config.yaml",)
-    done = snakemake(tree, "results/Q10.md", "reports/smoke.html", *given, "runs=existing", configs=configs)
+    done = snakemake(tree, "results/Q10.md", "reports/paper.html", *given, "runs=existing", configs=configs)
     jobs = set(re.findall(r"^(?:local)?rule (\w+):", done.stdout + done.stderr, re.M))
     assert jobs == {"verdict", "report"}
     table = (tree / "results/Q10.md").read_text()
     assert f"**Left out:** `{MISSING}` (missing)." in table
     assert re.search(r"^\| moral \(against vanilla\) \|.* 1 \(41\) \|$", table, re.M)
     assert re.search(r"^\| own_mode \(against vanilla\) \|.* 2 \(41, 42\) \|$", table, re.M)
-    page = (tree / "reports/smoke.html").read_text()
+    page = (tree / "reports/paper.html").read_text()
     assert f"<code>{MISSING}</code> (missing)" in page and 'id="run-erase-own_mode-m0.125-s42"' in page
     # Without it, the missing run is what the pipeline wants to make.
     whole = snakemake(tree, "results/Q10.md", "-n", *given, configs=configs)

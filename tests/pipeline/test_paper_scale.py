@@ -78,7 +78,11 @@ def paper(tmp_path_factory):
         {"name": "advantage", "arm": "advantage", "direction": "random", "layer": 1},
     ]
     chosen = ("vanilla", "own_mode", "null_city (placebo)", "random V", "orth", "steer", "advantage")
-    q10 = questions["Q10"] | {"rows": [row for row in questions["Q10"]["rows"] if row["name"] in chosen]}
+    rows = [row for row in questions["Q10"]["rows"] if row["name"] in chosen]
+    rows = [
+        {key: value for key, value in row.items() if key != "place_in"} for row in rows
+    ]  # no placebos here
+    q10 = questions["Q10"] | {"rows": rows}
     (tmp_path / "questions.yaml").write_text(yaml.safe_dump({"Q10": q10}))
     configs = ("config/qwen3-4b.yaml", str(tmp_path / "small.yaml"))
     with pytest.MonkeyPatch.context() as patch:

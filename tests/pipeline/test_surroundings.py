@@ -146,10 +146,10 @@ def test_a_module_on_the_users_path_hides_none_of_ours(users, tmp_path_factory):
 def test_no_which_is_needed(users):
     tools = users.parent / "tools"
     tools.mkdir()
-    for name in ("sh", "bash", "env", "dirname", "readlink"):
+    for name in ("sh", "bash", "env", "dirname", "readlink", "sleep", "touch"):
         (tools / name).symlink_to(shutil.which(name))
     done = as_user(users, "--forceall", *TARGET, "results/a.brief", PATH=str(tools))
-    assert "which" not in done.stderr and "results/Q1.md" in done.stderr, done.stderr
+    assert "which" not in done.stderr and "2/2 " in done.stderr, done.stderr
     assert (users / "results/Q1.md").exists()
 
 

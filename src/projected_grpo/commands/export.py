@@ -88,7 +88,12 @@ def card(trained: Trained, folder: Path, merged: bool) -> str:
     from projected_grpo.measures.runs import load_run
 
     record = trained.record
-    cell = Cell(record["cell"], record["model"], RunSettings.model_validate(record["settings"], strict=False))
+    cell = Cell(
+        record["cell"],
+        record["model"],
+        record["model"],
+        RunSettings.model_validate(record["settings"], strict=False),
+    )
     rates = load_run(folder.resolve().parents[1], cell).measures
     shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group == "main"]
     lines = [f"| {MEASURES[name].words} | {rates[name]:.3f} |" for name in shown]
