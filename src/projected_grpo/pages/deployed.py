@@ -17,7 +17,7 @@ ABOUT = (
 def rests_on_nothing(table: Table, line: Line) -> bool:
     """Whether vanilla, be it the row or its baseline, uses the novel loopholes too seldom to show anything."""
     pair = [line, *([table.line(line.row.baseline)] if line.row.baseline else [])]
-    plain = [one for one in pair if one.row.setting.arm == "vanilla"] or pair
+    plain = [one for one in pair if one.row.setting.defence.family == "none"] or pair
     means = [one.summary["novel_hack"].mean for one in plain if "novel_hack" in one.summary]
     return bool(means) and max(means) < UNINFORMATIVE
 

@@ -75,7 +75,7 @@ def _spaces(table: Table) -> list[tuple[Line, Line]]:
     routed = {
         (line.row.setting.basis, line.row.setting.knob("space")): line
         for line in table.lines
-        if line.row.setting.arm == "route"
+        if line.row.setting.defence.family == "quarantine" and line.row.setting.knob("space")
     }
     bases = dict.fromkeys(basis for basis, _ in routed)
     every = [(routed.get((basis, "gradient")), routed.get((basis, "update"))) for basis in bases]
