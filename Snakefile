@@ -42,12 +42,6 @@ rule all:
         f"{RESULTS}/Q10.md",
 
 
-def is_made(target):
-    """Whether a rule has this name or makes this file, or it lies there."""
-    outputs = (output for rule in workflow.rules for output in rule.output)
-    return workflow.is_rule(target) or Path(target).exists() or any(o.match(target) for o in outputs)
-
-
 # What `./snakemake` was asked for; a job, or another Snakefile whose module this is, has targets of its own.
 try:
     check_targets(

@@ -21,3 +21,9 @@ def page_file(wildcards):
 
 # With `runs=existing` nothing makes what a page needs beside runs.
 PAGES = [page for page in MODULES if CONFIG.runs == "make" or wanted(page_needs(page)) == page_needs(page)]
+
+
+def is_made(target):
+    """Whether a rule has this name or makes this file, or it lies there."""
+    outputs = (output for rule in workflow.rules for output in rule.output)
+    return workflow.is_rule(target) or Path(target).exists() or any(o.match(target) for o in outputs)

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from taught import MACHINE, make_judge, rollouts
 
+from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.evaluator import jobs
 from projected_grpo.evaluator.server import ServerBackend
 
@@ -57,7 +58,7 @@ def settings(monkeypatch):
     for name in ("config.yaml", "server.yaml"):
         given |= yaml.safe_load((ROOT / "config" / name).read_text())["self_taught"]
     monkeypatch.setenv("OPENAI_API_KEY", "")
-    return given | {"rounds": 1, "pool": 4, "per_round": 3, "measured": 3}
+    return SelfTaught.model_validate(given | {"rounds": 1, "pool": 4, "per_round": 3, "measured": 3})
 
 
 def test_a_server_that_ignores_the_schema_gives_pairs_and_scores(tmp_path, settings, monkeypatch):

@@ -120,6 +120,8 @@ def between(low: float, high: float) -> Mark:
 def late_rise(run: Run) -> float:
     """Return the honest rate of the last `TAIL` steps less that of the `TAIL` before them."""
     by_step = share_by_step(honest)(run)
+    if len(by_step) < 2 * TAIL:
+        return float("nan")
     return float(by_step[-TAIL:].mean() - by_step[-2 * TAIL : -TAIL].mean())
 
 
