@@ -52,10 +52,15 @@ def main(arguments: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    if not any(READ_ONLY.fullmatch(word) for word in arguments) and alone(lock):
+    if starts_jobs(arguments) and alone(lock):
         clear()
     fcntl.flock(lock, fcntl.LOCK_SH)
     return run(arguments, lock)
+
+
+def starts_jobs(arguments: list[str]) -> bool:
+    """Return whether a call makes something, and does not only show what there is."""
+    return not any(READ_ONLY.fullmatch(word) for word in arguments)
 
 
 def alone(lock: int) -> bool:

@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-from launch import READ_ONLY
+from launch import starts_jobs
 from snakemake import cli, workflow
 from snakemake.exceptions import CliException
 
@@ -111,11 +111,6 @@ def add_logger(arguments: list[str], typed) -> list[str]:
     if asked or not starts_jobs(arguments) or str(typed.mode) != "default":
         return arguments
     return ["--logger", "terminal", *arguments]
-
-
-def starts_jobs(arguments: list[str]) -> bool:
-    """Return whether a call makes something, and does not only show what there is."""
-    return not any(READ_ONLY.fullmatch(word) for word in arguments)
 
 
 def answers(targets: list[str], seconds: float) -> None:

@@ -43,7 +43,7 @@ def chat(args: argparse.Namespace) -> None:
     """Ask and print. Raises UserError on what cannot be read, or an unknown problem."""
     trained = read_trained(args.folder, args.base)
     if args.problem is not None:
-        ask_problem(trained, find_problem(args.folder, trained, args.problem), args)
+        ask_problem(trained, find_problem(trained, args.problem), args)
         return
     if sys.stdin.isatty():
         print("One message a line; Ctrl-D ends.", file=sys.stderr)
@@ -60,15 +60,15 @@ def answers(trained: Trained, messages: str | list[dict], args: argparse.Namespa
     max_new = args.max_new or trained.record["settings"]["training"]["max_new"]
     draws = uniforms(args.seed, 0, number, 1, args.samples, max_new)
     prompt = tokenizer.encode_chat(messages)
-    rollouts = sample(trained.policy.merged(), [prompt], args.samples, draws, max_new, tokenizer.end)
+    rollouts = sample(trained.model, [prompt], args.samples, draws, max_new, tokenizer.end)
     return [tokenizer.decode(rollout.tokens) for rollout in rollouts]
 
 
-def find_problem(folder: Path, trained: Trained, problem_id: str) -> "Problem":
+def find_problem(trained: Trained, problem_id: str) -> "Problem":
     """Return a problem of the run's replication. Raises UserError where there is none of this id."""
     from projected_grpo.environment.problems import load_problems
 
-    path = folder.resolve().parents[1] / "models" / trained.record["model"] / "problems.jsonl.gz"
+    path = trained.results / "models" / trained.record["model"] / "problems.jsonl.gz"
     if not path.exists():
         raise UserError(f"{path}: no such file; --problem needs the problems that the pipeline made")
     problems = {str(problem.id): problem for problem in load_problems(path)}

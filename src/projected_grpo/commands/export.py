@@ -54,13 +54,13 @@ def export(args: argparse.Namespace) -> None:
     if args.out.exists():
         raise UserError(f"{args.out}: exists already, allowed: a new folder")
     trained = read_trained(args.folder, args.base)
-    text = card(trained, args.folder, args.merged)  # its rates are read before anything is written
+    text = card(trained, args.merged)  # its rates are read before anything is written
     from projected_grpo.method.peft_export import save_peft
     from projected_grpo.model.load import find, save_weights
 
     policy = trained.policy
     if args.merged:
-        save_weights(policy.merged(), args.out)
+        save_weights(trained.model, args.out)
         said = "checkpoint"
     else:
         rank = save_peft(policy.adapter, policy.theta, trained.base, args.out)
@@ -80,7 +80,7 @@ def write_generation_config(tokenizer: "Tokenizer", folder: Path) -> None:
     write_json(folder / "generation_config.json", {**sampling, **tokens})
 
 
-def card(trained: Trained, folder: Path, merged: bool) -> str:
+def card(trained: Trained, merged: bool) -> str:
     """Return the model card: what was trained on what, and the run's rates."""
     from projected_grpo.cells.cell import Cell
     from projected_grpo.cells.run_settings import RunSettings
@@ -94,7 +94,7 @@ def card(trained: Trained, folder: Path, merged: bool) -> str:
         record["model"],
         RunSettings.model_validate(record["settings"], strict=False),
     )
-    rates = load_run(folder.resolve().parents[1], cell).measures
+    rates = load_run(trained.results, cell).measures
     shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group == "main"]
     lines = [f"| {MEASURES[name].words} | {rates[name]:.3f} |" for name in shown]
     front = ["library_name: " + ("transformers" if merged else "peft"), "tags: [grpo, reward-hacking]"]

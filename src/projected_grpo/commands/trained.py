@@ -1,6 +1,7 @@
 """A finished run as it is deployed: its record, its base, and the policy with what it trained."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from projected_grpo.records import check_read, read_sealed
 
 if TYPE_CHECKING:
     from projected_grpo.method.policy import Policy
+    from projected_grpo.model.qwen3 import Qwen3
 
 RUN_HELP = "folder of a finished run, results/grpo/CELL"
 BASE_HELP = "folder or hub id of the base (default: the run's replication in the same results)"
@@ -16,11 +18,17 @@ BASE_HELP = "folder or hub id of the base (default: the run's replication in the
 
 @dataclass(frozen=True)
 class Trained:
-    """policy: its `theta` is what the run's arm deploys, a quarantine left out; record: `run.json`."""
+    """policy: its `theta` is what the run's arm deploys, a quarantine left out; record: `run.json`; results: the tree."""
 
+    results: Path
     record: dict
     base: str
     policy: "Policy"
+
+    @cached_property
+    def model(self) -> "Qwen3":
+        """The model that is deployed, adapter merged in."""
+        return self.policy.merged()
 
 
 def read_record(folder: Path) -> dict:
@@ -43,7 +51,8 @@ def read_trained(folder: Path, base: str | None) -> Trained:
     Raises UserError on no run, a damaged one, or a base that it was not trained on.
     """
     record = read_record(folder)
-    model = folder.resolve().parents[1] / "models" / record["model"]
+    results = folder.resolve().parents[1]
+    model = results / "models" / record["model"]
     given = base or str(model / "base")
     if not base and not Path(given).is_dir():
         raise UserError(f"{given}: no such folder, allowed: the run's base by --base (a folder or hub id)")
@@ -58,4 +67,4 @@ def read_trained(folder: Path, base: str | None) -> Trained:
     policy.theta = read_adapter(folder / "adapter.safetensors", policy)
     if {name: len(change) for name, change in policy.theta.items()} != policy.adapter.sizes:
         raise UserError(f"{folder}: trained on a base of other sizes than {given}")
-    return Trained(record, given, policy)
+    return Trained(results, record, given, policy)

@@ -7,6 +7,7 @@ problems are neither trained on nor those that what is deployed is judged on.
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,7 +20,6 @@ from projected_grpo.cells.setting import Setting
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import Problem, load_problems
 from projected_grpo.errors import UserError
-from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.policy import Policy
@@ -50,10 +50,7 @@ def other_problems(path: Path, first: int, n: int, least: int) -> list[Problem]:
 def clean_run(policy: Policy, problems: list[Problem], grader: Grader, training: Training, seed: int) -> Run:
     """Return the run, ready to be trained; its policy is trained in place."""
     setting = Setting(arm="gt_only", mix=0.0).model_copy(update={"stream": STREAM})
-
-    def optimizer(parameters: Parameters) -> AdamW:
-        return AdamW(parameters, training.betas, training.weight_decay)
-
+    optimizer = partial(AdamW, betas=training.betas, weight_decay=training.weight_decay)
     arm = GtOnly(setting.knobs, Given(seed, policy, optimizer))
     return Run(seed, setting, training, policy, problems, {}, grader, arm, optimizer(policy.theta))
 

@@ -8,6 +8,7 @@ then takes one optimizer step on their mean, plain (`vanilla`) or with the hack-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -129,10 +130,7 @@ def replay(
     after the arm's intervention (equal in a vanilla replay), `cout_update` that of what AdamW applies.
     """
     check_fits(basis, policy)
-
-    def fresh(parameters: Parameters) -> AdamW:
-        return AdamW(parameters, training.betas, training.weight_decay)
-
+    fresh = partial(AdamW, betas=training.betas, weight_decay=training.weight_decay)
     optimizer, defence = fresh(policy.theta), arms.load(ARMS[arm])
     acting = defence(defence.Knobs(basis="probe"), arms.Given(0, policy, fresh, basis))
     for step, rows in enumerate(problems):

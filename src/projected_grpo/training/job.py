@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from projected_grpo.arms import Given
@@ -112,10 +113,7 @@ def run_cell(
     with Grader(
         [*problems, *held_out], machine.threads, machine.verdicts, machine.allow_weak_sandbox
     ) as grader:
-
-        def optimizer(parameters: Parameters) -> AdamW:
-            return AdamW(parameters, cell.training.betas, cell.training.weight_decay)
-
+        optimizer = partial(AdamW, betas=cell.training.betas, weight_decay=cell.training.weight_decay)
         rows = read_pool(sources.pool, policy.tokenizer)
         given = given_to_arm(cell, sources, policy, optimizer, problems, rows)
         run = Run(
