@@ -18,7 +18,7 @@ BASE_HELP = "folder or hub id of the base (default: the run's replication in the
 
 @dataclass(frozen=True)
 class Trained:
-    """policy: its `theta` is what the run's arm deploys, a quarantine left out; record: `run.json`; results: the tree."""
+    """results: the tree it stands in; record: `run.json`; policy: its `theta` is what is deployed, no quarantine."""
 
     results: Path
     record: dict
