@@ -1,4 +1,5 @@
 # What a replay depends on.
+from projected_grpo.measures import trend
 from projected_grpo.verdicts import replays
 from projected_grpo.training.teacher_pool import found_files
 
@@ -62,3 +63,34 @@ def replay_settings(wildcards):
     settings["training"] = training.model_dump(include={"betas", "weight_decay", "warmup", "clip"})
     settings["training"]["lr"] = training.lora_lr if knobs.adapter == "lora" else training.lr
     return json.dumps(settings, sort_keys=True)
+
+
+def overlap_uses(wildcards):
+    """Basis and use of each that a question's rows act along on a model."""
+    return trend.uses(QUESTIONS[wildcards.question], wildcards.model, CONFIG)
+
+
+def overlap_knobs(wildcards):
+    """Basis -> its knobs, the reference first."""
+    names = [trend.REFERENCE, *(basis for basis, _ in overlap_uses(wildcards))]
+    return {name: CONFIG.knobs(name) for name in names}
+
+
+def overlap_pairs(wildcards):
+    """Basis -> its pair set's file and the digest of what it takes from that."""
+    return {
+        name: (pair_file(own.pairs, wildcards.model), pairs_digest(name))
+        for name, own in overlap_knobs(wildcards).items()
+    }
+
+
+def overlap_generated(wildcards):
+    """The pair sets among theirs that the pipeline writes."""
+    knobs = overlap_knobs(wildcards).values()
+    return [pair_file(own.pairs, wildcards.model) for own in knobs if own.is_generated]
+
+
+def overlap_settings(wildcards):
+    """What decides the overlaps beside files, as stable text."""
+    uses = [{"basis": basis, "use": use.model_dump()} for basis, use in overlap_uses(wildcards)]
+    return json.dumps({"uses": uses, "pairs": overlap_pairs(wildcards)}, sort_keys=True)
