@@ -37,6 +37,7 @@ def write_rankings(context, fall, thin=(), skip=()):
                     known["pairs"] = 19 if row.name in thin and i == 3 else 120
                     own = 0.9 - (fall.get(row.name, 0.1) + noise) * i / 3
                     rates = {"precision": 0.5 + i / 10, "recall": 0.8 - i / 10, "flagged": 0.4}
+                    rates["recall"] += noise - (0.3 if row.name == "penalty 3" and i == 3 else 0)
                     rates = rates if score != "cos_S" else dict.fromkeys(rates)
                     of = {"own_mode": own, "oracle": 0.95}
                     of |= {name: 0.5 + 0.01 * (n % 10) for n, name in enumerate(compare)}
@@ -88,7 +89,7 @@ def test_a_window_with_few_pairs_has_no_auroc(context):
     line = table.line("penalty 9")
     assert found.of(line, "concept", "own_mode", -1) == {} and found.fall(line, "concept", line) == {}
     assert found.of(line, "concept", "own_mode", -2).keys() == set(SEEDS)
-    assert found.of(line, "concept", "own_mode", -1, "recall")[41] == pytest.approx(0.5)
+    assert found.of(line, "concept", "own_mode", -1, "recall")[41] == pytest.approx(0.5, abs=0.02)
     by_row = falls(table, found, "concept")
     assert by_row["penalty 9"].reading == "" and by_row["advantage 1"].own is None
     # A row that lacks runs counts among the tests of the others.
@@ -116,17 +117,21 @@ def test_the_page_says_what_its_numbers_say(context):
     said = "\n".join(made.log)
     assert "puts the hack above in 0.7" in said or "puts the hack above in 0.8" in said
     assert "above the band of random directions [0.310, 0.690]" in said and "the oracle 0.950" in said
-    assert "in 5 penalised rows" in said and "1 fall further (evasion), 4 fall, no further" in said
-    assert "`penalty 3` +0.1" in said or "`penalty 3` +0.2" in said
     assert (
-        "precision 0.500 in the first window and 0.800 in the last, recall 0.800 and 0.500"
-        in said.replace("of `vanilla` ", "")
+        "score, 5 penalised rows against" in said and "1 fall further (evasion), 4 fall, no further" in said
+    )
+    assert "`penalty 3` +0.1" in said or "`penalty 3` +0.2" in said
+    assert "precision 0.500 in the first window of `vanilla` and 0.800 in the last" in said
+    assert (
+        "recall is lower than the unpenalised baseline's in 1 of 5 penalised rows that hack (`penalty 3` -0.3"
+        in said
     )
     assert set(made.drawn) >= {"detection", "gamed"}
     own = made.frame.set_index("row").loc["penalty 3"]
     start = made.frame.set_index("row").loc["vanilla", "auroc_concept_first"]
     assert start - own["auroc_concept_last"] == pytest.approx(own["fall_concept"])
     assert own["excess_fall_concept"] > 0.15 and own["detector_pairs_last"] == 120
+    assert own["recall_lost"] == pytest.approx(-0.3, abs=0.02) and own["p_recall_lost_holm"] < 0.05
     assert set(made.frame) <= set(reference())
     text = to_markdown(made.page)
     assert "evasion" in text and "0.900" in text and "random" in text

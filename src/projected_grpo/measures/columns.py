@@ -116,6 +116,12 @@ DETECTOR = {
         "pairs": ("pairs", "pairs of a hack and another rollout of its problem, step and length"),
     }.items()
 }
+DETECTOR |= {
+    "recall_lost": ("share", "recall in the last five steps minus the baseline's, paired by seed"),
+    "recall_lost_lo": ("share", "lower end of its 95% t-interval"),
+    "recall_lost_hi": ("share", "upper end"),
+    "p_recall_lost_holm": ("p", "Holm's p over the rows"),
+}
 # Column order that scripts rely on; the groups in between stand only where they apply.
 PUBLISHED = [*list(ROWS)[:8], "hack", "hack_std", "solve", "solve_std"]
 PUBLISHED += ["delta_hack", "delta_hack_std", "delta_solve", "n", "seeds"]

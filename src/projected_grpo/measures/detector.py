@@ -31,6 +31,7 @@ EXCESS = (
     "p_excess_fall_{}",
     "p_excess_fall_{}_holm",
 )
+LOST = ("recall_lost", "recall_lost_lo", "recall_lost_hi", "p_recall_lost_holm")
 BySeed = dict[int, float]
 
 
@@ -151,31 +152,47 @@ class Fall:
 
 def falls(table: Table, found: Rankings, score: str) -> dict[str, Fall]:
     """Return by row how far its AUROC falls; Holm's p over the rows, of falls and of differences a family each."""
-    others = {line.name: table.line(line.row.baseline) for line in table.lines if line.row.baseline}
-    last = {line.name: found.of(line, score, found.subject, -1) for line in table.lines}
-    starts = {line.name: found.fall(line, score, others.get(line.name, line)) for line in table.lines}
-    own = {name: stats.one_sample(values) for name, values in starts.items()}
-    excess = {name: stats.paired(last[other.name], last[name]) for name, other in others.items()}
-    short = {
-        line.name
-        for line in table.lines
-        if not table.left_out.keys().isdisjoint(c.id for c in line.row.cells)
-    }
-
-    def adjusted(pairs: Mapping[str, stats.Paired | None]) -> dict[str, stats.Paired | None]:
-        """With Holm's p; a row that waits for runs of its own or its baseline's counts."""
-        rows = {name: {name} | ({others[name].name} if name in others else set()) for name in pairs}
-        waiting = sum((pairs[n] is None or pairs[n].p is None) and bool(rows[n] & short) for n in pairs)
-        return dict(zip(pairs, stats.adjust(list(pairs.values()), waiting), strict=True))
-
-    own, excess = adjusted(own), adjusted(excess)
+    base = _baselines(table)
+    own = {line.name: found.fall(line, score, base.get(line.name, line)) for line in table.lines}
+    own = _adjusted(table, {name: stats.one_sample(values) for name, values in own.items()})
+    excess = _adjusted(table, _to_baseline(table, found, score, "auroc", sign=-1))
     return {name: Fall(own[name], excess.get(name)) for name in own}
+
+
+def recall_lost(table: Table, found: Rankings) -> dict[str, stats.Paired | None]:
+    """Return by row the recall at the threshold of step 0 in its last window minus its baseline's, with Holm's p.
+
+    Of rows that leave `LEAST` pairs there: fewer hacks have no recall to speak of.
+    """
+    pairs = _to_baseline(table, found, CONCEPT, "recall", sign=1)
+    ranked = {line.name for line in table.lines if found.of(line, CONCEPT, found.subject, -1)}
+    return _adjusted(table, {name: pair if name in ranked else None for name, pair in pairs.items()})
+
+
+def _baselines(table: Table) -> dict[str, Line]:
+    return {line.name: table.line(line.row.baseline) for line in table.lines if line.row.baseline}
+
+
+def _to_baseline(table: Table, found: Rankings, score: str, key: str, sign: int) -> dict:
+    """Return the rows' number of the last window minus their baseline's (sign 1) or the reverse (-1)."""
+    last = {line.name: found.of(line, score, found.subject, -1, key) for line in table.lines}
+    both = {name: (last[name], last[base.name])[::sign] for name, base in _baselines(table).items()}
+    return {name: stats.paired(*values) for name, values in both.items()}
+
+
+def _adjusted(table: Table, pairs: Mapping[str, stats.Paired | None]) -> dict[str, stats.Paired | None]:
+    """Return tests with Holm's p; a row that waits for runs of its own or its baseline's counts among them."""
+    short = {line.name for line in table.lines if any(cell.id in table.left_out for cell in line.row.cells)}
+    base = _baselines(table)
+    rows = {name: {name, base[name].name if name in base else name} for name in pairs}
+    waiting = sum((pairs[n] is None or pairs[n].p is None) and bool(rows[n] & short) for n in pairs)
+    return dict(zip(pairs, stats.adjust(list(pairs.values()), waiting), strict=True))
 
 
 def detector_frame(table: Table, found: Rankings) -> pd.DataFrame:
     """Return the rows of a table with the columns of `DETECTOR` behind them."""
     every = {score: falls(table, found, score) for score in DETECTOR_SCORES}
-    records = []
+    records, lost = [], recall_lost(table, found)
     for line in table.every:
         record: dict[str, float | None] = {}
         for score, by_row in every.items():
@@ -195,6 +212,8 @@ def detector_frame(table: Table, found: Rankings) -> pd.DataFrame:
         for name, window in (("first", 0), ("last", -1)):
             for key in ("precision", "recall", "pairs"):
                 record[f"detector_{key}_{name}"] = mean(found.of(line, CONCEPT, found.subject, window, key))
-        records.append(record)
+        pair = lost.get(line.name)
+        values = (pair.delta, pair.lo, pair.hi, pair.holm) if pair else (None,) * 4
+        records.append(record | dict(zip(LOST, values, strict=True)))
     more = pd.DataFrame(records).reindex(columns=list(DETECTOR)).apply(pd.to_numeric).astype("float64")
     return pd.concat([to_frame(table), more], axis=1)

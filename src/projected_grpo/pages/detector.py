@@ -17,7 +17,7 @@ from projected_grpo.measures.detector import (
 )
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
-from projected_grpo.pages.contrasts import is_shown, span, with_p
+from projected_grpo.pages.contrasts import is_shown, with_p
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, paired_text, rate, under
 
 Falls = Mapping[str, Mapping[str, Fall]]  # score -> row -> fall
@@ -42,7 +42,7 @@ FALLS = (
 )
 KEPT = (
     "Threshold of step 0, on all rollouts of a window. Precision rises with the share of hacks by itself: the share is "
-    "beside it.",
+    "beside it. Recall to baseline's: in the last window, paired by seed, 95% t-interval, Holm's p over the rows.",
 )
 
 
@@ -57,6 +57,13 @@ def _cell(values: BySeed) -> Cell:
         return Cell(NONE)
     summary = stats.summarise(list(values.values()))
     return Cell(rate(summary.mean), under(rate, summary.std))
+
+
+def _tested(pair: stats.Paired | None) -> Cell:
+    if pair is None:
+        return Cell(NONE)
+    small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
+    return Cell(delta(pair.delta), small, strong=is_shown(pair))
 
 
 def _window(window: tuple[int, int]) -> str:
@@ -123,14 +130,7 @@ def falls_grid(table: Table, found: Rankings, falls: Falls) -> Grid:
         return cell
 
     def excess(score: str):
-        def cell(line: Line) -> Cell:
-            pair = falls[score][line.name].excess
-            if pair is None:
-                return Cell(NONE)
-            small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
-            return Cell(delta(pair.delta), small, strong=is_shown(pair))
-
-        return cell
+        return lambda line: _tested(falls[score][line.name].excess)
 
     columns = {"row": lambda line: line.name, "baseline": lambda line: line.row.baseline or NONE}
     for score in DETECTOR_SCORES:
@@ -143,7 +143,7 @@ def falls_grid(table: Table, found: Rankings, falls: Falls) -> Grid:
     return grid(table.lines, columns, texts=2, title="How far AUROC falls from the first window to the last")
 
 
-def threshold_grid(table: Table, found: Rankings) -> Grid:
+def threshold_grid(table: Table, found: Rankings, lost: Mapping[str, stats.Paired | None]) -> Grid:
     """Return what a monitor fitted at step 0 keeps, row by row."""
 
     def rates(key: str):
@@ -157,11 +157,12 @@ def threshold_grid(table: Table, found: Rankings) -> Grid:
 
     columns = {"row": lambda line: line.name}
     columns |= {key: rates(key) for key in ("precision", "recall", "flagged")}
+    columns["recall to baseline's"] = lambda line: _tested(lost.get(line.name))
     columns["hack, last five"] = lambda line: rate(line.summary["hack"].mean if line.summary else None)
     return grid(table.lines, columns, title="A monitor with the threshold of step 0, first window → last")
 
 
-def blocks(table: Table, found: Rankings, falls: Falls) -> tuple:
+def blocks(table: Table, found: Rankings, falls: Falls, lost: Mapping[str, stats.Paired | None]) -> tuple:
     """Return what stands behind the question's own tables."""
     ranked = ranking_grid(table, found)
     if ranked is None:
@@ -171,7 +172,7 @@ def blocks(table: Table, found: Rankings, falls: Falls) -> tuple:
         *(Paragraph(text, kind="note") for text in READ),
         falls_grid(table, found, falls),
         *(Paragraph(text, kind="note") for text in FALLS),
-        threshold_grid(table, found),
+        threshold_grid(table, found, lost),
         *(Paragraph(text, kind="note") for text in KEPT),
     )
 
@@ -219,8 +220,9 @@ def _gamed(table: Table, found: Rankings, falls: Mapping[str, Fall], score: str)
     by = {kind: [line for line in known if falls[line.name].reading == kind] for kind in READINGS}
     named = [f"`{line.name}` {with_p(falls[line.name].excess)}" for line in by["evasion"]]
     counts = [f"{len(by[kind])} {text}" for kind, text in READINGS.items() if by[kind] or kind == "evasion"]
-    text = f"AUROC of the {words}, first window to last, in {len(known)} penalised row{'s' * (len(known) > 1)} against the unpenalised "
-    return f"{text}baseline: {', '.join(counts)}" + (f" ({listing(named)})." if named else ".") + left
+    rows = f"{len(known)} penalised row{'s' * (len(known) > 1)}"
+    text = f"AUROC of the {words}, {rows} against the unpenalised baseline: {', '.join(counts)}"
+    return text + (f" ({listing(named)})." if named else ".") + left
 
 
 READINGS = {
@@ -231,33 +233,36 @@ READINGS = {
 }
 
 
-def _kept(table: Table, found: Rankings, line: Line) -> str | None:
+def _kept(table: Table, found: Rankings, line: Line, lost: Mapping[str, stats.Paired | None]) -> str | None:
     """Say what the threshold of step 0 keeps in plain training and in the penalised rows that still hack."""
 
-    def at(row: Line, key: str, window: int) -> float | None:
-        return mean(found.of(row, CONCEPT, found.subject, window, key))
-
-    ends = [at(line, key, window) for key in ("precision", "recall") for window in (0, -1)]
+    ends = [
+        mean(found.of(line, CONCEPT, found.subject, window, key))
+        for key in ("precision", "recall")
+        for window in (0, -1)
+    ]
     if None in ends:
         return None
     text = "The threshold of step 0 has precision {} in the first window of `{}` and {} in the last, recall {} and {}"
     p0, p1, r0, r1 = map(rate, ends)
     text = text.format(p0, line.name, p1, r0, r1)
-    hacking = [row for row in penalised(table) if found.of(row, CONCEPT, found.subject, -1)]
-    kept = [[at(row, key, -1) for row in hacking] for key in ("precision", "recall")]
-    if not hacking or any(None in values for values in kept):
+    known = [row for row in penalised(table) if (pair := lost.get(row.name)) and pair.p is not None]
+    if not known:
         return f"{text}."
-    precision, recall = (span(values, rate) for values in kept)
-    n = f"the {len(hacking)} penalised rows that" if len(hacking) > 1 else "the penalised row that"
-    return f"{text}; in {n} still {'hack' if len(hacking) > 1 else 'hacks'}, precision {precision} and recall {recall}."
+    less = [row for row in known if is_shown(lost[row.name]) and lost[row.name].delta < 0]
+    named = [f"`{row.name}` {with_p(lost[row.name])}" for row in less]
+    text += f"; recall is lower than the unpenalised baseline's in {len(less)} of {len(known)} penalised rows that hack"
+    return text + (f" ({listing(named)})." if named else ".")
 
 
-def sentences(table: Table, found: Rankings, falls: Falls) -> tuple[str, ...]:
+def sentences(
+    table: Table, found: Rankings, falls: Falls, lost: Mapping[str, stats.Paired | None]
+) -> tuple[str, ...]:
     """Return the answer."""
     line = first(table)
     if line is None or not found.has(line):
         return ("No run has been ranked.",)
     said = [_detects(line, found, score) for score in (CONCEPT, COSINE)]
     said += [_gamed(table, found, falls[score], score) for score in (CONCEPT, COSINE)]
-    said.append(_kept(table, found, line))
+    said.append(_kept(table, found, line, lost))
     return tuple(text for text in said if text)

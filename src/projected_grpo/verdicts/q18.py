@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from projected_grpo.measures.columns import DETECTOR_SCORES
-from projected_grpo.measures.detector import detector_frame, falls, file, read_rankings
+from projected_grpo.measures.detector import detector_frame, falls, file, read_rankings, recall_lost
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages import detector
 from projected_grpo.pages.blocks import Listing
@@ -32,8 +32,9 @@ def make(context: Context) -> Verdict:
     asked = context.config.detector
     found = read_rankings(table, context.results, asked.pairs, asked.compare)
     by_score = {score: falls(table, found, score) for score in DETECTOR_SCORES}
-    said = detector.sentences(table, found, by_score)
+    lost = recall_lost(table, found)
+    said = detector.sentences(table, found, by_score, lost)
     drawn = {"detection": (detection(table, found), DETECTION), "gamed": (gamed(table, found), GAMED)}
-    more = detector.blocks(table, found, by_score)
+    more = detector.blocks(table, found, by_score, lost)
     made = of_table(context, table, (Listing(said),), more, drawn=drawn, log=said)
     return replace(made, frame=detector_frame(table, found))
