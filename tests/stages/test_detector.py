@@ -138,6 +138,18 @@ def test_scores_are_those_of_their_definitions_at_the_weights_of_the_step():
     assert not frame.query("score != 'cos_S' and direction != 'oracle'")["recall"].isna().any()
 
 
+def test_a_run_without_hacks_has_no_pairs_and_no_auroc():
+    policy = make_policy()
+    concept = detector.concepts(policy, {"made": PAIRS}, 2, 41)
+    cosine = detector.gradients(policy, PAIRS, {"made": make_basis(policy.adapter)}, 2, 41)
+    rollouts, prompts = made_rollouts(3).assign(hacked=False), {"p": [3, 1], "q": [5, 2, 2]}
+    zeros = policy.adapter.zeros()
+    rows = detector.measure(policy, rollouts, prompts, MAX_NEW, 3, lambda step: zeros, concept, cosine)
+    frame = pd.DataFrame(list(rows))
+    assert len(frame) == 3 * 4 and frame["pairs"].eq(0).all()
+    assert frame[["auroc", "f05", "recall"]].isna().all(axis=None)
+
+
 def test_thresholds_and_turns_are_those_of_the_pairs():
     policy = make_policy()
     _, fixed, cosine, *_ = measured(policy, [policy.adapter.zeros()] * 6)

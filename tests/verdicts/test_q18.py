@@ -16,8 +16,16 @@ from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.verdicts import q18
 
 SEEDS = [41, 42, 43]
-ROWS = ("vanilla", "penalty 1", "penalty 3", "penalty 9", "advantage 1", "penalty 3, random", "vanilla, KL")
-ROWS += ("penalty 3, KL",)
+ROWS = (
+    "vanilla",
+    "penalty 0.3",
+    "penalty 0.6",
+    "penalty 1",
+    "advantage 0.3",
+    "penalty 0.6, random",
+    "vanilla, KL",
+)
+ROWS += ("penalty 0.6, KL",)
 WINDOWS = [(1, 5), (6, 10), (11, 15), (16, 20)]
 
 
@@ -37,7 +45,7 @@ def write_rankings(context, fall, thin=(), skip=()):
                     known["pairs"] = 19 if row.name in thin and i == 3 else 120
                     own = 0.9 - (fall.get(row.name, 0.1) + noise) * i / 3
                     rates = {"precision": 0.5 + i / 10, "recall": 0.8 - i / 10, "flagged": 0.4}
-                    rates["recall"] += noise - (0.3 if row.name == "penalty 3" and i == 3 else 0)
+                    rates["recall"] += noise - (0.3 if row.name == "penalty 0.6" and i == 3 else 0)
                     rates = rates if score != "cos_S" else dict.fromkeys(rates)
                     of = {"own_mode": own, "oracle": 0.95}
                     of |= {name: 0.5 + 0.01 * (n % 10) for n, name in enumerate(compare)}
@@ -62,42 +70,42 @@ def ranked(context):
 
 
 def test_a_fall_is_evasion_only_beyond_the_unpenalised_one(context):
-    fall = {"penalty 3": 0.3, "advantage 1": -0.1, "vanilla, KL": 0.2, "penalty 3, KL": 0.2}
+    fall = {"penalty 0.6": 0.3, "advantage 0.3": -0.1, "vanilla, KL": 0.2, "penalty 0.6, KL": 0.2}
     write_rankings(context, fall)
     table, found = ranked(context)
     by_row = falls(table, found, "concept")
     assert {name: by_row[name].reading for name in ("vanilla", *fall)} == {
         "vanilla": "drift",
-        "penalty 3": "evasion",
-        "advantage 1": "less",
+        "penalty 0.6": "evasion",
+        "advantage 0.3": "less",
         "vanilla, KL": "evasion",
-        "penalty 3, KL": "drift",
+        "penalty 0.6, KL": "drift",
     }
-    own, base = (table.line(name) for name in ("penalty 3", "vanilla"))
+    own, base = (table.line(name) for name in ("penalty 0.6", "vanilla"))
     last, other = (found.of(line, "concept", "own_mode", -1) for line in (own, base))
-    excess = by_row["penalty 3"].excess
+    excess = by_row["penalty 0.6"].excess
     assert excess.delta == pytest.approx(np.mean([other[s] - last[s] for s in SEEDS]))
     # Both falls begin where the baseline's run does, so that they differ by what they end at.
     falling = [found.fall(line, "concept", base) for line in (own, base)]
     assert excess.delta == pytest.approx(np.mean([falling[0][s] - falling[1][s] for s in SEEDS]))
-    assert by_row["penalty 3"].excess.holm > by_row["penalty 3"].excess.p
+    assert by_row["penalty 0.6"].excess.holm > by_row["penalty 0.6"].excess.p
 
 
 def test_a_window_with_few_pairs_has_no_auroc(context):
-    write_rankings(context, {}, thin=("penalty 9",), skip=("advantage 1",))
+    write_rankings(context, {}, thin=("penalty 1",), skip=("advantage 0.3",))
     table, found = ranked(context)
-    line = table.line("penalty 9")
+    line = table.line("penalty 1")
     assert found.of(line, "concept", "own_mode", -1) == {} and found.fall(line, "concept", line) == {}
     assert found.of(line, "concept", "own_mode", -2).keys() == set(SEEDS)
     assert found.of(line, "concept", "own_mode", -1, "recall")[41] == pytest.approx(0.5, abs=0.02)
     by_row = falls(table, found, "concept")
-    assert by_row["penalty 9"].reading == "" and by_row["advantage 1"].own is None
+    assert by_row["penalty 1"].reading == "" and by_row["advantage 0.3"].own is None
     # A row that lacks runs counts among the tests of the others.
-    waiting = by_row["penalty 3"].excess
+    waiting = by_row["penalty 0.6"].excess
     n = sum(fall.excess is not None and fall.excess.p is not None for fall in by_row.values())
     assert waiting.holm <= min(1, (n + 1) * waiting.p) + 1e-12 and n == 5
     text = to_markdown(q18.make(context).page)
-    assert "advantage-own_mode-m0.125-s41" in text
+    assert "advantage-own_mode-w0.3-m0.125-s41" in text
 
 
 def test_the_place_is_among_placebos_of_a_kind_and_the_band_of_random_ones(context):
@@ -111,7 +119,7 @@ def test_the_place_is_among_placebos_of_a_kind_and_the_band_of_random_ones(conte
 
 
 def test_the_page_says_what_its_numbers_say(context):
-    write_rankings(context, {"penalty 3": 0.3})
+    write_rankings(context, {"penalty 0.6": 0.3})
     made = q18.make(context)
     assert all((context.results / path).exists() for path in map(str, q18.needs(context)))
     said = "\n".join(made.log)
@@ -120,14 +128,14 @@ def test_the_page_says_what_its_numbers_say(context):
     assert (
         "score, 5 penalised rows against" in said and "1 fall further (evasion), 4 fall, no further" in said
     )
-    assert "`penalty 3` +0.1" in said or "`penalty 3` +0.2" in said
+    assert "`penalty 0.6` +0.1" in said or "`penalty 0.6` +0.2" in said
     assert "precision 0.500 in the first window of `vanilla` and 0.800 in the last" in said
     assert (
-        "recall is lower than the unpenalised baseline's in 1 of 5 penalised rows that hack (`penalty 3` -0.3"
+        "recall is lower than the unpenalised baseline's in 1 of 5 penalised rows that hack (`penalty 0.6` -0.3"
         in said
     )
     assert set(made.drawn) >= {"detection", "gamed"}
-    own = made.frame.set_index("row").loc["penalty 3"]
+    own = made.frame.set_index("row").loc["penalty 0.6"]
     start = made.frame.set_index("row").loc["vanilla", "auroc_concept_first"]
     assert start - own["auroc_concept_last"] == pytest.approx(own["fall_concept"])
     assert own["excess_fall_concept"] > 0.15 and own["detector_pairs_last"] == 120
@@ -153,9 +161,9 @@ def test_controls_look_alike_and_rows_of_an_arm_share_a_colour(context):
     write_rankings(context, {})
     table, _ = ranked(context)
     found = {line.name: look for line, look in looks(list(table.lines))}
-    assert found["penalty 1"]["color"] == found["penalty 9"]["color"] != found["advantage 1"]["color"]
-    assert found["penalty 1"]["linestyle"] != found["penalty 9"]["linestyle"]
-    assert found["penalty 3, random"]["color"] not in (
-        found["penalty 3"]["color"],
-        found["advantage 1"]["color"],
+    assert found["penalty 0.3"]["color"] == found["penalty 1"]["color"] != found["advantage 0.3"]["color"]
+    assert found["penalty 0.3"]["linestyle"] != found["penalty 1"]["linestyle"]
+    assert found["penalty 0.6, random"]["color"] not in (
+        found["penalty 0.6"]["color"],
+        found["advantage 0.3"]["color"],
     )
