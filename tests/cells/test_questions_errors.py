@@ -44,7 +44,11 @@ QUESTIONS = [
     ),
     (["Q10", "rows", 1, "refresh"], -1, "Q10.rows[1].refresh: -1, allowed: an integer >= 0"),
     (["Q10", "rows", 1, "overshoot"], "big", "Q10.rows[1].overshoot: 'big', allowed: a number > 0"),
-    (["Q2", "kind"], "probe", "Q2.kind: 'probe', allowed: table, plane, trend, aa; a probe is one of R5, R6, R7"),
+    (
+        ["Q2", "kind"],
+        "probe",
+        "Q2.kind: 'probe', allowed: table, plane, trend, aa; a probe is one of R5, R6, R7",
+    ),
     (["Q10", "rows", 1, "k"], 13, "Q10.rows[1].k: 13, allowed: 1 to 12, the axes of the basis 'own_mode'"),
     (
         ["Q4", "rows", 2, "k"],
@@ -91,7 +95,11 @@ QUESTIONS = [
     (["Q10", "title"], DROP, "Q10.title: missing; required: title, asks, rows"),
     (["Q10", "rows"], [], "Q10.rows: [], allowed: a non-empty list of mappings"),
     (["Q10", "rows"], {"a": 1}, "Q10.rows: {'a': 1}, allowed: a non-empty list of mappings"),
-    (["Q10", "kind"], "tabel", "Q10.kind: 'tabel'; allowed: table, plane, trend, aa, probe; did you mean 'table'?"),
+    (
+        ["Q10", "kind"],
+        "tabel",
+        "Q10.kind: 'tabel'; allowed: table, plane, trend, aa, probe; did you mean 'table'?",
+    ),
     (
         ["Q-16"],
         {"title": "t", "asks": "a", "rows": [{"name": "v"}]},

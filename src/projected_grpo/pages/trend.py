@@ -156,6 +156,8 @@ def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[s
 def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tuple[str, ...]:
     """Return the answer: of each axis, which effects change along it."""
     known = [series for series in found if series.effect is not None and all(points(table, series).values())]
+    if not found:
+        return ("All rows have one model: there is nothing to compare along.",)
     if not known:
         return ("No series has runs at two points yet.",)
     said = wording(table, known, overlaps)
