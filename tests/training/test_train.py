@@ -195,7 +195,7 @@ def same_adapter(a, b):
 
 
 def without_seconds(rows):
-    return [{key: value for key, value in row.items() if not key.startswith("seconds_")} for row in rows]
+    return [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
 
 
 def rewards_of(group):
