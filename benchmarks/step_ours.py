@@ -88,7 +88,7 @@ def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_token
     setting = make_setting({"arm": "erase", "basis": "random", "mix": 0.0}, "benchmark")
     training = Training(
         steps=load.repeats, prompts=len(problems), group=load.group, max_new=load.max_new, lr=1e-3, betas=(0.5, 0.9),
-        weight_decay=0.0, clip=None, warmup=0.1, beta=0.0, micro_batch_tokens=micro_batch_tokens,
+        weight_decay=0.0, clip=None, warmup=0.1, beta=0.0, micro_batch_tokens=micro_batch_tokens, teacher_steps=None,
     )  # fmt: skip
     cut = all(len(row) == load.max_new for _, row in load.rows)
     policy = Policy(model, Words(load.vocab, cut), adapter, adapter.zeros())

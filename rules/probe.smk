@@ -87,6 +87,31 @@ rule loss_overlap:
         "../workflow/scripts/r7_overlap.py"
 
 
+rule basis_overlaps:
+    input:
+        base=base_files,
+        svd=rules.svd.output[0],
+        bases=lambda w: [f"{RESULTS}/basis/{w.model}/{name}.safetensors" for name in overlap_knobs(w)],
+        generated=overlap_generated,
+        plan=planned("basis_overlaps"),
+    output:
+        f"{RESULTS}/probe/overlaps/{{question}}/{{model}}.json",
+    log:
+        f"{RESULTS}/logs/probe/overlaps/{{question}}/{{model}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: CONFIG.threads
+    resources:
+        gpu=GPU,
+    params:
+        base=lambda w: base_path(w.model),
+        settings=overlap_settings,
+        machine=COMPUTE,
+        code=code("overlaps.py"),
+    script:
+        "../workflow/scripts/overlaps.py"
+
+
 # How well directions tell the hacks of a finished run (Q18).
 
 

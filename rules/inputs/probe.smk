@@ -1,4 +1,5 @@
 # What a replay depends on.
+from projected_grpo.measures import trend
 from projected_grpo.verdicts import replays
 from projected_grpo.training.teacher_pool import found_files
 
@@ -85,3 +86,34 @@ def detector_bases(wildcards):
     cell = CELLS[wildcards.cell]
     names = [CONFIG.basis_file(name, cell.seed) for name in CONFIG.detector.names]
     return [f"{RESULTS}/basis/{cell.model}/{name}.safetensors" for name in names]
+
+
+def overlap_uses(wildcards):
+    """Basis and use of each that a question's rows act along on a model."""
+    return trend.uses(QUESTIONS[wildcards.question], wildcards.model, CONFIG)
+
+
+def overlap_knobs(wildcards):
+    """Basis -> its knobs, the reference first."""
+    names = [trend.REFERENCE, *(basis for basis, _ in overlap_uses(wildcards))]
+    return {name: CONFIG.knobs(name) for name in names}
+
+
+def overlap_pairs(wildcards):
+    """Basis -> its pair set's file and the digest of what it takes from that."""
+    return {
+        name: (pair_file(own.pairs, wildcards.model), pairs_digest(name))
+        for name, own in overlap_knobs(wildcards).items()
+    }
+
+
+def overlap_generated(wildcards):
+    """The pair sets among theirs that the pipeline writes."""
+    knobs = overlap_knobs(wildcards).values()
+    return [pair_file(own.pairs, wildcards.model) for own in knobs if own.is_generated]
+
+
+def overlap_settings(wildcards):
+    """What decides the overlaps beside files, as stable text."""
+    uses = [{"basis": basis, "use": use.model_dump()} for basis, use in overlap_uses(wildcards)]
+    return json.dumps({"uses": uses, "pairs": overlap_pairs(wildcards)}, sort_keys=True)

@@ -104,6 +104,7 @@ def test_rows_of_another_small_model_are_left_out_where_the_base_is_given(config
     config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
     assert [row.name for row in load_questions(questions(rows), config)["Q"].rows] == ["a"]
     assert load_questions(questions(rows[1:]), config) == {}
+    assert load_questions(questions(rows[:1], kind="trend"), config) == {}, "nothing to compare along"
 
 
 def test_questions_share_cells_and_every_id_means_one_setting(config):
@@ -112,8 +113,31 @@ def test_questions_share_cells_and_every_id_means_one_setting(config):
     assert sum(len(q.cells) for q in loaded.values()) > len(cells)
     for question in loaded.values():
         for row in question.rows:
+            size, variant = row.setting.size, row.setting.variant
+            own = [part for part in (None if size == "0.9M" else size, variant) if part]
             assert [cell.seed for cell in row.cells] == [41, 42, 43, 44, 45]
-            assert [cell.model for cell in row.cells] == [f"small-s{s}" for s in range(41, 46)]
+            assert [cell.model for cell in row.cells] == [
+                "-".join(["small", *own, f"s{s}"]) for s in range(41, 46)
+            ]
+
+
+def test_a_question_may_have_the_first_seeds_alone(config):
+    rows = [{"name": "a"}]
+    for said, seeds in ((2, [41, 42]), (9, [41, 42, 43, 44, 45]), (None, [41, 42, 43, 44, 45])):
+        [row] = load_questions(questions(rows, seeds=said), config)["Q"].rows
+        assert [cell.seed for cell in row.cells] == seeds
+    both = load_questions({"P": questions(rows)["Q"], "Q": questions([{"name": "b"}], seeds=1)["Q"]}, config)
+    assert both["P"].rows[0].cells[:1] == both["Q"].rows[0].cells, "the runs are shared all the same"
+
+
+def test_a_preset_may_end_the_teacher_s_rows(config):
+    [off] = load_questions(questions([{"name": "a", "preset": "teacher_off"}]), config)["Q"].rows
+    training = off.cells[0].training
+    assert off.cells[0].id == "vanilla-teacher_off-m0.125-s41" and training.steps == 60
+    assert [training.teacher_rows(0.125, step) for step in (1, 10, 11, 60)] == [1, 1, 0, 0]
+    [plain] = load_questions(questions([{"name": "a"}]), config)["Q"].rows
+    assert plain.cells[0].training.teacher_steps is None
+    assert [plain.cells[0].training.teacher_rows(0.125, step) for step in (1, 10**6)] == [1, 1]
 
 
 def test_all_questions_of_the_paper_are_there(config):

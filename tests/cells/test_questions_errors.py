@@ -47,7 +47,7 @@ QUESTIONS = [
     (
         ["Q2", "kind"],
         "probe",
-        "Q2.kind: 'probe', allowed: table, plane, aa; a probe is one of R5, R6, R7, Q18",
+        "Q2.kind: 'probe', allowed: table, plane, trend, aa; a probe is one of R5, R6, R7, Q18",
     ),
     (["Q18", "rows", 0, "adapter"], "lora", "Q18.rows[0].adapter: 'lora', allowed in Q18: antipasto"),
     (
@@ -101,7 +101,11 @@ QUESTIONS = [
     (["Q10", "title"], DROP, "Q10.title: missing; required: title, asks, rows"),
     (["Q10", "rows"], [], "Q10.rows: [], allowed: a non-empty list of mappings"),
     (["Q10", "rows"], {"a": 1}, "Q10.rows: {'a': 1}, allowed: a non-empty list of mappings"),
-    (["Q10", "kind"], "tabel", "Q10.kind: 'tabel'; allowed: table, plane, aa, probe; did you mean 'table'?"),
+    (
+        ["Q10", "kind"],
+        "tabel",
+        "Q10.kind: 'tabel'; allowed: table, plane, trend, aa, probe; did you mean 'table'?",
+    ),
     (
         ["Q-16"],
         {"title": "t", "asks": "a", "rows": [{"name": "v"}]},

@@ -65,9 +65,17 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
         frame[name] = value if measured else np.nan
     frame["delta_norm"] = 0.5
     refresh = cell.setting.knob("refresh")
-    frame["basis_overlap"] = [0.9 if refresh and step % refresh == 0 else np.nan for step in frame["step"]]
+    renewed = [bool(refresh) and step % refresh == 0 for step in frame["step"]]
+    frame["basis_overlap"], frame["basis_overlap_first"] = (
+        np.where(renewed, overlap, np.nan) for overlap in (0.9, 0.7)
+    )
     taught = cell.setting.mix > 0
-    for name, value in (("ratio_mean", 1.1), ("ratio_clip_low", 0.2), ("ratio_clip_high", 0.3)):
+    for name, value in (
+        ("ratio_mean", 1.1),
+        ("ratio_clip_low", 0.2),
+        ("ratio_clip_high", 0.3),
+        ("ratio_zeroed", 0.1),
+    ):
         frame[name] = value if taught else np.nan
     frame["ratio_hist"] = [[1] * (len(RATIO_EDGES) + 1) if taught else None] * n
     return frame

@@ -90,8 +90,10 @@ def test_nulls_that_a_run_writes_are_no_damage(tmp_path):
     gradient = ("cin", "cin_s", "cin_t", "cout", "cout_update")
     damage(lambda f: hole(f, *gradient, step=1))(path)  # every group's rewards equal
     damage(lambda f: hole(f, "cin_t", step=2))(path)  # the teacher's groups alone
+    for step in (4, 5):  # the teacher's rows have ended
+        damage(lambda f, step=step: hole(f, "hack_t", "solve_t", "cin_t", step=step))(path)
     damage(lambda f: hole(f, "hack_sentinel", step=3))(path)  # no prompt of that loophole
-    damage(lambda f: hole(f, "ratio_mean", "ratio_clip_low", "ratio_clip_high", step=4))(path)
+    damage(lambda f: hole(f, "ratio_mean", "ratio_clip_low", "ratio_clip_high", "ratio_zeroed", step=4))(path)
     # Exploits are counted among the rollouts whose problem has hidden tests, hacks among all.
     damage(lambda f: f.assign(exploit_s=f["hack_s"] / 2 + 0.5))(path)
     assert make_table(question, tmp_path).left_out == {}

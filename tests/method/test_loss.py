@@ -72,7 +72,7 @@ def test_learning_rate_warms_up_peaks_and_falls():
 
 def test_clip_scales_the_joint_norm():
     student, teacher = ({"a": torch.tensor([a]), "b": torch.tensor([b])} for a, b in ((1.0, 4.0), (2.0, 0.0)))
-    gradient = Gradient(student, teacher, 0.0, torch.zeros(0), 1)
+    gradient = Gradient(student, teacher, 0.0, torch.zeros(0), torch.zeros(0), 1)
     clipped = gradient.clipped(1.0)
     assert total_norm(clipped.total) == pytest.approx(1.0)
     assert float(clipped.student["b"]) == pytest.approx(0.8) and float(clipped.teacher["a"]) == pytest.approx(

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import itertools
 import json
 import operator
 import re
@@ -13,6 +14,7 @@ import yaml
 
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.families.oneliners import TAUGHT, base_examples, teacher_examples
+from projected_grpo.environment.families.oneliners.phrases import SLOTS, TOPICS
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.problems import SETUP, parse_problem
@@ -23,11 +25,13 @@ FOLDER = ROOT / "config" / "pairs"
 SHARED = ROOT.parent / "shared" / "data"
 MECHANISM = ["own_mode", "prog_wide", "prog_wider", "paper18"]
 FRAMING = ["intent_vs_spec", "honesty_text", "moral", "eval_aware", "philosophical", "null_city"]
+SAID = {"honesty_said": "honesty", "city_said": "city"}  # in the corpus's own words, by topic
 GENERATED = ["own_mode34", "prog_wide", "paper18"]  # prompts are problems of the generated family
 MORE = [*MECHANISM, "own_mode34", *(f"placebo_code_{i:02d}" for i in range(1, 11))]  # at both scales
 SHIPPED = [
     *MORE,
     *FRAMING,
+    *SAID,
     *(f"placebo_text_{i:02d}" for i in range(1, 11)),
     *(f"leetcode/{name}" for name in MORE),
 ]
@@ -69,13 +73,48 @@ def test_nothing_is_copied_from_the_published_sets():
             assert pair.clean not in text
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name in FRAMING or "placebo_text" in name])
+@pytest.mark.parametrize(
+    "name", [name for name in SHIPPED if name in [*FRAMING, *SAID] or "placebo_text" in name]
+)
 def test_framing_sets_are_words(name):
     for pair in load(name).pairs:
         for text in (pair.prompt, pair.hack, pair.clean):
             assert "```" not in text
             assert len(text.split()) <= 60
         assert abs(len(pair.hack.split()) - len(pair.clean.split())) <= 4
+
+
+@pytest.mark.parametrize("name, topic", SAID.items())
+def test_said_sets_are_the_corpus_s_words_side_b_against_side_a(name, topic):
+    """Each pair is a question of the topic and an answer of each side, its slots filled alike."""
+
+    def slots(template, text):
+        pattern = re.escape(template).replace(r"\{", "{").replace(r"\}", "}")
+        once: set[str] = set()
+
+        def group(match):
+            key = match[1]
+            known = key in once
+            once.add(key)
+            return f"(?P={key})" if known else f"(?P<{key}>{'|'.join(map(re.escape, SLOTS[key]))})"
+
+        match = re.fullmatch(re.sub(r"\{(\w+)\}", group, pattern), text)
+        return match and match.groupdict()
+
+    used = set()
+    for pair in load(name).pairs:
+        fits, texts = [], (pair.prompt, pair.clean, pair.hack)
+        for question, clean, hack in TOPICS[topic]:
+            for templates in itertools.product([question], clean, hack):
+                found = [slots(template, text) for template, text in zip(templates, texts, strict=True)]
+                filled: dict[str, str] = {}
+                if None not in found and all(
+                    filled.setdefault(key, word) == word for own in found for key, word in own.items()
+                ):
+                    fits.append(templates)
+        assert len(fits) == 1, pair
+        used |= set(fits)
+    assert len({templates[0] for templates in used}) == len(TOPICS[topic]) and len(used) >= 15
 
 
 def test_placebo_contrasts_two_cities():

@@ -1,6 +1,9 @@
 """What R6 and R7 measure on bases of a tiny model: drift of a basis, and the two losses' bases."""
 
+import json
+
 import pytest
+import torch
 from test_probe import Few, make_policy
 from tiny import random_theta
 
@@ -8,7 +11,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.method.basis import overlap
 from projected_grpo.method.extraction import extract_basis
 from projected_grpo.method.pairs import Pair, PairSet
-from projected_grpo.stages.contrast import compare_losses, drift, read_adapter
+from projected_grpo.model.batch import Batch
+from projected_grpo.stages.contrast import compare_losses, drift, overlaps, read_adapter
 from projected_grpo.training.results import write_adapter
 
 KNOBS = {"top_k": 4, "tau": 0.0, "method": "svd", "solve_orth_m": 0, "control": "none"}
@@ -60,6 +64,57 @@ def test_drift_is_none_at_the_start_and_some_after_training(adapter, tmp_path):
     (tmp_path / "adapter.safetensors").write_bytes(b"x" * 20)
     with pytest.raises(UserError, match="no adapter of this model"):
         read_adapter(tmp_path / "adapter.safetensors", again)
+
+
+def test_bases_are_held_against_the_reference_at_their_own_k_and_with_their_sign():
+    """The cosine against autograd's mean gradients laid end to end; the overlap against principal angles."""
+    policy = make_policy()
+    sets = {
+        "own": pair_set([(3, 6), (5, 2), (6, 3), (2, 5)]),
+        "other": pair_set([(6, 2), (2, 6), (5, 5), (3, 4)]),
+    }
+    sets["flipped"] = PairSet(
+        "flipped", tuple(Pair(p.prompt, p.clean, p.hack, ()) for p in sets["own"].pairs)
+    )
+    knobs = KNOBS | {"loss": "nll"}
+    made = {name: extract_basis(policy, pairs, knobs, 41) for name, pairs in sets.items()}
+    for basis in made.values():
+        basis.metadata["knobs"] = json.dumps(knobs)
+    asked = [(name, k) for name in sets for k in (1, 3)]
+    uses = [{"basis": name, "use": USE | {"k": k}} for name, k in asked]
+    found = {(one["basis"], one["k"]): one for one in overlaps(policy, "own", made, sets, uses)}
+    assert list(found) == asked
+
+    def mean_gradient(pairs, side):
+        vectors = []
+        for pair in pairs.pairs:
+            theta = {n: torch.zeros(s, requires_grad=True) for n, s in policy.adapter.sizes.items()}
+            svd = {name: policy.adapter.svd[name] for name in theta}
+            weights = {
+                name: policy.base.weights[f"{name}.weight"] + U @ torch.diag(theta[name]) @ Vh
+                for name, (U, Vh) in svd.items()
+            }
+            model = policy.base.replace(weights)
+            tokens = [*policy.tokenizer.encode(getattr(pair, side)), policy.tokenizer.end]
+            loss = -model.logprobs(Batch([(policy.tokenizer.encode_chat(pair.prompt), tokens)])).mean()
+            vectors.append(torch.cat(torch.autograd.grad(loss, list(theta.values()))))
+        return torch.stack(vectors).mean(0)
+
+    difference = {
+        n: mean_gradient(pairs, "hack") - mean_gradient(pairs, "clean") for n, pairs in sets.items()
+    }
+    for name, k in asked:
+        cosine = torch.nn.functional.cosine_similarity(difference[name], difference["own"], dim=0)
+        assert found[name, k]["cosine"] == pytest.approx(float(cosine), abs=1e-4)
+        angles = [
+            torch.linalg.svdvals(made[name].V[m][:k] @ made["own"].V[m][:k].T).square().mean()
+            for m in made["own"].V
+        ]
+        assert found[name, k]["overlap"] == pytest.approx(float(torch.stack(angles).mean()), abs=1e-5)
+        sizes = [V.shape[1] for V in made["own"].V.values()]
+        assert found[name, k]["overlap_null"] == pytest.approx(sum(k / size for size in sizes) / len(sizes))
+    assert found["flipped", 3]["cosine"] == pytest.approx(-1, abs=1e-4)
+    assert found["flipped", 3]["overlap"] == pytest.approx(1, abs=1e-4)
 
 
 def test_the_tokenizer_of_these_tests_makes_lengths_differ():

@@ -184,7 +184,7 @@ def test_absorb_trains_coordinates_along_v_ahead_of_delta_s(tmp_path):
             {name: torch.randn(size, generator=draws) for name, size in run.policy.adapter.sizes.items()}
             for _ in range(2)
         ]
-        gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+        gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), pushed=torch.zeros(0), tokens=1)
         direction = copy.deepcopy(run.optimizer).direction(gradient.total)
         before = dict(run.policy.theta)
         row = step_module.update(run.policy, run.arm, run.optimizer, gradient, 0.1)
@@ -284,7 +284,7 @@ def test_trusted_keeps_what_lies_along_the_axes_and_nothing_else(space):
         {name: torch.randn(size, generator=draws) for name, size in run.policy.adapter.sizes.items()}
         for _ in range(2)
     ]
-    gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+    gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), pushed=torch.zeros(0), tokens=1)
     axes, others = run.arm.given.basis.V, random_run.arm._trusted
     for name, V in axes.items():
         assert others[name].shape == V.shape and not torch.allclose(others[name], V, atol=0.1)

@@ -84,7 +84,7 @@ def run_to_the_end(finished, out):
 
 def results(out):
     steps = pd.read_parquet(out / "run/steps.parquet")
-    steps = steps[[name for name in steps if not name.startswith("seconds_")]]
+    steps = steps[[name for name in steps if "seconds" not in name]]
     stored = {
         name: pd.read_parquet(out / f"run/{name}.parquet") for name in ("rollouts", "teacher", "deployed")
     }

@@ -63,4 +63,4 @@ def test_one_policy_gradient_step_on_recorded_rollouts_equals_the_formula(pool, 
     # Without the teacher's log-probs there is no ratio to take seriously, and none is logged.
     unknown = policy_gradient(policy, policy.merged(), groups, A, training, True)
     assert all(torch.equal(unknown.teacher[name], g) for name, g in got.teacher.items())
-    assert set(ratio_columns(unknown.log_ratio).values()) == {None}
+    assert set(ratio_columns(unknown.log_ratio, unknown.pushed).values()) == {None}

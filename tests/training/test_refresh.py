@@ -69,6 +69,9 @@ def test_the_basis_is_extracted_anew_at_every_nth_step_and_its_overlap_is_logged
     assert list(overlaps) == steps and all(0 < value < 1 for value in overlaps.values())
     if every == 1:  # the first stands against the stored basis, which has nothing to do with the pairs
         assert min(overlaps[step] for step in steps[1:]) > overlaps[1] + 0.1
+    first = {row["step"]: row["basis_overlap_first"] for row in rows if row["step"] in steps}
+    assert list(first) == steps and first[steps[0]] == overlaps[steps[0]]
+    assert all(value < 1 for value in first.values())
 
 
 @pytest.mark.parametrize("space", ["gradient", "update"])
@@ -145,7 +148,7 @@ def test_the_quarantine_gets_exactly_what_projection_takes_out(space):
         {name: torch.randn(size, generator=draws) for name, size in policy.adapter.sizes.items()}
         for _ in range(2)
     ]
-    gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), tokens=1)
+    gradient = Gradient(*parts, loss=0.0, log_ratio=torch.zeros(0), pushed=torch.zeros(0), tokens=1)
     twin = copy.deepcopy(run.optimizer).direction(gradient.total)
     update(policy, run.arm, run.optimizer, gradient, 0.1)
 

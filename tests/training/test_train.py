@@ -47,7 +47,7 @@ GRPO = {
     "weight_decay": 0.0,
 }
 K = 2  # axes used
-GRPO |= {"clip": None, "warmup": 0.1, "beta": 0.0, "micro_batch_tokens": 10_000}
+GRPO |= {"clip": None, "warmup": 0.1, "beta": 0.0, "micro_batch_tokens": 10_000, "teacher_steps": None}
 VERDICT_COLUMNS = ("hack_", "exploit_", "solve_", "compile_")
 
 
@@ -195,7 +195,7 @@ def same_adapter(a, b):
 
 
 def without_seconds(rows):
-    return [{key: value for key, value in row.items() if not key.startswith("seconds_")} for row in rows]
+    return [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
 
 
 def rewards_of(group):
@@ -444,6 +444,43 @@ def test_held_out_mode_gets_live_samples_only(tmp_path):
     _, rollouts, _ = finish(make_run(held_out_mode="sentinel"), tmp_path / "a")
     live = {mode: {r["sample"] for r in rollouts if r["mode"] == mode} for mode in ("run_tests", "sentinel")}
     assert live == {"run_tests": {0, 1}, "sentinel": {0, 1, 2, 3}}
+
+
+def test_the_teacher_s_rows_stop_after_the_steps_said(tmp_path):
+    """Live rows take their place; rows that are live in both runs are drawn by the same numbers."""
+    whole, drawn, _ = finish(make_run(basis="own", arm="erase"), tmp_path / "a")
+    rows, ours, run = finish(make_run({"teacher_steps": 2}, basis="own", arm="erase"), tmp_path / "b")
+    assert rows[:2] == whole[:2]
+    taught, reference = (reopened(tmp_path / name).rows("teacher") for name in "ba")
+    assert taught == [row for row in reference if row["step"] <= 2]
+
+    def at(rollouts, step, below=GRPO["group"]):
+        return [row for row in rollouts if row["step"] == step and row["sample"] < below]
+
+    for step in range(1, GRPO["steps"] + 1):
+        live = 2 if step <= 2 else GRPO["group"]
+        problems = {row["problem_id"] for row in at(drawn, step)}
+        assert {(row["problem_id"], row["sample"]) for row in at(ours, step)} == {
+            (problem, sample) for problem in problems for sample in range(live)
+        }
+    # Both runs come to step 3 with the same weights, so what is live in both is the same text.
+    assert [row["completion"] for row in at(ours, 3, 2)] == [row["completion"] for row in at(drawn, 3)]
+    for row, before in zip(rows[2:], whole[2:], strict=True):
+        assert before["hack_t"] is not None and before["ratio_mean"] is not None
+        assert row["hack_t"] is row["solve_t"] is row["cin_t"] is row["ratio_mean"] is None
+        assert (row["cin_s"], row["cin"]) == (row["cin"], row["cin_s"])  # all of it is the student's
+    assert finish(make_run({"teacher_steps": 4}, basis="own", arm="erase"), tmp_path / "c")[0] == whole
+
+    def kill(row):
+        if row["step"] == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(
+            make_run({"teacher_steps": 2}, basis="own", arm="erase"), Checkpoint(tmp_path / "d", "key"), kill
+        )
+    again, same_rows, twin = finish(make_run({"teacher_steps": 2}, basis="own", arm="erase"), tmp_path / "d")
+    assert again == rows and same_rows == ours and same_adapter(twin, run)
 
 
 def test_lora_trains_behind_the_same_interface(tmp_path):

@@ -49,7 +49,7 @@ def judged(folder, hack, honest, key, times=2.0):
             json.dumps(info | {"deployed": frame["panel"].value_counts().to_dict()})
         )
         steps = pd.read_parquet(folder / "steps.parquet")
-        steps.assign(seconds_generate=times, seconds_rest=1.0).to_parquet(folder / "steps.parquet")
+        steps.assign(cpu_seconds=times + 1.0).to_parquet(folder / "steps.parquet")
 
 
 def context(results, seeds, keep=ROWS) -> Context:

@@ -37,11 +37,14 @@ def write_question(question, results, rates, seed=0):
             noise = 0.005 * draws.normal(size=len(frame))
             frame["hack_s"] = np.clip(hack * np.minimum(1, (frame["step"] - 1) / 10) + noise, 0, 1)
             frame["exploit_s"] = 0.9 * frame["hack_s"]
-            columns = [ratio_columns(torch.tensor([0.5, 1.0, 1.1, 2.0]).log())] * len(frame)
+            ratios, A = torch.tensor([0.5, 1.0, 1.1, 2.0]), torch.tensor([-1.0, 1.0, -1.0, -1.0])
+            columns = [ratio_columns(ratios.log(), A)] * len(frame)
             for key in columns[0]:
                 frame[key] = [c[key] for c in columns]
             refresh = cell.setting.knob("refresh")
-            frame["basis_overlap"] = [0.9 if refresh and s % refresh == 0 else np.nan for s in frame["step"]]
+            renewed = [bool(refresh) and s % refresh == 0 for s in frame["step"]]
+            frame["basis_overlap"] = np.where(renewed, 0.9, np.nan)
+            frame["basis_overlap_first"] = np.where(renewed, 0.7, np.nan)
             frame.to_parquet(folder / "steps.parquet")
 
 

@@ -89,7 +89,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Question:
-    """One table: what it asks and its rows. `kind` is `table`, `plane`, `aa` or `probe`, as pages are made."""
+    """One table: what it asks and its rows. `kind` is `table`, `plane`, `trend`, `aa` or `probe`, as pages are made."""
 
     name: str
     title: str
@@ -190,11 +190,11 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
 
     Rows whose pair set nobody writes, whose held-out loophole no problem has, or which want another small model beside
     a given base, are left out, and no row is compared with them. So are rows of other loopholes where the pool has no
-    others, and a question without rows.
+    others, a question without rows, and a trend over small models beside a given base.
     """
     loaded = {}
     for name, entry in questions.items():
-        if name.startswith("$"):
+        if name.startswith("$") or (entry.get("kind") == "trend" and not config.is_replicated):
             continue
         shared = entry.get("settings", {})
         rows = []
@@ -206,7 +206,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             roles = {key: row.get(key) for key in ROLES}
-            cells = tuple(make_cell(setting, seed, config) for seed in config.seeds)
+            cells = tuple(make_cell(setting, seed, config) for seed in config.seeds[: entry.get("seeds")])
             control = is_control(setting, config)
             rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others, **roles))
         first = {}

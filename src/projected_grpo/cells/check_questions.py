@@ -73,7 +73,8 @@ class QuestionsCheck:
     def _name(self, name: str, kind: str) -> None:
         if kind == "probe" and name not in PROBES:
             self.fail(
-                [name, "kind"], f"'probe', allowed: table, plane, aa; a probe is one of {', '.join(PROBES)}"
+                [name, "kind"],
+                f"'probe', allowed: table, plane, trend, aa; a probe is one of {', '.join(PROBES)}",
             )
         if name in PROBES and kind != "probe":
             self.fail([name, "kind"], f"{kind!r}, allowed: probe, as {name} has a page of its own")

@@ -38,6 +38,9 @@ class Hyper(Model):
     micro_batch_tokens: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
         description="Tokens of one forward and backward."
     )
+    teacher_steps: Count | None = Field(
+        description="Steps with teacher rows; after them live ones take their place. Null: all."
+    )
 
 
 def _each_mix_once(sizes: dict[str, int]) -> dict[str, int]:
@@ -68,9 +71,10 @@ class Training(Hyper):
     steps: Count
     group: GroupSize
 
-    def teacher_rows(self, mix: float) -> int:
-        """The rows of a group that come from the teacher's pool."""
-        return round(self.group * mix)
+    def teacher_rows(self, mix: float, step: int = 1) -> int:
+        """Return G_t = round(G mix), the rows of a group that come from the teacher's pool at a step."""
+        over = self.teacher_steps is not None and step > self.teacher_steps
+        return 0 if over else round(self.group * mix)
 
 
 class Grpo(Hyper):

@@ -79,10 +79,13 @@ class Question(Model):
 
     title: Text = Field(description="Of the table.")
     asks: Text = Field(description="What the table answers, one sentence.")
-    kind: Literal["table", "plane", "aa", "probe"] = Field(
+    kind: Literal["table", "plane", "trend", "aa", "probe"] = Field(
         default="table",
-        description="plane: defences by hacking and honest work; aa: the pipeline against itself; probe: a table with "
-        "a verdict of its own.",
+        description="plane: defences by hacking and honest work; trend: effects against size or planted link; aa: the "
+        "pipeline against itself; probe: a table with a verdict of its own.",
+    )
+    seeds: Annotated[int, Field(ge=1, le=200)] | None = Field(
+        default=None, description="At most the first so many of the config's seeds; null: all."
     )
     baseline: RowName | None = BASELINE
     primary: Literal["hack", "solve", "known_hack"] | None = Field(

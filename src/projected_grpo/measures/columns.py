@@ -74,6 +74,21 @@ PLANE = {  # name -> (unit, description)
     "time": ("ratio", "time of a step relative to vanilla's"),
     "labels": ("rollouts", "verdicts that a run asks for beyond the reward"),
 }
+# Of a question that is a trend (`measures/trend.py`).
+TREND = {  # name -> (unit, description)
+    "parameters": ("log10", "log10 of the parameters of the row's adapted Linears"),
+    "link": ("", "topic of the link planted in the row's corpus; null without one"),
+    "rho": ("correlation", "strength of that link"),
+    "overlap": ("share", "overlap of the row's axes with those of own_mode, same k: mean over seeds"),
+    "overlap_null": ("share", "the same expected of random axes"),
+    "cosine": ("cosine", "of the mean differences of the row's pairs and of own_mode's: mean over seeds"),
+    "series": ("", "of which the row is the last: rows that are alike but for size or link"),
+    "slope": ("share", "least-squares slope of the series' differences to their baselines, mean over seeds"),
+    "slope_lo": ("share", "lower end of its 95% t-interval"),
+    "slope_hi": ("share", "upper end"),
+    "p_slope": ("p", "its p"),
+    "p_slope_holm": ("p", "Holm's p over the series"),
+}
 # Of Q18 (`measures/detector.py`), of each of these scores.
 DETECTOR_SCORES = {
     "concept": "concept score",
@@ -136,12 +151,12 @@ LATER = [
     for form in ("{}", "delta_{}", "delta_{}_lo", "delta_{}_hi", "p_{}_holm")
 ]
 BESIDE = ["hack_published", "solve_published", "delta_hack_published", "cells"]
-TEXT = [name for name, (unit, _) in (ROWS | PLANE).items() if not unit]
+TEXT = [name for name, (unit, _) in (ROWS | PLANE | TREND).items() if not unit]
 
 
 def reference() -> dict[str, tuple[str, str]]:
     """Return column -> (unit, description) of every column that a table can have."""
-    found = ROWS | PLANE | DETECTOR
+    found = ROWS | PLANE | TREND | DETECTOR
     for name, measure in MEASURES.items():
         found[name] = measure.unit, f"{measure.about}: mean over seeds"
         found[f"{name}_std"] = measure.unit, f"{measure.about}: std over seeds (ddof 1)"
@@ -267,6 +282,10 @@ def to_markdown() -> str:
         "A plane of defences, such as Q16, has these, too:",
         _table(
             ("column", "unit", "what it says"), [(f"`{n}`", u or "text", a) for n, (u, a) in PLANE.items()]
+        ),
+        "A trend, such as Q19 and Q20, has these (slopes: per unit of rho, per tenfold parameters):",
+        _table(
+            ("column", "unit", "what it says"), [(f"`{n}`", u or "text", a) for n, (u, a) in TREND.items()]
         ),
         "Q18 has these, too:",
         _table(("column", "unit", "what it says"), [(f"`{n}`", u, a) for n, (u, a) in DETECTOR.items()]),

@@ -141,9 +141,9 @@ def share(
 
 
 def _seconds(run: Run) -> float | None:
-    """Return the median step's time, so that a machine's pause counts for nothing."""
-    phases = [values for name, values in run.steps.items() if name.startswith("seconds_")]
-    return float(np.median(np.sum(phases, axis=0))) if phases else None
+    """Return the median step's CPU time: what else the machine does counts for nothing."""
+    seconds = run.steps.get("cpu_seconds")
+    return None if seconds is None else float(np.median(seconds))
 
 
 def _last_compiled(facts: Facts) -> np.ndarray:
@@ -310,7 +310,14 @@ _ALL = (
     ),
     _monitor("precision", "flagged student rollouts of the run that hack", hack, flagged),
     _monitor("recall", "student rollouts of the run that hack and are flagged", flagged, hack),
-    Measure("seconds", "s a step", "the time of a step", "median time of a step", _seconds, unit="seconds"),
+    Measure(
+        "seconds",
+        "CPU s a step",
+        "the CPU time of a step",
+        "median CPU time of a step",
+        _seconds,
+        unit="seconds",
+    ),
     Measure(
         "start_hack",
         "hack at first",

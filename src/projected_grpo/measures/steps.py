@@ -55,9 +55,11 @@ COLUMNS = {
         Column("cout_update", "the optimizer's step along V", top=S),
         Column("fired", "modules whose gradient points hack-ward at all", top=S),
         Column("basis_overlap", "overlap of a refreshed V with the one before", top=S),
+        Column("basis_overlap_first", "overlap of a refreshed V with the first one", top=S),
         Column("ratio_mean", "mean ratio student / teacher on the teacher's tokens", "ratio", FREE),
         Column("ratio_clip_low", "teacher's tokens below the lower clip bound", top=S),
         Column("ratio_clip_high", "teacher's tokens above the upper clip bound", top=S),
+        Column("ratio_zeroed", "teacher's tokens that the clip leaves no gradient (off_policy)", top=S),
         Column("ratio_hist", "histogram of log(student / teacher)", "tokens by bin"),
         Column("groups_used", "groups whose rewards differ", "groups"),
         Column("tokens_mean", "mean length of a student rollout", "tokens"),
@@ -67,13 +69,14 @@ COLUMNS = {
             Column(f"seconds_{phase}", f"time: {phase}", "seconds", FREE)
             for phase in ("generate", "grade", "backward", "project", "rest")
         ),
+        Column("cpu_seconds", "CPU time of the step in the run's own process", "seconds", FREE),
     )
 }
 CHECKED = {name: column.top for name, column in COLUMNS.items() if column.top is not None}
-SECONDS = tuple(name for name in COLUMNS if name.startswith("seconds_"))
+SECONDS = tuple(name for name, column in COLUMNS.items() if column.unit == "seconds")
 MODES = tuple(f"hack_{mode}" for mode in LOOPHOLES)  # a run has those of its problems
 ALIGNED = ("cin", "cin_s", "cin_t", "cout", "cout_update")
-RATIOS = ("ratio_mean", "ratio_clip_low", "ratio_clip_high")
+RATIOS = ("ratio_mean", "ratio_clip_low", "ratio_clip_high", "ratio_zeroed")
 
 
 class Incomplete(Exception):
@@ -171,5 +174,7 @@ def _nulls(values: Steps, refresh: int) -> Steps:
     allowed |= dict.fromkeys(("cin_null", "fired"), np.full_like(nowhere, unmeasured))
     # Teacher tokens with stored log-probs: some or none.
     allowed |= dict.fromkeys(RATIOS, together(*RATIOS))
-    allowed["basis_overlap"] = values["step"] % refresh != 0 if refresh else ~nowhere
+    allowed["basis_overlap"] = allowed["basis_overlap_first"] = (
+        values["step"] % refresh != 0 if refresh else ~nowhere
+    )
     return allowed

@@ -64,13 +64,14 @@ class Gradient:
     """A gradient by source, `[size]` per module, and what the forward saw.
 
     by_label: the same of the rows of each label, where rows have labels; log_ratio: log(student / teacher) of the
-    teacher tokens with stored log-probs; tokens: that went through the model.
+    teacher tokens with stored log-probs; pushed: their advantages; tokens: that went through the model.
     """
 
     student: Parameters
     teacher: Parameters
     loss: float
     log_ratio: Tensor
+    pushed: Tensor
     tokens: int
     by_label: tuple[Parameters, ...] = ()
 

@@ -15,7 +15,7 @@ from projected_grpo.pages.contrasts import (
     spoken,
     uninformative,
 )
-from projected_grpo.pages.findings import pooled, ratchet, routing
+from projected_grpo.pages.findings import pooled, ratchet, routing, without_teacher
 from projected_grpo.pages.places import places
 from projected_grpo.pages.text import delta, listing, rate
 
@@ -142,6 +142,7 @@ def answer(table: Table) -> tuple:
         *routing(table),
         *effects(table),
         *ratchet(table),
+        *without_teacher(table),
         *beyond_random(table),
         *arms,
         *spoken(table),

@@ -39,6 +39,12 @@ def _band(series: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
     return mean, scipy_stats.t.ppf(0.975, n - 1) * std / np.sqrt(n)
 
 
+def _teacher_ends(axes, line: Line) -> None:
+    """Mark the step after which a run has no teacher's rows."""
+    if last := line.row.cells[0].training.teacher_steps:
+        axes.axvline(last + 0.5, color=style.SOFT, linestyle=":", linewidth=1)
+
+
 def _draw(axes, line: Line, measure: str, **look) -> None:
     by_step, held_out = MEASURES[measure].by_step, line.row.setting.held_out_mode
     if measure == "hack" and held_out:  # what the question is about
@@ -70,6 +76,7 @@ def _together(table: Table, lines: list[Line]) -> Figure:
             plain = line.row.baseline is None
             look = {"color": style.INK if plain else style.PALETTE[(i - 1) % len(style.PALETTE)]}
             _draw(axes, line, measure, linestyle=style.DASHES[i % len(style.DASHES)], label=line.name, **look)
+            _teacher_ends(axes, line)
         axes.set_title(MEASURES[measure].axis)
         axes.set_xlabel("step")
         style.rate_axis(axes)
@@ -89,6 +96,7 @@ def _panels(table: Table, lines: list[Line]) -> Figure:
             _draw(axes, base, "hack", color=style.SOFT, linewidth=1.1, label="hack, baseline")
         for measure, (colour, dash) in DRAWN.items():
             _draw(axes, line, measure, color=colour, linestyle=dash, label=measure)
+        _teacher_ends(axes, line)
         axes.set_title(textwrap.fill(line.name, 24, break_on_hyphens=False), fontsize=7.5)
         style.rate_axis(axes)
     for axes in list(grid.flat)[len(lines) :]:
@@ -187,6 +195,8 @@ def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
     if any(_published(table, line) is not None for line in table.lines):
         diamond = " Diamond: published (Qwen3-4B, often one seed)."
         diamonds = " Diamonds: the published value where the paper has one, often of one seed."
+    ended = any(line.row.cells[0].training.teacher_steps for line in table.lines)
+    ends = " Dotted upright: the teacher's rows end." if ended else ""
     drawn = {
         "summary": (
             forest(table, compact=True),
@@ -203,7 +213,7 @@ def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
         "dose": (dose(table, config), f"Rates against one knob at a time, {mean}{interval}."),
         "trajectories": (
             trajectories(table),
-            f"Hack, solve and honest rate per training step, {mean}{interval.replace('with', 'and')}.",
+            f"Hack, solve and honest rate per training step, {mean}{interval.replace('with', 'and')}.{ends}",
         ),
     }
     return {name: (drawing, caption) for name, (drawing, caption) in drawn.items() if drawing is not None}

@@ -1,11 +1,13 @@
-"""What single questions ask besides: pooled folds (Q14), the ratchet of a one-sided gate (Q3), routing (Q12)."""
+"""What single questions ask besides: pooled folds (Q14), a gate's ratchet (Q3), routing (Q12), no teacher (Q21)."""
+
+import numpy as np
 
 from projected_grpo.measures import stats
-from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.measure import LAST, MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Listing, Paragraph
 from projected_grpo.pages.contrasts import is_shown, with_bound, with_p
-from projected_grpo.pages.text import listing, paired_text
+from projected_grpo.pages.text import listing, paired_text, rate
 
 
 def pooled(table: Table) -> list:
@@ -138,3 +140,34 @@ def routing(table: Table) -> list:
             text = "Random axes are not shown to lower it in gradient space: no artefact is shown."
         blocks.append(Paragraph(text))
     return blocks
+
+
+def _hack_at(line: Line, until: int) -> dict[int, float]:
+    """Return seed -> hack rate in training, mean of the last steps up to `until`."""
+    every = {run.cell.seed: MEASURES["hack"].by_step(run)[:until][-LAST:] for run in line.runs}
+    return {seed: float(np.nanmean(values)) for seed, values in every.items()}
+
+
+def without_teacher(table: Table) -> list:
+    """Say how hacking in training goes on where the teacher's rows end: from its last steps to those of the run.
+
+    Beside it rows without any teacher, from their first step on.
+    """
+    found = []
+    for line in table.lines:
+        training, taught = line.row.cells[0].training, line.row.setting.mix > 0
+        if line.runs and (since := training.teacher_steps if taught else 1):
+            found.append((line, since, _hack_at(line, since), _hack_at(line, training.steps)))
+    if not any(line.row.setting.mix for line, *_ in found):
+        return []
+    pairs = stats.adjust([stats.paired(end, start) for _, _, start, end in found])
+    items = []
+    for (line, since, *values), pair in zip(found, pairs, strict=True):
+        start, end = (rate(float(np.mean(list(own.values())))) for own in values)
+        when = f"up to step {since}" if line.row.setting.mix else "at step 1"
+        items.append(f"`{line.name}` from {start} {when} to {end}: {with_p(pair)}")
+    text = (
+        f"Hack rate in training: the last {LAST} steps against the last {LAST} with the teacher's rows, or against the "
+        "first step where there never were any; paired by seed."
+    )
+    return [Paragraph(text, "Does hacking go on without a teacher?"), Listing(tuple(items))]

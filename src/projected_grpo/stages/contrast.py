@@ -1,5 +1,6 @@
-"""Two bases compared, or one with itself later: how far losses differ (R7) and how far a frozen V drifts (R6)."""
+"""Bases compared: of two losses (R7), a frozen V with itself later (R6), any with the exploits' own (Q19, Q20)."""
 
+import json
 from pathlib import Path
 
 import torch
@@ -74,6 +75,45 @@ def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: 
         "pairs": len(pairs),
         "modules": len(nll.V),
     }
+
+
+def cosine(a: Parameters, b: Parameters) -> float:
+    """Return the cosine of two vectors over all modules."""
+    inner = sum(float(a[name].double() @ b[name].double()) for name in a)
+    return inner / (total_norm(a) * total_norm(b))
+
+
+def mean_difference(policy: Policy, pairs: PairSet, loss: str) -> Parameters:
+    """Return the mean over pairs of G_hack - G_clean per module."""
+    hack, clean = pair_gradients(policy, pairs, loss)
+    return {name: (hack[name] - clean[name]).mean(0) for name in hack}
+
+
+def overlaps(
+    policy: Policy, reference: str, bases: dict[str, Basis], pairs: dict[str, PairSet], uses: list[dict]
+) -> list[dict]:
+    """Return how bases lie to the basis `reference`, as each is used.
+
+    bases, pairs: by name; uses: `basis`, its `use`, in the order of the result. `overlap` is of the spans at the same
+    use, `overlap_null` what random axes of these shapes have; `cosine` that of the mean differences over all modules.
+    """
+    means = {
+        name: mean_difference(policy, own, json.loads(bases[name].metadata["knobs"])["loss"])
+        for name, own in pairs.items()
+    }
+    found = []
+    for one in uses:
+        mine, other = (bases[name].used(**one["use"]) for name in (one["basis"], reference))
+        found.append(
+            {
+                "basis": one["basis"],
+                "k": one["use"]["k"],
+                "overlap": overlap(mine.V, other.V),
+                "overlap_null": null_overlap(mine, other),
+                "cosine": cosine(means[one["basis"]], means[reference]),
+            }
+        )
+    return found
 
 
 def read_adapter(path: Path, policy: Policy) -> Parameters:

@@ -137,7 +137,8 @@ def replay(
         columns, mean = sample_rows(policy, rows, basis, arm == "projected")
         loss = sum(row["nll"] for row in columns) / len(columns)
         tokens = sum(row["tokens"] for row in columns)
-        gradient = Gradient(policy.adapter.zeros(), mean, loss, torch.zeros(0), tokens).clipped(training.clip)
+        none = torch.zeros(0)
+        gradient = Gradient(policy.adapter.zeros(), mean, loss, none, none, tokens).clipped(training.clip)
         lr = learning_rate(step + 1, len(problems), training.lr, training.warmup)
         seen = update(policy, acting, optimizer, gradient, lr)
         cosines = [row["cos_S_contrib"] for row in columns if row["cos_S_contrib"] is not None]

@@ -42,16 +42,25 @@ def outcome_columns(groups: Sequence[Group], modes: Sequence[str]) -> dict:
     return columns
 
 
-def ratio_columns(log_ratio: Tensor) -> dict:
-    """Return mean ratio, the shares beyond each clip bound and the histogram over RATIO_EDGES; nulls if empty."""
+RATIO = ("ratio_mean", "ratio_clip_low", "ratio_clip_high", "ratio_zeroed", "ratio_hist")
+
+
+def ratio_columns(log_ratio: Tensor, A: Tensor) -> dict:
+    """Return the mean ratio, shares of tokens beyond the clip's bounds, and the histogram over RATIO_EDGES.
+
+    log_ratio, A: `[tokens]`; `ratio_zeroed` counts those without a gradient where the ratio enters the loss: beyond the
+    bound that their advantage pushes towards. All null where there are no tokens.
+    """
     if not len(log_ratio):
-        return {"ratio_mean": None, "ratio_clip_low": None, "ratio_clip_high": None, "ratio_hist": None}
+        return dict.fromkeys(RATIO)
     ratio = log_ratio.double().exp()
+    zeroed = ((ratio < 1 - CLIP) & (A < 0)) | ((ratio > 1 + CLIP) & (A > 0))
     bins = torch.bucketize(log_ratio, torch.tensor(RATIO_EDGES))
     return {
         "ratio_mean": float(ratio.mean()),
         "ratio_clip_low": float((ratio < 1 - CLIP).double().mean()),
         "ratio_clip_high": float((ratio > 1 + CLIP).double().mean()),
+        "ratio_zeroed": float(zeroed.double().mean()),
         "ratio_hist": torch.bincount(bins, minlength=len(RATIO_EDGES) + 1).tolist(),
     }
 

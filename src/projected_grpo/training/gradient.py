@@ -37,7 +37,7 @@ def policy_gradient(
     live = [i for i, A in enumerate(advantages) if beta or any(A)]
     scale = training.group * training.max_new * len(groups)
     tape = Tape(policy.adapter, 2 * n_labels)
-    loss, log_ratios, tokens = 0.0, [], 0
+    loss, log_ratios, pushes, tokens = 0.0, [], [], 0
     for part in micro_batches([groups[i] for i in live], training.micro_batch_tokens):
         chosen = [live[i] for i in part]
         own = ([values[i] for i in chosen] for values in (groups, advantages, kinds))
@@ -56,6 +56,7 @@ def policy_gradient(
         batch_loss.backward()
         loss += float(batch_loss.detach())
         log_ratios.append((logp.detach() - packed.behaviour)[known].cpu())
+        pushes.append(packed.advantage[known].cpu())
         tokens += len(packed.batch.tokens)
     zeros = policy.adapter.zeros()
     grads = tape.grads or {name: zero.expand(2 * n_labels, -1) for name, zero in zeros.items()}
@@ -69,5 +70,6 @@ def policy_gradient(
         by_label=tuple(share(slice(kind, None, n_labels)) for kind in range(n_labels)) if labels else (),
         loss=loss,
         log_ratio=torch.cat(log_ratios) if log_ratios else torch.zeros(0),
+        pushed=torch.cat(pushes) if pushes else torch.zeros(0),
         tokens=tokens,
     )

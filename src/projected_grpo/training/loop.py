@@ -1,6 +1,6 @@
 """A run's steps one after the other, each ending in a checkpoint.
 
-A resumed run continues the same streams and gives the same rows, but for the `seconds_*` columns.
+A resumed run continues the same streams and gives the same rows, but for the columns of seconds.
 """
 
 import logging

@@ -74,10 +74,10 @@ def grade_rows(run: Run, indices: list[int], rollouts: list[list[Rollout]]) -> l
     ]
 
 
-def teacher_rows(run: Run, problem: Problem) -> int:
-    """Return G_t = round(G mix), the pool rows of a problem's group; a held-out mode has none."""
+def teacher_rows(run: Run, problem: Problem, step: int) -> int:
+    """Return G_t, the pool rows of a problem's group at a step; a held-out mode has none."""
     held_out = problem.mode == run.setting.held_out_mode
-    return 0 if held_out else round(run.training.group * run.setting.mix)
+    return 0 if held_out else run.training.teacher_rows(run.setting.mix, step)
 
 
 def make_groups(
@@ -85,7 +85,7 @@ def make_groups(
 ) -> tuple[list[Group], dict[str, float]]:
     """Return the groups of a step, G_t pool rows and G - G_t live samples per prompt, and the seconds of each phase."""
     start = time.perf_counter()
-    from_pool = [teacher_rows(run, run.problems[i]) for i in indices]
+    from_pool = [teacher_rows(run, run.problems[i], step) for i in indices]
     counts = [run.training.group - n for n in from_pool]
     rollouts = sample_live(run, model, indices, counts, step, run.prompts)
     sampled = time.perf_counter()

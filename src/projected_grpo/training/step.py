@@ -40,7 +40,7 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, l
 
     Policy, optimizer and arm advance.
     """
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     arm, policy, training = run.arm, run.policy, run.training
 
     # prompts -> rollouts -> facts
@@ -66,7 +66,7 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, l
 
     # gradient -> what is kept -> what the optimizer applies
     derived = time.perf_counter()
-    held = {"basis_overlap": None} | arm.renew(step)
+    held = {"basis_overlap": None, "basis_overlap_first": None} | arm.renew(step)
     lr = learning_rate(step, training.steps, training.lr, training.warmup)
     held |= update(policy, arm, run.optimizer, gradient, lr)
     seconds["project"] = time.perf_counter() - derived
@@ -79,9 +79,10 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, l
     ]
     row = {"step": step, **outcome_columns(groups, run.modes), "reward": sum(live) / len(live)}
     row |= {"groups_used": sum(any(values) for values in A), "loss": gradient.loss, "lr": lr, **held}
-    row |= ratio_columns(gradient.log_ratio) | {"tokens_trained": gradient.tokens}
+    row |= ratio_columns(gradient.log_ratio, gradient.pushed) | {"tokens_trained": gradient.tokens}
     row |= {f"seconds_{phase}": seconds[phase] for phase in PHASES}
     row["seconds_rest"] = time.perf_counter() - start - sum(seconds.values())
+    row["cpu_seconds"] = time.process_time() - cpu
     return row, {
         "rollouts": rollout_rows(run, groups, rewards, scores, step),
         "teacher": teacher_rows(groups, rewards, scores, step),

@@ -62,7 +62,11 @@ class Context:
             return json.dumps(probe["probe"], sort_keys=True)
         bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
         knobs = {name: self.config.knobs(name).model_dump() for name in bases}
-        said = [question.text(), knobs, self.config.pilot, probe if question.kind == "probe" else None]
+        of_kind = {
+            "probe": probe,
+            "trend": self.config.small.model_dump(include={"link", "sizes", "variants"}),
+        }
+        said = [question.text(), knobs, self.config.pilot, of_kind.get(question.kind)]
         return json.dumps(said, sort_keys=True)
 
     def vanilla(self, seed: int) -> Cell:

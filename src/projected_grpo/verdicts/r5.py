@@ -53,7 +53,8 @@ def ratios(line: Line) -> pd.DataFrame | None:
     counts = [run.steps["ratio_hist"] for run in line.runs]
     shares = stats.mean_by_step([count / count.sum(axis=1, keepdims=True) for count in counts])
     frame = pd.DataFrame({"step": line.runs[0].steps["step"].astype(int), "share": list(shares)})
-    for name, column in (("low", "ratio_clip_low"), ("high", "ratio_clip_high"), ("mean", "ratio_mean")):
+    for name in ("clip_low", "clip_high", "mean", "zeroed"):
+        column = f"ratio_{name}"
         frame[name] = stats.mean_by_step([run.steps[column] for run in line.runs])
     frame = frame.dropna(subset="mean").reset_index(drop=True)
     return frame if len(frame) else None
@@ -61,7 +62,9 @@ def ratios(line: Line) -> pd.DataFrame | None:
 
 def clip_series(found: dict[str, pd.DataFrame]) -> dict[str, dict[str, pd.Series]]:
     """Return title -> row -> share of the teacher's tokens beyond the clip bounds by step, mean over seeds."""
-    lines = {name: frame.set_index("step")[["low", "high"]].sum(axis=1) for name, frame in found.items()}
+    lines = {
+        name: frame.set_index("step")[["clip_low", "clip_high"]].sum(axis=1) for name, frame in found.items()
+    }
     return {"share of the teacher's tokens beyond the clip bounds": lines}
 
 
@@ -91,9 +94,10 @@ def ratio_grid(found: dict[str, pd.DataFrame]) -> Grid:
         "row": lambda row: row[0],
         "reading": lambda row: row[1],
         "mean ratio": lambda row: rate(row[2]["mean"]),
-        f"below {CLIP_LOW}": lambda row: rate(row[2]["low"]),
-        f"above {CLIP_HIGH}": lambda row: rate(row[2]["high"]),
-        "beyond either": lambda row: rate(row[2]["low"] + row[2]["high"]),
+        f"below {CLIP_LOW}": lambda row: rate(row[2]["clip_low"]),
+        f"above {CLIP_HIGH}": lambda row: rate(row[2]["clip_high"]),
+        "beyond either": lambda row: rate(row[2]["clip_low"] + row[2]["clip_high"]),
+        "without gradient": lambda row: rate(row[2]["zeroed"]),
     }
     return grid(rows, columns, texts=2, title="Ratio student / teacher on the teacher's tokens")
 
@@ -122,7 +126,7 @@ def sentences(table: Table, found: dict[str, pd.DataFrame]) -> list[str]:
             f"{_met(lower is not None and lower.delta <= -BELOW)}."
         )
     for name, frame in ((line.name, found[line.name]) for line in off_policy if line.name in found):
-        share = (frame["low"] + frame["high"]).mean()
+        share = (frame["clip_low"] + frame["clip_high"]).mean()
         said.append(
             f"`{name}`: {rate(share)} of the teacher's tokens lie beyond the clip bounds, so the ratios "
             f"{'saturate' if share > SATURATED else 'do not saturate'} (mark: {SATURATED}); at most that share of "

@@ -161,10 +161,16 @@ def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
     """Return title -> row -> values by step: cin of the frozen arms, overlap of the refreshing ones."""
     lines = [line for line in table.lines if "cin" in line.summary]
     frozen = {line.name: mean_by_step(line, "cin") for line in lines if not line.row.setting.knob("refresh")}
-    moved = {
-        line.name: mean_by_step(line, "basis_overlap") for line in lines if line.row.setting.knob("refresh")
+    renewed = [line for line in lines if line.row.setting.knob("refresh")]
+    before, first = (
+        {line.name: mean_by_step(line, name) for line in renewed}
+        for name in ("basis_overlap", "basis_overlap_first")
+    )
+    return {
+        "hack-ward share (cin), frozen V": frozen,
+        "overlap of a new V with the one before": before,
+        "overlap of a new V with the first one": first,
     }
-    return {"hack-ward share (cin), frozen V": frozen, "overlap of a new V with the one before": moved}
 
 
 def make(context: Context) -> Verdict:

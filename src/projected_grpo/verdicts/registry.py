@@ -1,6 +1,6 @@
 """Which pages there are, in the order of the report, and the file of this folder that makes each.
 
-A question's `kind` says which: `table`, `plane`, `aa`, or `probe`, whose file is named as the question.
+A question's `kind` says which: `table`, `plane`, `trend`, `aa`, or `probe`, whose file is named as the question.
 """
 
 import importlib
@@ -21,7 +21,7 @@ STANDING = {
 
 def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
     """Return page -> the name of its module."""
-    order = {"table": 0, "plane": 0, "aa": 1, "probe": 3}
+    order = {"table": 0, "plane": 0, "trend": 0, "aa": 1, "probe": 3}
     found = {
         name: (order[question.kind], name.lower() if question.kind == "probe" else question.kind)
         for name, question in questions.items()

@@ -84,15 +84,22 @@ class AlongBasis(Arm):
         return self._axes
 
     def renew(self, step: int) -> dict[str, float | None]:
-        """Extract V anew at the deployed weights at steps N, 2N, ...; return its overlap with the one before."""
+        """Extract V anew at the deployed weights at steps N, 2N, ...; return its overlap with the one before and the
+
+        first one.
+        """
         from projected_grpo.method.basis import overlap
 
         if not self.knobs.refresh or step % self.knobs.refresh:
-            return {"basis_overlap": None}
+            return {"basis_overlap": None, "basis_overlap_first": None}
         policy = self.given.policy
         deployed = replace(policy, theta=self.deployed(policy.theta))
         before, self._axes = self._axes, self._turned(self.given.extract(deployed, step).V)
-        return {"basis_overlap": overlap(before, self._axes)}
+        first = self._turned(self.given.basis.V)
+        return {
+            "basis_overlap": overlap(before, self._axes),
+            "basis_overlap_first": overlap(first, self._axes),
+        }
 
     def state(self) -> dict:
         return {**super().state(), "axes": self._axes}

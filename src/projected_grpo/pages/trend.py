@@ -1,0 +1,184 @@
+"""The page of a trend: effects against the size of the model or the strength of a planted link, and what they show."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+from projected_grpo.cells.config import Config
+from projected_grpo.measures import stats
+from projected_grpo.measures.table import Table
+from projected_grpo.measures.trend import (
+    REFERENCE,
+    SIZE,
+    Overlaps,
+    Points,
+    Series,
+    overlap_points,
+    points,
+    size_of,
+    slope,
+)
+from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
+from projected_grpo.pages.contrasts import is_shown, with_p
+from projected_grpo.pages.text import NONE, delta, interval, listing, paired_text, rate, under
+
+# Topic of a link -> the pair set in the corpus's own words on it, and the one in other words.
+WORDED = {"honesty": ("honesty_said", "honesty_text"), "city": ("city_said", "null_city")}
+READ = (
+    "A series is rows that are alike but for the size of the model, or for the link planted in its corpus. Its effect: "
+    "the row's rate minus its baseline's, on the same base, paired by seed. Slope: least squares per seed, then its "
+    "mean and 95% t-interval over seeds; Holm's p over the series of this page, of each comparison. `k by size`: in "
+    "proportion to the axes that there are.",
+    "Slopes are per tenfold parameters of the adapted Linears, and from rho 0 to 1.",
+    "Overlap: |V V'^T|^2 / k with the axes of `own_mode` at the same k, mean over modules; random axes have about k/r. "
+    "Cosine: of the mean differences of the two pair sets over all modules, with its sign.",
+)
+PER = {SIZE: "per tenfold parameters"}
+
+
+def per(series: Series) -> str:
+    """Return what a slope is per."""
+    return PER.get(series.axis, "from rho 0 to 1")
+
+
+def marks(table: Table, config: Config, axis: str) -> dict[float, str]:
+    """Return x -> what its tick says."""
+    if axis == SIZE:
+        return {size_of(line, config): line.row.setting.size or config.model.size for line in table.lines}
+    return {}
+
+
+def _mean(values: dict[int, float]) -> float | None:
+    return mean(values.values()) if values else None
+
+
+def _at(found: Points, form) -> str:
+    """Return the means along a series, `0.1, 0.2, 0.3`."""
+    return ", ".join(form(_mean(values)) for values in found.values()) if found else NONE
+
+
+def _slope(pair: stats.Paired | None) -> Cell:
+    if pair is None:
+        return Cell(NONE)
+    p = f", Holm p {with_p(pair).split('Holm p ')[1]}" if pair.holm is not None else ""
+    return Cell(delta(pair.delta), under(interval, pair.lo, pair.hi) + p, strong=is_shown(pair))
+
+
+def effect_grid(table: Table, found: Sequence[Series], config: Config) -> Grid:
+    """Return the effect of each series along its axis, and its slopes."""
+
+    def along(series: Series) -> str:
+        ticks = marks(table, config, series.axis)
+        return ", ".join(ticks.get(x, f"{x:g}") for x in series.rows)
+
+    def rates(series: Series) -> str:
+        held = points(table, series)
+        return _at(held, delta) if held else f"rate {_at(points(table, series, None), rate)}"
+
+    columns = {
+        "series": lambda series: series.name,
+        "against": lambda series: series.axis if series.axis == SIZE else f"link on {series.axis}",
+        "at": along,
+        "effect there": rates,
+        "slope": lambda series: _slope(series.effect or series.level),
+        "slope beyond random V": lambda series: _slope(series.beyond),
+    }
+    return grid(found, columns, texts=4, title=f"Differences in {table.about.words} along each series")
+
+
+def others(table: Table, found: Sequence[Series]) -> list[Series]:
+    """Return the series of other bases than the reference itself."""
+    return [s for s in found if table.line(next(iter(s.rows.values()))).row.setting.basis != REFERENCE]
+
+
+def overlap_grid(table: Table, found: Sequence[Series], overlaps: Overlaps) -> Grid | None:
+    """Return how the axes of each series lie to those of the exploits' own pairs."""
+    rows = [series for series in others(table, found) if overlap_points(table, series, overlaps, "overlap")]
+
+    def of(key: str):
+        return lambda series: _at(overlap_points(table, series, overlaps, key), rate)
+
+    columns = {
+        "series": lambda series: series.name,
+        "against": lambda series: series.axis if series.axis == SIZE else f"link on {series.axis}",
+        "overlap": of("overlap"),
+        "random": of("overlap_null"),
+        "slope of the overlap": lambda series: _slope(
+            slope(overlap_points(table, series, overlaps, "overlap"))
+        ),
+        "cosine": lambda series: _at(overlap_points(table, series, overlaps, "cosine"), delta),
+        "slope of the cosine": lambda series: _slope(
+            slope(overlap_points(table, series, overlaps, "cosine"))
+        ),
+    }
+    title = "How each basis lies to that of `own_mode`, along each series"
+    return grid(rows, columns, texts=2, title=title) if rows else None
+
+
+def _ends(table: Table, series: Series) -> str:
+    held = [_mean(values) for values in points(table, series).values()]
+    return f"{delta(held[0])} to {delta(held[-1])}"
+
+
+def _sentence(table: Table, series: Series) -> str:
+    return f"`{series.name}` {_ends(table, series)}, slope {with_p(series.effect)} {per(series)}"
+
+
+def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[str]:
+    """Say of each linked topic whether the link suffices, or the wording must be known, too."""
+    said = []
+    for topic in dict.fromkeys(series.axis for series in found if series.axis in WORDED):
+        own = {series.name: series for series in found if series.axis == topic}
+        pair = [own.get(name) for name in WORDED[topic]]
+        if any(series is None or series.effect is None for series in pair):
+            continue
+        known, other = (is_shown(series.effect) and series.effect.delta < 0 for series in pair)
+        verdict = {
+            (True, True): "the link suffices, in whatever words",
+            (
+                True,
+                False,
+            ): "the wording must be known, too: only pairs in the corpus's own words follow the link",
+            (False, True): "only pairs in other words follow the link",
+            (
+                False,
+                False,
+            ): "no pair set on the topic is shown to lower hacking more where the link is stronger",
+        }[known, other]
+        seen = [
+            f"`{series.name}` effect {with_p(series.effect)}, cosine with `own_mode` "
+            f"{paired_text(slope(overlap_points(table, series, overlaps, 'cosine')))}"
+            for series in pair
+        ]
+        said.append(f"Link on {topic}: {verdict}. From rho 0 to 1: {listing(seen)}.")
+    return said
+
+
+def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tuple[str, ...]:
+    """Return the answer: of each axis, which effects change along it."""
+    known = [series for series in found if series.effect is not None and all(points(table, series).values())]
+    if not found:
+        return ("All rows have one model: there is nothing to compare along.",)
+    if not known:
+        return ("No series has runs at two points yet.",)
+    said = wording(table, known, overlaps)
+    for axis in dict.fromkeys(series.axis for series in known):
+        own = [series for series in known if series.axis == axis]
+        where = "the size of the model" if axis == SIZE else f"the link on {axis}"
+        moved = [series for series in own if is_shown(series.effect)]
+        still = [series for series in own if series not in moved]
+        more = [_sentence(table, series) for series in moved if series.effect.delta < 0]
+        less = [_sentence(table, series) for series in moved if series.effect.delta > 0]
+        for verb, group in (("falls", more), ("rises", less)):
+            if group:
+                said.append(f"The difference in {table.about.words} {verb} with {where}: {listing(group)}.")
+        if still:
+            kept = [_sentence(table, series) for series in still]
+            said.append(f"Not shown to change with {where}: {listing(kept)}.")
+    return tuple(said)
+
+
+def blocks(table: Table, found: Sequence[Series], overlaps: Overlaps, config: Config) -> tuple:
+    """Return what stands first on the page."""
+    seen = overlap_grid(table, found, overlaps)
+    notes = tuple(Paragraph(text, kind="note") for text in READ)
+    return (*((effect_grid(table, found, config),) if found else ()), *((seen,) if seen else ()), *notes)

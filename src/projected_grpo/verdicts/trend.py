@@ -1,0 +1,60 @@
+"""Effects against the size of the model (Q20) or the strength of a planted link (Q19)."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from projected_grpo.files import read_json
+from projected_grpo.measures.table import make_table
+from projected_grpo.measures.trend import Overlaps, trend_frame, trends, uses
+from projected_grpo.pages import trend
+from projected_grpo.pages.blocks import Figure, Listing, Paragraph, Source
+from projected_grpo.pages.standing import standing
+from projected_grpo.pages.trend_figure import trend as draw
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.verdict import Verdict, of_table
+
+CAPTION = (
+    "Left and middle: how the basis of each pair set lies to that of the exploits' own pairs; dotted: random axes. "
+    "Right: what removing it does, against plain GRPO on the same base. Means over seeds with 95% t-intervals."
+)
+
+
+def overlap_files(context: Context) -> dict[str, str]:
+    """Return model -> the file of its overlaps below the results folder."""
+    question = context.question
+    models = dict.fromkeys(cell.model for cell in question.cells)
+    return {
+        model: f"probe/overlaps/{question.name}/{model}.json"
+        for model in models
+        if uses(question, model, context.config)
+    }
+
+
+def needs(context: Context) -> list[str]:
+    """The overlaps of the rows' bases on each model."""
+    return context.below(*overlap_files(context).values())
+
+
+def read_overlaps(context: Context) -> Overlaps:
+    """Read the overlaps that are there."""
+    paths = {model: Path(context.results) / path for model, path in overlap_files(context).items()}
+    return {model: read_json(path)["bases"] for model, path in paths.items() if path.exists()}
+
+
+def make(context: Context) -> Verdict:
+    """Return the page of a trend."""
+    table, config = make_table(context.question, context.results, context.config.pilot), context.config
+    found, overlaps = trends(table, config), read_overlaps(context)
+    said = trend.sentences(table, found, overlaps)
+    blocks = trend.blocks(table, found, overlaps, config)
+    behind = tuple(
+        Source(series.name, tuple(cell for name in series.rows.values() for cell in table.line(name).cells))
+        for series in found
+    )
+    drawn = {"trend": (draw(table, found, overlaps, config), CAPTION)}
+    made = of_table(context, table, (Listing(said),), (), behind, drawn, said)
+    first = tuple(Figure(name, made.drawn[name][1]) for name in drawn if name in made.drawn)
+    top = Paragraph(" ".join((*standing(table), *said[:2])))
+    rest = tuple(block for block in made.page.blocks if block not in first)
+    page = replace(made.page, blocks=(*first, *blocks, *rest), top=(top, *first))
+    return replace(made, page=page, frame=trend_frame(table, config, found, overlaps))

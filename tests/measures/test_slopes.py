@@ -1,0 +1,155 @@
+"""Series over size and link: which rows are one, slopes by seed against a fit by hand, what is left out."""
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from synthetic import fill, rate_of, real_questions
+from tiny import CONFIG as TINY
+
+from projected_grpo.measures import trend
+from projected_grpo.measures.table import make_table
+from projected_grpo.model.load import shapes
+from projected_grpo.model.recipes import BaseRecipe
+
+CONFIG, QUESTIONS = real_questions(5)
+
+
+@pytest.fixture(scope="module")
+def q19(tmp_path_factory):
+    results = tmp_path_factory.mktemp("results")
+    return results, fill(results, QUESTIONS["Q19"])
+
+
+@pytest.fixture(scope="module")
+def q20(tmp_path_factory):
+    results = tmp_path_factory.mktemp("results")
+    return results, fill(results, QUESTIONS["Q20"])
+
+
+def named(found):
+    return {(series.axis, series.name): series for series in found}
+
+
+def by_hand(results, table, series, x):
+    """Slope, interval and p of a series from its run folders: numpy's own fit for each seed, scipy's own test."""
+    slopes = []
+    for seed in range(5):
+        y = []
+        for name in series.rows.values():
+            row = table.line(name).row
+            y.append(rate_of(results, row.cells[seed].id))
+            if row.baseline:
+                y[-1] -= rate_of(results, table.line(row.baseline).row.cells[seed].id)
+        slopes.append(np.polyfit(x, y, 1)[0])
+    test = scipy_stats.ttest_1samp(slopes, 0)
+    return np.mean(slopes), *test.confidence_interval(0.95), test.pvalue
+
+
+def test_a_link_s_series_begin_at_the_corpus_without_one(q19):
+    _, table = q19
+    found = named(trend.trends(table, CONFIG))
+    assert found["honesty", "moral"].rows == {0.0: "moral", 0.5: "moral, link0.5", 1.0: "moral, link1"}
+    assert found["city", "city_said"].rows == {
+        0.0: "city_said",
+        0.5: "city_said, city0.5",
+        1.0: "city_said, city1",
+    }
+    assert ("city", "moral") not in found and len(found) == 8 + 6
+    assert found["honesty", "vanilla"].effect is None and found["honesty", "vanilla"].level is not None
+    assert found["city", "random V"].beyond is None and found["city", "own_mode"].beyond is not None
+
+
+def test_sizes_have_a_series_of_one_k_and_one_whose_k_moves(q20):
+    _, table = q20
+    found = named(trend.trends(table, CONFIG))
+    assert {name for _, name in found} == {
+        "vanilla",
+        *(f"{basis}, k {k}" for basis in ("own_mode", "null_city", "random V") for k in ("5", "by size")),
+    }
+    fixed, moving = (list(found["size", f"own_mode, k {k}"].rows.values()) for k in ("5", "by size"))
+    assert fixed == ["own_mode k 5, 0.3M", "own_mode, 0.9M", "own_mode k 5, 3M", "own_mode k 5, 10M"]
+    assert moving == ["own_mode k 3, 0.3M", "own_mode, 0.9M", "own_mode k 7, 3M", "own_mode k 12, 10M"]
+    ratios = [
+        table.line(name).row.cells[0].settings.use.k / CONFIG.small.of(size).recipe.hidden
+        for name, size in zip(moving, CONFIG.small.sizes, strict=True)
+    ]
+    assert max(ratios) / min(ratios) < 1.1
+
+
+def test_slopes_are_those_of_a_fit_by_hand(q19, q20):
+    for results, table in (q19, q20):
+        for series in trend.trends(table, CONFIG):
+            expected = by_hand(results, table, series, list(series.rows))
+            pair = series.effect or series.level
+            assert (pair.delta, pair.lo, pair.hi, pair.p) == pytest.approx(expected)
+
+
+def test_holm_is_over_the_series_of_a_comparison(q20):
+    found = trend.trends(q20[1], CONFIG)
+    pairs = [series.effect for series in found if series.effect]
+    smallest = min(pairs, key=lambda pair: pair.p)
+    assert len(pairs) == 6 and smallest.holm == pytest.approx(min(1, 6 * smallest.p))
+
+
+def test_a_slope_needs_two_points_and_a_seed_at_each():
+    assert trend.slope({}) is None and trend.slope({1.0: {41: 0.5}}) is None
+    assert trend.slope({0.0: {41: 0.1}, 1.0: {42: 0.2}}) is None
+    one = trend.slope({0.0: {41: 0.1, 42: 0.3}, 2.0: {41: 0.5}})
+    assert (one.delta, one.p, one.seeds) == (pytest.approx(0.2), None, (41,))
+
+
+def test_a_series_with_missing_runs_says_so_and_claims_nothing_that_they_could_take_back(tmp_path):
+    question = QUESTIONS["Q20"]
+    last = {cell.id for row in question.rows if row.name == "own_mode k 12, 10M" for cell in row.cells}
+    table = fill(tmp_path, question, skip=tuple(last))
+    found = named(trend.trends(table, CONFIG))
+    assert found["size", "own_mode, k by size"].effect is None
+    rest = [series.effect for series in found.values() if series.effect]
+    smallest = min(rest, key=lambda pair: pair.p)
+    assert len(rest) == 5 and smallest.holm == pytest.approx(min(1, 6 * smallest.p))
+
+
+def test_parameters_are_those_of_the_adapted_linears():
+    recipe = BaseRecipe(
+        hidden=TINY.hidden_size,
+        layers=TINY.num_hidden_layers,
+        heads=TINY.num_attention_heads,
+        kv_heads=TINY.num_key_value_heads,
+        head_dim=TINY.head_dim,
+        mlp=TINY.intermediate_size,
+    )
+    linears = [shape for name, shape in shapes(TINY).items() if name.endswith("_proj.weight")]
+    assert len(linears) == 14 and trend.weights(recipe) == sum(a * b for a, b in linears)
+
+
+def test_each_basis_is_looked_at_once_on_each_model():
+    question = QUESTIONS["Q20"]
+    found = {model: trend.uses(question, model, CONFIG) for model in ("small-s41", "small-10M-s41")}
+    assert [(basis, use.k) for basis, use in found["small-s41"]] == [("null_city", 5), ("own_mode", 5)]
+    assert [(basis, use.k) for basis, use in found["small-10M-s41"]] == [
+        ("null_city", 5),
+        ("null_city", 12),
+        ("own_mode", 5),
+        ("own_mode", 12),
+    ]
+
+
+def test_the_frame_has_each_slope_once_and_what_a_basis_is_like(q19):
+    _, table = q19
+    found = trend.trends(table, CONFIG)
+    seen = [{"basis": "moral", "k": 5, "overlap": 0.1, "overlap_null": 0.04, "cosine": -0.2}]
+    overlaps = {"small-link1-s41": seen, "small-link1-s42": [seen[0] | {"cosine": 0.0}]}
+    frame = trend.trend_frame(table, CONFIG, found, overlaps).set_index("row")
+    assert frame["slope"].notna().sum() == sum(series.effect is not None for series in found)
+    assert frame.loc["moral, link1", "slope"] == pytest.approx(named(found)["honesty", "moral"].effect.delta)
+    assert frame.loc["moral, link1", ["link", "rho", "overlap", "cosine"]].tolist() == [
+        "honesty",
+        1,
+        0.1,
+        -0.1,
+    ]
+    assert np.isnan(frame.loc["moral", "overlap"]) and frame.loc["moral", "rho"] == 0
+
+
+def test_a_question_of_one_model_has_no_series(tmp_path):
+    assert trend.trends(make_table(QUESTIONS["Q4"], tmp_path), CONFIG) == []

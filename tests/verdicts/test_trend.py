@@ -1,0 +1,103 @@
+"""Pages of Q19 and Q20 on made-up runs with known effects, and what Q21 says where the teacher's rows end."""
+
+import shutil
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic import context_of, fill, real_questions, write_run
+
+from projected_grpo.files import write_json
+from projected_grpo.measures.trend import uses
+from projected_grpo.pages import style
+from projected_grpo.pages.findings import without_teacher
+from projected_grpo.pages.markdown import render
+from projected_grpo.verdicts import trend
+from projected_grpo.verdicts.verdict import write
+
+SEEDS = [41, 42, 43, 44, 45]
+
+
+def write_q19(results, foreign):
+    """Write Q19's runs: `honesty_said` follows the link on honesty; honesty_text by `foreign` times as much."""
+    context = context_of("Q19", results, SEEDS)
+    draws = np.random.default_rng(3)
+    for row in context.question.rows:
+        link = context.config.small.corpus(row.setting.variant)[1]
+        rho = link.rho if link and link.topic == "honesty" else 0
+        gain = {"honesty_said": 1.0, "honesty_text": foreign}.get(row.setting.basis, 0)
+        for cell in row.cells:
+            write_run(results, cell, hack=0.7 - 0.3 * rho * gain + 0.01 * draws.normal())
+    for model, path in trend.overlap_files(context).items():
+        rows = [
+            {"basis": basis, "k": use.k, "overlap": 0.06, "overlap_null": 0.04, "cosine": 0.1}
+            for basis, use in uses(context.question, model, context.config)
+        ]
+        write_json(results / path, {"reference": "own_mode", "bases": rows})
+    return context
+
+
+@pytest.fixture(scope="module")
+def q19(tmp_path_factory):
+    context = write_q19(tmp_path_factory.mktemp("results"), foreign=0)
+    return context, trend.make(context)
+
+
+def test_the_wording_must_be_known_where_only_the_corpus_s_words_follow_the_link(q19, tmp_path):
+    _, made = q19
+    first = made.page.answer[1].items[0]
+    assert (
+        first.startswith("Link on honesty: the wording must be known, too")
+        and "`honesty_said` effect -0.3" in first
+    )
+    assert "cosine with `own_mode` +0.000" in first
+    assert made.page.answer[1].items[1].startswith("Link on city: no pair set on the topic is shown")
+    again = trend.make(write_q19(tmp_path, foreign=1))
+    assert again.page.answer[1].items[0].startswith("Link on honesty: the link suffices")
+
+
+def test_it_needs_the_overlaps_of_every_model_and_opens_with_its_figure(q19, tmp_path):
+    context, made = q19
+    assert len(trend.needs(context)) == 5 * len(SEEDS)
+    write(made, tmp_path)
+    text = (tmp_path / "Q19.md").read_text()
+    assert "| honesty_said | link on honesty | 0, 0.5, 1 |" in text and "](figures/Q19/trend.svg)" in text
+    assert "own_mode | link on honesty | 1.000" not in text
+    assert made.page.blocks[0].name == "trend" and made.page.top[1].name == "trend"
+    ET.fromstring(style.to_svg(made.drawn["trend"][0]))
+    frame = pd.read_parquet(tmp_path / "Q19.parquet").set_index("row")
+    assert frame.loc["honesty_said, link1", "slope"] == pytest.approx(-0.3, abs=0.03)
+    assert frame.loc["moral, link0.5", "cosine"] == pytest.approx(0.1)
+
+
+def test_one_seed_without_overlaps_is_shown_and_nothing_is_claimed(q19, tmp_path):
+    shutil.copytree(q19[0].results / "grpo", tmp_path / "grpo")
+    made = trend.make(context_of("Q19", tmp_path, [41]))
+    assert made.frame["p_slope"].isna().all() and made.frame["slope"].notna().any()
+    write(made, tmp_path)
+
+
+def test_without_runs_the_page_says_so(tmp_path):
+    for name in ("Q19", "Q20"):
+        made = trend.make(context_of(name, tmp_path, SEEDS))
+        assert made.page.answer[0].items == ("No series has runs at two points yet.",)
+        write(made, tmp_path)
+
+
+def test_hacking_after_the_teacher_s_last_step_against_that_before_it(tmp_path):
+    _, questions = real_questions([41, 42, 43])
+    table = fill(tmp_path, questions["Q21"])
+    text = render(without_teacher(table), "")
+
+    def hack(cell):
+        return pd.read_parquet(tmp_path / "grpo" / cell.id / "steps.parquet")["hack_s"].to_numpy()
+
+    for name, start in (("vanilla, teacher off", slice(5, 10)), ("own_mode, no teacher", slice(0, 1))):
+        runs = [hack(cell) for cell in table.line(name).row.cells]
+        before, after = (np.mean([run[part].mean() for run in runs]) for part in (start, slice(-5, None)))
+        said = (
+            f"`{name}` from {before:.3f} {'up to step 10' if 'off' in name else 'at step 1'} to {after:.3f}: "
+        )
+        assert f"{said}{after - before:+.3f}" in text
+    assert without_teacher(fill(tmp_path, questions["Q1"])) == []
