@@ -19,7 +19,7 @@ from projected_grpo.measures.trend import (
 )
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_p
-from projected_grpo.pages.text import NONE, delta, interval, listing, paired_text, rate, under
+from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, paired_text, rate, under
 
 # Topic of a link -> the pair set in the corpus's own words on it, and the one in other words.
 WORDED = {"honesty": ("honesty_said", "honesty_text"), "city": ("city_said", "null_city")}
@@ -59,7 +59,7 @@ def _at(found: Points, form) -> str:
 def _slope(pair: stats.Paired | None) -> Cell:
     if pair is None:
         return Cell(NONE)
-    p = f", Holm p {with_p(pair).split('Holm p ')[1]}" if pair.holm is not None else ""
+    p = f", Holm p {p_is(pair.holm)}" if pair.holm is not None else ""
     return Cell(delta(pair.delta), under(interval, pair.lo, pair.hi) + p, strong=is_shown(pair))
 
 
