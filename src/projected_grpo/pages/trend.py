@@ -32,12 +32,11 @@ READ = (
     "Overlap: |V V'^T|^2 / k with the axes of `own_mode` at the same k, mean over modules; random axes have about k/r. "
     "Cosine: of the mean differences of the two pair sets over all modules, with its sign.",
 )
-PER = {SIZE: "per tenfold parameters"}
 
 
 def per(series: Series) -> str:
     """Return what a slope is per."""
-    return PER.get(series.axis, "from rho 0 to 1")
+    return "per tenfold parameters" if series.axis == SIZE else "from rho 0 to 1"
 
 
 def marks(table: Table, config: Config, axis: str) -> dict[float, str]:
