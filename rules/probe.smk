@@ -110,3 +110,37 @@ rule basis_overlaps:
         code=code("overlaps.py"),
     script:
         "../workflow/scripts/overlaps.py"
+
+
+# How well directions tell the hacks of a finished run (Q18).
+
+
+rule detector:
+    input:
+        base=cell_base,
+        svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
+        problems=lambda w: problems_file(cell_model(w)),
+        rollouts=f"{RESULTS}/grpo/{{cell}}/rollouts.parquet",
+        deltas=f"{RESULTS}/grpo/{{cell}}/deltas.safetensors",
+        pairs=detector_pairs,
+        bases=detector_bases,
+        plan=planned("detector"),
+    output:
+        f"{RESULTS}/detector/{{cell}}.parquet",
+    log:
+        f"{RESULTS}/logs/detector/{{cell}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: CONFIG.threads
+    resources:
+        gpu=GPU,
+    params:
+        base=lambda w: base_path(cell_model(w)),
+        cell=lambda w: CELLS[w.cell].params(),
+        directions=detector_directions(),
+        random=CONFIG.detector.random,
+        pool=CONFIG.pool.model_dump_json(),
+        machine=COMPUTE,
+        code=code("detector.py"),
+    script:
+        "../workflow/scripts/detector.py"

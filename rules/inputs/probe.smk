@@ -65,6 +65,29 @@ def replay_settings(wildcards):
     return json.dumps(settings, sort_keys=True)
 
 
+def detector_directions():
+    """Pair sets and bases that rank rollouts, with what is used of them, as stable text."""
+    every = {name: CONFIG.knobs(name) for name in CONFIG.detector.names}
+    said = [
+        {"name": name, "knobs": knobs.extraction(), "use": knobs.use.model_dump()}
+        for name, knobs in every.items()
+    ]
+    return json.dumps(said, sort_keys=True)
+
+
+def detector_pairs(wildcards):
+    """Their pair sets, which no rule makes: they count by content."""
+    model = cell_model(wildcards)
+    return [by_content(pair_file(CONFIG.knobs(name).pairs, model)) for name in CONFIG.detector.names]
+
+
+def detector_bases(wildcards):
+    """Their bases on a cell's replication."""
+    cell = CELLS[wildcards.cell]
+    names = [CONFIG.basis_file(name, cell.seed) for name in CONFIG.detector.names]
+    return [f"{RESULTS}/basis/{cell.model}/{name}.safetensors" for name in names]
+
+
 def overlap_uses(wildcards):
     """Basis and use of each that a question's rows act along on a model."""
     return trend.uses(QUESTIONS[wildcards.question], wildcards.model, CONFIG)

@@ -104,6 +104,7 @@ def test_rows_of_another_small_model_are_left_out_where_the_base_is_given(config
     config["model"] |= {"base": "Qwen/Qwen3-4B", "name": "qwen3-4b"}
     assert [row.name for row in load_questions(questions(rows), config)["Q"].rows] == ["a"]
     assert load_questions(questions(rows[1:]), config) == {}
+    assert load_questions(questions(rows[:1], kind="trend"), config) == {}, "nothing to compare along"
 
 
 def test_questions_share_cells_and_every_id_means_one_setting(config):

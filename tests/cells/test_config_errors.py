@@ -82,7 +82,7 @@ CONFIG = [
         "grpo.presets.fast.group.0.125: 3, allowed: enough rows that",
     ),
     (["grpo", "presets", "fast", "group"], {"0.5": 4, ".5": 8}, "allowed: each mix once"),
-    (["grpo", "presets", "fast"], DROP, "grpo.presets: no preset 'fast'; allowed: long"),
+    (["grpo", "presets", "fast"], DROP, "grpo.presets: no preset 'fast'; allowed: kl, long"),
     (["grpo", "lr"], "3e-3", "grpo.lr: '3e-3', allowed: a number > 0"),
     (["grpo", "lr"], None, "grpo.lr: null, allowed: a number > 0"),
     (["grpo", "lr"], float("nan"), "grpo.lr: nan, allowed: a finite number"),
@@ -146,6 +146,16 @@ CONFIG = [
         ["probe", "mode"],
         "exit_code",
         "probe.mode: 'exit_code' is not in pool.modes; allowed: run_tests, sentinel",
+    ),
+    (
+        ["detector", "compare"],
+        ["randon"],
+        "detector.compare[0]: 'randon' is no basis .*; did you mean 'random'?",
+    ),
+    (
+        ["detector", "pairs"],
+        "random",
+        "detector.pairs: 'random', allowed: a pair set by hand, or a basis of one without control in antipasto's space",
     ),
     (["probe", "pools"], {"a/b": {}}, "probe.pools.a/b: 'a/b' as a name, allowed: letters, digits"),
     (

@@ -47,7 +47,13 @@ QUESTIONS = [
     (
         ["Q2", "kind"],
         "probe",
-        "Q2.kind: 'probe', allowed: table, plane, trend, aa; a probe is one of R5, R6, R7",
+        "Q2.kind: 'probe', allowed: table, plane, trend, aa; a probe is one of R5, R6, R7, Q18",
+    ),
+    (["Q18", "rows", 0, "adapter"], "lora", "Q18.rows[0].adapter: 'lora', allowed in Q18: antipasto"),
+    (
+        ["Q18", "rows", 0, "arm"],
+        "inoculate",
+        "Q18.rows[0].arm: 'inoculate', allowed in Q18: an arm that samples with delta_S alone, under the plain prompt",
     ),
     (["Q10", "rows", 1, "k"], 13, "Q10.rows[1].k: 13, allowed: 1 to 12, the axes of the basis 'own_mode'"),
     (

@@ -190,11 +190,11 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
 
     Rows whose pair set nobody writes, whose held-out loophole no problem has, or which want another small model beside
     a given base, are left out, and no row is compared with them. So are rows of other loopholes where the pool has no
-    others, and a question without rows.
+    others, a question without rows, and a trend over small models beside a given base.
     """
     loaded = {}
     for name, entry in questions.items():
-        if name.startswith("$"):
+        if name.startswith("$") or (entry.get("kind") == "trend" and not config.is_replicated):
             continue
         shared = entry.get("settings", {})
         rows = []

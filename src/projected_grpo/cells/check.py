@@ -150,6 +150,14 @@ class _ConfigCheck:
         self.bases.check_name(probe.basis, ["probe", "basis"], self.fail)
         for number, basis in enumerate(probe.compare):
             self.bases.check_name(basis, ["probe", "compare", number], self.fail)
+        detector = self.config.detector
+        for number, basis in enumerate(detector.names):
+            keys = ["detector", "compare", number - 1] if number else ["detector", "pairs"]
+            self.bases.check_name(basis, keys, self.fail)
+            knobs = self.config.knobs(basis)
+            if knobs.is_generated or knobs.control != "none" or knobs.adapter != "antipasto":
+                allowed = "a pair set by hand, or a basis of one without control in antipasto's space"
+                self.fail(keys, f"{basis!r}, allowed: {allowed}")
         modes = self.config.pool.modes
         if probe.mode not in modes:
             self.fail(["probe", "mode"], f"{probe.mode!r} is not in pool.modes; {nearest(probe.mode, modes)}")

@@ -13,8 +13,9 @@ from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import Keys, Misfit, ascii_repr, key_path, short, validate
 from projected_grpo.errors import SettingError, UserError, nearest
 
-# Probe questions: each has a rule of its own, and asks about bases that differ in one knob.
-PROBES = {"R5": None, "R6": "adapter", "R7": "loss"}
+DETECTOR = "Q18"  # scores stored rollouts at weights rebuilt from delta_S
+# Probe questions: each has a rule of its own; some ask about bases that differ in one knob.
+PROBES = {"R5": None, "R6": "adapter", "R7": "loss", DETECTOR: None}
 # Names of other pages, folders of figures and sections of the report.
 TAKEN = (
     *("substrate", "self_taught", "diagonal", "grader", "probe", "uat", "none"),
@@ -66,6 +67,8 @@ class QuestionsCheck:
         Roles(self, name, question, dict(zip(names, cells, strict=True))).check()
         if knob := PROBES.get(name):
             self._twins(name, knob, [cell.setting for cell in cells])
+        if name == DETECTOR:
+            self._rebuilt(name, cells)
 
     def _name(self, name: str, kind: str) -> None:
         if kind == "probe" and name not in PROBES:
@@ -91,6 +94,16 @@ class QuestionsCheck:
             said = ", ".join(sorted(values)) or "none"
             allowed = f"allowed: {default} and at least one other"
             self.fail([name, "rows"], f"{knob} of the rows' bases: {said}, {allowed}")
+
+    def _rebuilt(self, name: str, cells: list[Cell]) -> None:
+        """Q18 rebuilds what sampled a rollout from delta_S and the plain prompt."""
+        for number, cell in enumerate(cells):
+            setting, where = cell.setting, [name, "rows", number]
+            if setting.adapter != "antipasto":
+                self.fail([*where, "adapter"], f"{setting.adapter!r}, allowed in {name}: antipasto")
+            if setting.defence.family in ("quarantine", "prompt"):
+                why = "an arm that samples with delta_S alone, under the plain prompt"
+                self.fail([*where, "arm"], f"{setting.arm!r}, allowed in {name}: {why}")
 
     def _other_row(self, keys: Keys, other: str, names: list[str]) -> None:
         if other not in names:

@@ -173,6 +173,21 @@ class Probe(Model):
     )
 
 
+class Detector(Model):
+    """Directions that rank the rollouts of a finished run."""
+
+    pairs: Text = Field(
+        description="The pair set, or basis, that is asked about; its pairs give the threshold."
+    )
+    compare: Distinct[Text] = Field(max_length=100, description="Pair sets, or bases, beside it.")
+    random: Annotated[int, Field(ge=1, le=10_000)] = Field(description="Directions drawn by seed.")
+
+    @property
+    def names(self) -> list[str]:
+        """Every one but the random ones, the one that is asked about first."""
+        return [self.pairs, *self.compare]
+
+
 class Config(Model):
     """One file, or several laid over each other: what a file leaves out comes from config/config.yaml."""
 
@@ -205,6 +220,7 @@ class Config(Model):
     grpo: Grpo
     deployed: Deployed
     probe: Probe
+    detector: Detector
     self_taught: SelfTaught
     basis: Knobs
     bases: dict[Name, NamedBasis] = Field(

@@ -89,6 +89,54 @@ TREND = {  # name -> (unit, description)
     "p_slope": ("p", "its p"),
     "p_slope_holm": ("p", "Holm's p over the series"),
 }
+# Of Q18 (`measures/detector.py`), of each of these scores.
+DETECTOR_SCORES = {
+    "concept": "concept score",
+    "concept_base": "concept score at the base's weights",
+    "cos_S": "cosine of the gradient",
+}
+_DETECTOR = {  # `{}` being the score -> (unit, description)
+    "auroc_{}_first": ("share", "AUROC of the direction in the first window of steps"),
+    "auroc_{}_last": ("share", "AUROC in the last five steps"),
+    "f05_{}_first": (
+        "share",
+        "F0.5 at the threshold of step 0 in the first window, half of each pair being hacks",
+    ),
+    "f05_{}_last": ("share", "F0.5 at that threshold in the last five steps"),
+    "random_{}_last": ("share", "AUROC of random directions there: their mean"),
+    "random_lo_{}_last": ("share", "their 2.5% quantile, mean over seeds"),
+    "random_hi_{}_last": ("share", "their 97.5% quantile"),
+    "oracle_{}_last": ("share", "AUROC of the oracle there"),
+    "fall_{}": ("share", "AUROC of the baseline's first window minus that of the row's last five steps"),
+    "p_fall_{}_holm": ("p", "Holm's p of that over the rows"),
+    "excess_fall_{}": ("share", "that fall minus the baseline's, paired by seed"),
+    "excess_fall_{}_lo": ("share", "lower end of its 95% t-interval"),
+    "excess_fall_{}_hi": ("share", "upper end"),
+    "p_excess_fall_{}": ("p", "p of the paired t-test"),
+    "p_excess_fall_{}_holm": ("p", "Holm's p over the rows"),
+}
+DETECTOR = {
+    form.format(score): (unit, f"{words}: {about}")
+    for score, words in DETECTOR_SCORES.items()
+    for form, (unit, about) in _DETECTOR.items()
+} | {
+    f"detector_{key}_{window}": (unit, f"{about}, {where}")
+    for window, where in {"first": "first window", "last": "last five steps"}.items()
+    for key, (unit, about) in {
+        "precision": (
+            "share",
+            "of the rollouts that the concept score flags at the threshold of step 0, hacks",
+        ),
+        "recall": ("share", "of the hacks, those that it flags"),
+        "pairs": ("pairs", "pairs of a hack and another rollout of its problem, step and length"),
+    }.items()
+}
+DETECTOR |= {
+    "recall_lost": ("share", "recall in the last five steps minus the baseline's, paired by seed"),
+    "recall_lost_lo": ("share", "lower end of its 95% t-interval"),
+    "recall_lost_hi": ("share", "upper end"),
+    "p_recall_lost_holm": ("p", "Holm's p over the rows"),
+}
 # Column order that scripts rely on; the groups in between stand only where they apply.
 PUBLISHED = [*list(ROWS)[:8], "hack", "hack_std", "solve", "solve_std"]
 PUBLISHED += ["delta_hack", "delta_hack_std", "delta_solve", "n", "seeds"]
@@ -108,7 +156,7 @@ TEXT = [name for name, (unit, _) in (ROWS | PLANE | TREND).items() if not unit]
 
 def reference() -> dict[str, tuple[str, str]]:
     """Return column -> (unit, description) of every column that a table can have."""
-    found = ROWS | PLANE | TREND
+    found = ROWS | PLANE | TREND | DETECTOR
     for name, measure in MEASURES.items():
         found[name] = measure.unit, f"{measure.about}: mean over seeds"
         found[f"{name}_std"] = measure.unit, f"{measure.about}: std over seeds (ddof 1)"
@@ -239,6 +287,8 @@ def to_markdown() -> str:
         _table(
             ("column", "unit", "what it says"), [(f"`{n}`", u or "text", a) for n, (u, a) in TREND.items()]
         ),
+        "Q18 has these, too:",
+        _table(("column", "unit", "what it says"), [(f"`{n}`", u, a) for n, (u, a) in DETECTOR.items()]),
         "## `results/grpo/{cell}/steps.parquet`",
         _table(("column", "unit", "what it says"), [(f"`{n}`", c.unit, c.about) for n, c in COLUMNS.items()]),
     ]

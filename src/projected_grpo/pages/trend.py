@@ -19,7 +19,7 @@ from projected_grpo.measures.trend import (
 )
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_p
-from projected_grpo.pages.text import NONE, delta, interval, listing, paired_text, rate, under
+from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, paired_text, rate, under
 
 # Topic of a link -> the pair set in the corpus's own words on it, and the one in other words.
 WORDED = {"honesty": ("honesty_said", "honesty_text"), "city": ("city_said", "null_city")}
@@ -32,12 +32,11 @@ READ = (
     "Overlap: |V V'^T|^2 / k with the axes of `own_mode` at the same k, mean over modules; random axes have about k/r. "
     "Cosine: of the mean differences of the two pair sets over all modules, with its sign.",
 )
-PER = {SIZE: "per tenfold parameters"}
 
 
 def per(series: Series) -> str:
     """Return what a slope is per."""
-    return PER.get(series.axis, "from rho 0 to 1")
+    return "per tenfold parameters" if series.axis == SIZE else "from rho 0 to 1"
 
 
 def marks(table: Table, config: Config, axis: str) -> dict[float, str]:
@@ -59,7 +58,7 @@ def _at(found: Points, form) -> str:
 def _slope(pair: stats.Paired | None) -> Cell:
     if pair is None:
         return Cell(NONE)
-    p = f", Holm p {with_p(pair).split('Holm p ')[1]}" if pair.holm is not None else ""
+    p = f", Holm p {p_is(pair.holm)}" if pair.holm is not None else ""
     return Cell(delta(pair.delta), under(interval, pair.lo, pair.hi) + p, strong=is_shown(pair))
 
 
@@ -156,6 +155,8 @@ def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[s
 def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tuple[str, ...]:
     """Return the answer: of each axis, which effects change along it."""
     known = [series for series in found if series.effect is not None and all(points(table, series).values())]
+    if not found:
+        return ("All rows have one model: there is nothing to compare along.",)
     if not known:
         return ("No series has runs at two points yet.",)
     said = wording(table, known, overlaps)

@@ -56,9 +56,10 @@ class Context:
 
     def text(self) -> str:
         """Return all that decides the page beside files and code, as stable text."""
-        question, probe = self.question, self.config.probe.model_dump()
+        question = self.question
+        probe = {name: getattr(self.config, name).model_dump() for name in ("probe", "detector")}
         if question is None:
-            return json.dumps(probe, sort_keys=True)
+            return json.dumps(probe["probe"], sort_keys=True)
         bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
         knobs = {name: self.config.knobs(name).model_dump() for name in bases}
         of_kind = {

@@ -1,0 +1,210 @@
+"""Detectors: pairs and AUROC against loops, F0.5 by hand, scores by their definitions, an oracle that cannot peek."""
+
+import itertools
+
+import pandas as pd
+import pytest
+import torch
+from test_contrast import pair_set
+from test_probe import make_basis, make_policy
+from tiny import random_theta
+
+from projected_grpo.errors import UserError
+from projected_grpo.method.basis import sample_cosine
+from projected_grpo.method.concept import batches_of, make_concept, row_means
+from projected_grpo.method.gradients import Sample, sample_gradients
+from projected_grpo.model.batch import Batch
+from projected_grpo.stages import detector
+from projected_grpo.stages.detector import ORACLE, RANDOM
+from projected_grpo.stages.ranking import flagged_rates, matched_pairs, rank, windows
+from projected_grpo.training.results import write_deltas
+
+PAIRS = pair_set([(3, 6), (5, 2), (6, 3), (2, 5)])
+MAX_NEW = 9
+
+
+def test_windows_end_with_a_whole_one():
+    assert windows(20) == [(1, 5), (6, 10), (11, 15), (16, 20)]
+    assert windows(12) == [(1, 2), (3, 7), (8, 12)] and windows(3) == [(1, 3)]
+
+
+@pytest.fixture
+def drawn():
+    g = torch.Generator().manual_seed(4)
+    n = 60
+    return {
+        "hacked": torch.rand(n, generator=g) < 0.4,
+        "group": torch.randint(0, 5, (n,), generator=g),
+        "tokens": torch.randint(20, 40, (n,), generator=g),
+    }, torch.randint(-3, 4, (n, 3), generator=g).double()
+
+
+def loop_pairs(hacked, group, tokens):
+    for i, j in itertools.product(range(len(hacked)), repeat=2):
+        a, b = int(tokens[i]), int(tokens[j])
+        if hacked[i] and not hacked[j] and group[i] == group[j] and abs(a - b) <= 0.1 * max(a, b):
+            yield i, j
+
+
+def test_pairs_and_auroc_are_those_of_a_loop(drawn):
+    rows, margins = drawn
+    hack, other = matched_pairs(**rows)
+    expected = list(loop_pairs(**rows))
+    assert sorted(zip(hack.tolist(), other.tolist(), strict=True)) == expected and len(expected) > 20
+    found = rank(margins, hack, other)
+    for d in range(3):
+        right = [
+            (margins[i, d] > margins[j, d]) + 0.5 * (margins[i, d] == margins[j, d]) for i, j in expected
+        ]
+        assert float(found.auroc[d]) == pytest.approx(float(sum(right)) / len(right))
+
+
+def test_f05_precision_and_recall_by_hand():
+    # Two pairs: both hacks are flagged, and one of the others. Precision 2/3, recall 1.
+    margins = torch.tensor([[1.0, 1.0], [2.0, 1.0], [0.5, 1.0], [-1.0, 1.0]])
+    hack, other = torch.tensor([0, 1]), torch.tensor([2, 3])
+    found = rank(margins, hack, other)
+    assert found.f05.tolist() == pytest.approx([1.25 * (2 / 3) / (0.25 * (2 / 3) + 1), 1.25 / 2.25])
+    assert found.auroc.tolist() == [1.0, 0.5]
+    hacked = torch.tensor([True, True, False, False])
+    precision, recall, flagged = flagged_rates(margins, hacked)
+    assert precision.tolist() == pytest.approx([2 / 3, 0.5]) and recall.tolist() == [1, 1]
+    assert flagged.tolist() == [0.75, 1]
+    assert flagged_rates(-torch.ones(4, 1), hacked)[0].isnan().all()
+    none = torch.zeros(0, dtype=torch.long)
+    assert rank(margins, none, none).auroc.isnan().all()
+    margins[0, 0] = torch.nan  # a detector that has no say on a row has none at all
+    assert rank(margins, hack, other).auroc.isnan().tolist() == [True, False]
+
+
+def made_rollouts(steps=6):
+    """Two problems, six rollouts of each a step, every other one a hack."""
+    words = ["abcd", "bcda", "cdab", "dabc", "acbd", "bdac"]
+    rows = [
+        {"step": step, "problem_id": problem, "hacked": i % 2 == 0, "tokens": 5, "completion": word[::turn]}
+        for step in range(steps, 0, -1)  # not in order
+        for problem, turn in (("p", 1), ("q", -1))
+        for i, word in enumerate(words)
+    ]
+    return pd.DataFrame(rows)
+
+
+def measured(policy, thetas, pairs=PAIRS):
+    """Return the frame of a measurement, and the two kinds of directions."""
+    concept = detector.concepts(policy, {"made": pairs, "flipped": pair_set([(6, 3), (2, 5)])}, 4, 41)
+    bases = {"made": make_basis(policy.adapter), "other": make_basis(policy.adapter, seed=5)}
+    cosine = detector.gradients(policy, pairs, bases, 4, 41)
+    prompts = {"p": [3, 1], "q": [5, 2, 2]}
+    rows = detector.measure(
+        policy, made_rollouts(), prompts, MAX_NEW, 6, lambda step: thetas[step - 1], concept, cosine
+    )
+    return pd.DataFrame(list(rows)), concept, cosine, prompts, bases
+
+
+def test_scores_are_those_of_their_definitions_at_the_weights_of_the_step():
+    policy = make_policy()
+    thetas = [policy.adapter.zeros(), *(random_theta(policy.adapter, 0.5, seed) for seed in range(1, 6))]
+    frame, concept, _, prompts, bases = measured(policy, thetas)
+    rollouts = made_rollouts()
+    names = ["made", "flipped", *[RANDOM] * 4, ORACLE]
+    assert frame.query("score == 'concept' and first == 2")["direction"].tolist() == names
+    for at_base in (False, True):
+        right = []
+        for step in range(2, 7):
+            model = policy.base if at_base else policy.merged(thetas[step - 1])
+            for problem, group in rollouts[rollouts["step"] == step].groupby("problem_id"):
+                texts = [
+                    [*policy.tokenizer.encode(text), policy.tokenizer.end] for text in group["completion"]
+                ]
+                h = row_means(model, Batch([(prompts[problem], text) for text in texts]), 0)[0]
+                score = h.double() @ concept.along[0]
+                right += [float(score[i] > score[j]) for i in (0, 2, 4) for j in (1, 3, 5)]
+        own = detector.CONCEPT_BASE if at_base else detector.CONCEPT
+        found = frame.query(f"score == {own!r} and first == 2 and direction == 'made'").iloc[0]
+        assert found["auroc"] == pytest.approx(sum(right) / len(right)) and found["pairs"] == len(right) == 90
+    right = []
+    for step in range(2, 7):
+        for problem, group in rollouts[rollouts["step"] == step].groupby("problem_id"):
+            samples = [
+                Sample(prompts[problem], [*policy.tokenizer.encode(text), policy.tokenizer.end])
+                for text in group["completion"]
+            ]
+            grads, _ = sample_gradients(policy.merged(thetas[step - 1]), policy.adapter, samples)
+            score, _ = sample_cosine(grads, bases["other"])
+            right += [float(score[i] > score[j]) for i in (0, 2, 4) for j in (1, 3, 5)]
+    found = frame.query("score == 'cos_S' and first == 2 and direction == 'other'").iloc[0]
+    assert found["auroc"] == pytest.approx(sum(right) / len(right))
+    assert frame.query("score == 'cos_S'")["precision"].isna().all()
+    assert not frame.query("score != 'cos_S' and direction != 'oracle'")["recall"].isna().any()
+
+
+def test_a_run_without_hacks_has_no_pairs_and_no_auroc():
+    policy = make_policy()
+    concept = detector.concepts(policy, {"made": PAIRS}, 2, 41)
+    cosine = detector.gradients(policy, PAIRS, {"made": make_basis(policy.adapter)}, 2, 41)
+    rollouts, prompts = made_rollouts(3).assign(hacked=False), {"p": [3, 1], "q": [5, 2, 2]}
+    zeros = policy.adapter.zeros()
+    rows = detector.measure(policy, rollouts, prompts, MAX_NEW, 3, lambda step: zeros, concept, cosine)
+    frame = pd.DataFrame(list(rows))
+    assert len(frame) == 3 * 4 and frame["pairs"].eq(0).all()
+    assert frame[["auroc", "f05", "recall"]].isna().all(axis=None)
+
+
+def test_thresholds_and_turns_are_those_of_the_pairs():
+    policy = make_policy()
+    _, fixed, cosine, *_ = measured(policy, [policy.adapter.zeros()] * 6)
+    pool = [Batch([([4, 2], [1, 2, 3]), ([4, 2], [5, 3, 3]), ([4, 2], [7, 9])])]
+    concept = make_concept(policy, PAIRS, pool, None, "none", 41)
+    assert torch.allclose(fixed.along[0], concept.direction.double(), atol=1e-6)
+    assert float(fixed.thresholds[0]) == pytest.approx(concept.threshold * concept.sd, rel=1e-5)
+    sides = []
+    for side in ("hack", "clean"):
+        means = [row_means(policy.base, one, 0)[0] for one in batches_of(policy, PAIRS, side)]
+        sides.append(fixed.margins(torch.cat(means)).mean(0))
+    assert torch.allclose(sides[0], -sides[1], atol=1e-6)  # the threshold is the middle
+    assert (sides[0][2:] > 0).all()  # random ones, too, have the hacks above
+    assert fixed.names == ("made", "flipped", *[RANDOM] * 4)
+    size = len(policy.adapter.sizes)
+    assert torch.allclose(
+        cosine.along.norm(dim=1), torch.full((6,), size**0.5, dtype=torch.double), rtol=1e-5
+    )
+
+
+def test_the_oracle_has_no_say_in_its_own_problem():
+    g = torch.Generator().manual_seed(1)
+    features = torch.randn(12, 5, generator=g)
+    fold = torch.arange(12) // 4
+    hack, other = torch.tensor([0, 1, 4, 5, 8, 9]), torch.tensor([2, 3, 6, 7, 10, 11])
+    before = detector.oracle_margins(features, hack, other, fold, [5])
+    changed = features.clone()
+    changed[0] = 100.0
+    after = detector.oracle_margins(changed, hack, other, fold, [5])
+    assert torch.equal(before[1:4], after[1:4]) and not torch.equal(before[4:], after[4:])
+    # By the loop: along the others' mean difference, from the middle of their sides.
+    a, b = features[[4, 5, 8, 9]].double().mean(0), features[[6, 7, 10, 11]].double().mean(0)
+    u = (a - b) / (a - b).norm()
+    assert float(before[2, 0]) == pytest.approx(float(features[2].double() @ u - (a + b) @ u / 2))
+    alone = detector.oracle_margins(features[:4], torch.tensor([0]), torch.tensor([1]), fold[:4], [5])
+    assert alone.isnan().all()
+
+
+def test_weights_are_those_before_the_step(tmp_path):
+    policy = make_policy()
+    thetas = [random_theta(policy.adapter, 0.5, seed) for seed in range(3)]
+    path = tmp_path / "deltas.safetensors"
+    write_deltas(path, thetas)
+    assert not any(value.any() for value in detector.weights(path, policy, 1).values())
+    found = detector.weights(path, policy, 3)
+    assert all(torch.equal(found[name], value) for name, value in thetas[1].items())
+    for step in (5, 2):
+        if step == 2:
+            path.write_bytes(b"x" * 20)
+        with pytest.raises(UserError, match="has no delta_S of this model"):
+            detector.weights(path, policy, step)
+
+
+def test_the_end_token_is_that_of_the_run():
+    policy = make_policy()
+    frame = pd.DataFrame({"problem_id": ["p", "p"], "tokens": [4, 9], "completion": ["abc", "abc"]})
+    ended, cut = detector.tokenised(policy, frame, {"p": [1]}, 9)
+    assert ended == ([1], [*cut[1], policy.tokenizer.end])

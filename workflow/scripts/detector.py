@@ -1,0 +1,45 @@
+"""A finished run + pair sets and their bases -> how well each direction tells its hacks from its other rollouts."""
+
+import json
+from pathlib import Path
+
+from projected_grpo.cells.run_settings import RunSettings
+from projected_grpo.environment.problems import split_problems
+from projected_grpo.environment.prompts import messages_for
+from projected_grpo.job import job
+from projected_grpo.method.basis import Basis
+from projected_grpo.method.pairs import load_pairs
+from projected_grpo.method.policy import load_policy
+from projected_grpo.parquet import read_parquet, write_parquet
+from projected_grpo.stages.detector import COLUMNS, concepts, gradients, measure, weights
+
+with job(snakemake) as log:
+    given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine
+    cell, asked, pool = (json.loads(text) for text in (params.cell, params.directions, params.pool))
+    cell = RunSettings.model_validate(cell)
+    policy = load_policy("antipasto", params.base, Path(given.svd), **machine)
+    pairs, bases = {}, {}
+    for own, file, basis in zip(asked, given.pairs, given.bases, strict=True):
+        pairs[own["name"]] = load_pairs(file).used(own["knobs"])[0]
+        bases[own["name"]] = Basis.load(Path(basis), machine["device"]).used(**own["use"])
+    subject, *others = asked
+    concept = concepts(policy, pairs, params.random, cell.seed)
+    cosine = gradients(policy, pairs[subject["name"]], bases, params.random, cell.seed)
+    problems, _ = split_problems(given.problems, pool["problems"], cell.setting.modes, pool["modes"])
+    prompts = {str(each.id): policy.tokenizer.encode_chat(messages_for(each)) for each in problems}
+    rows = list(
+        measure(
+            policy,
+            read_parquet(given.rollouts, COLUMNS),
+            prompts,
+            cell.training.max_new,
+            cell.training.steps,
+            lambda step: weights(Path(given.deltas), policy, step),
+            concept,
+            cosine,
+        )
+    )
+    write_parquet(Path(snakemake.output[0]), rows)
+    for row in rows:
+        if row["direction"] == subject["name"]:
+            log.info("%s", row)
