@@ -21,7 +21,7 @@ from projected_grpo.files import write_json, write_text
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages import publish
-from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source
+from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, read_page
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.text import p_value
@@ -247,6 +247,14 @@ def test_map_has_a_square_for_every_row_with_a_baseline(page, made):
         measure = {"Q12": "hack_ablated", "Q14": "hack_heldout"}.get(name, "hack")
         shown = frame.iloc[: len(made.questions[name].rows)]
         assert line.count("shown") <= (shown[f"p_{measure}_holm"] < 0.05).sum()
+
+
+def test_answers_are_said_in_sentences_of_at_most_forty_words(made):
+    for path in made.results.glob("*.json"):
+        found = read_page(path)
+        said = [block.text for block in (*found.top, *found.answer) if isinstance(block, Paragraph)]
+        for sentence in re.split(r"(?<=[.:?]) (?=[A-Z0-9`])", " ".join(said)):
+            assert len(re.findall(r"(?<![\\w.])[A-Za-z]\S*", sentence)) <= 40, (path, sentence)
 
 
 def test_legends_stand_once(page):
