@@ -111,7 +111,7 @@ class Outline(HTMLParser):
 def test_page_is_self_contained_and_every_link_has_a_target(page):
     outline = Outline(page)
     assert len(set(outline.ids)) == len(outline.ids)
-    assert not outline.sources and outline.tags.count("script") == 1 and "iframe" not in outline.tags
+    assert not outline.sources and outline.tags.count("script") == 2 and "iframe" not in outline.tags
     assert "http://" not in re.sub(r'xmlns(:xlink)?="[^"]+"', "", page) and "https://" not in page
     local = [link[1:] for link in outline.links if link.startswith("#")]
     assert set(local) <= set(outline.ids) and len(local) > 100
@@ -215,9 +215,43 @@ def test_every_number_of_a_table_leads_to_what_was_run(page, section):
 def test_settings_are_those_that_the_run_recorded(page, made):
     info = json.loads((made.results / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
     shown = page[page.index('id="run-vanilla-final-m0.5-s41"') :]
-    shown = shown[: shown.index("</details>")]
+    shown = shown[: shown.index("</pre>")]
+    assert "<dt>seed</dt><dd>41</dd>" in shown
     for key, value in info["settings"].items():
-        assert html.escape(f"{key}: {json.dumps(value)}").replace("&quot;", "&#34;") in shown
+        assert key == "seed" or html.escape(f"{key}: {json.dumps(value)}").replace("&quot;", "&#34;") in shown
+
+
+def test_curves_of_all_rows_are_there_in_whole_percent(page, made):
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
+    places = {name: {row: runs for row, runs in rows} for name, _, rows in data["questions"]}
+    assert places.keys() == made.questions.keys() and data["measures"] == [
+        "hack rate",
+        "solve rate",
+        "honest rate",
+    ]
+    row = made.questions["Q2"].rows[1]
+    runs = load_runs(made.results, row.cells)[0]
+    for place, cell in zip(places["Q2"][row.name], row.cells, strict=True):
+        assert data["runs"][place][0] == [round(100 * value) for value in runs[cell.id].steps["hack_s"]]
+    assert len(data["runs"]) == len({cell.id for q in made.questions.values() for cell in q.cells})
+
+
+def test_map_has_a_square_for_every_row_with_a_baseline(page, made):
+    drawn = page[page.index('<table class="map">') :]
+    drawn = drawn[: drawn.index("</table>")]
+    for line in re.findall(r"<tr>.*?</tr>", drawn, re.S)[1:]:
+        name = re.search(r'href="#(\w+)"', line)[1]
+        frame = pd.read_parquet(made.results / f"{name}.parquet")
+        rows = [row for row in made.questions[name].rows if row.baseline and not row.population]
+        assert line.count("title=") == len(rows), name
+        measure = {"Q12": "hack_ablated", "Q14": "hack_heldout"}.get(name, "hack")
+        shown = frame.iloc[: len(made.questions[name].rows)]
+        assert line.count("shown") <= (shown[f"p_{measure}_holm"] < 0.05).sum()
+
+
+def test_legends_stand_once(page):
+    assert page.count("The reward pays hack and solve alike.") == 1
+    assert page.count('<a href="#read">How to read these tables</a>') >= 4
 
 
 def test_each_figure_stands_once_in_its_section(page):
@@ -270,7 +304,7 @@ def some_ids(found):
 
 
 def test_first_screen_answers_in_three_sentences(page):
-    top = page[: page.index('id="overview"')]
+    top = page[page.index('<header id="top">') : page.index('id="overview"')]
     assert top.count("<li><a href=") == 3 and top.count("<svg") == 3
     assert "3 of 8 arms lower the hack rate" in top
 

@@ -7,7 +7,7 @@ from projected_grpo.measures.stats import ALPHA, MARGIN
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import deployed
 from projected_grpo.pages.answers import before_training
-from projected_grpo.pages.blocks import Cell
+from projected_grpo.pages.blocks import Cell, Square
 from projected_grpo.pages.contrasts import BEYOND, against_random, found_at, is_shown, tested, with_p
 from projected_grpo.pages.places import is_placed
 from projected_grpo.pages.standing import standing
@@ -117,11 +117,27 @@ def overview(table: Table) -> tuple[Cell, ...]:
     counts = (len(lines), lower, len(shown) - lower, len(lines) - len(shown))
     return (
         Cell(
-            f"`{table.question.name}` {table.question.title}",
+            f"{table.question.title} `{table.question.name}`",
             "" if table.primary == "hack" else table.about.words,
         ),
         Cell(largest.name if largest else NONE),
         *(Cell(str(count)) for count in counts),
         Cell(delta(pair.delta), interval(pair.lo, pair.hi)) if pair else Cell(NONE),
         Cell(found_at(table, table.primary, [pair.n for pair in pairs]) or NONE),
+    )
+
+
+def squares(table: Table) -> tuple[Square, ...]:
+    """Return a question's line in the map of all questions and arms: a square a row, in the table's order."""
+    found = [(line, line.to_baseline.get(table.primary)) for line in table.lines]
+    return tuple(
+        Square(
+            line.row.setting.arm,
+            line.name,
+            pair.delta,
+            is_shown(pair),
+            f"{MEASURES[table.primary].words} {with_p(pair)}, n = {pair.n}",
+        )
+        for line, pair in found
+        if pair is not None
     )

@@ -145,4 +145,4 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
 
 def blocks(table: Table, found: Excesses) -> tuple:
     """Return what stands first on the page."""
-    return (plane_grid(table, found), *(Paragraph(text, kind="note") for text in READ))
+    return (plane_grid(table, found), *(Paragraph(text, kind="legend") for text in READ))

@@ -180,7 +180,7 @@ def to_page(
     """
     question = table.question
     judged = deployed_grid(table)
-    extras = [judged, judged and Paragraph(ABOUT, kind="note"), _arms(table)]
+    extras = [judged, judged and Paragraph(ABOUT, kind="legend"), _arms(table)]
     extras += [_group(table, group) for group in GROUPS]
     paper = published_grid(table) or Paragraph("The paper has no figures for this question.", kind="note")
     return Page(
@@ -191,7 +191,7 @@ def to_page(
         blocks=(
             *(Figure(name, caption) for name, (_, caption) in drawn.items() if name != "summary"),
             *(Paragraph(text, kind="warn" if tuned(table) else "note") for text in standing(table)),
-            *(Paragraph(text, kind="note") for text in READ),
+            *(Paragraph(text, kind="legend") for text in READ),
             *pooled_grid(table),
             main_grid(table),
             *places.blocks(table),
@@ -207,4 +207,5 @@ def to_page(
             *(Figure(name, caption) for name, (_, caption) in drawn.items() if name == "summary"),
         ),
         overview=headline.overview(table),
+        squares=headline.squares(table),
     )
