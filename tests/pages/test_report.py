@@ -20,7 +20,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.measures.table import make_table
-from projected_grpo.pages import publish
+from projected_grpo.pages import publish, slot
 from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, read_page
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
@@ -387,7 +387,23 @@ def test_publish_names_the_runs_and_takes_an_overlay(made, tmp_path, monkeypatch
     monkeypatch.chdir(ROOT)
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text(f"results: {made.results}\n")
-    assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 0
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Name\n\n{slot.OPEN}\nold\n{slot.CLOSE}\n\nRest\n")
+    call = ["--configfile", str(overlay), "--docs", str(tmp_path / "docs"), "--readme", str(readme)]
+    assert publish.main(call) == 0 and publish.main(call) == 0
+    said = readme.read_text()
+    top = read_page(made.results / "Q10.json").top[0].text
+    assert said.startswith(f"# Name\n\n{slot.OPEN}\n\n**What came out** (Q10): {top}\n\n")
+    assert said.endswith(f"</table>\n\n{slot.CLOSE}\n\nRest\n") and "old" not in said
+    run = re.search(r"As the model of `(.*?)` wrote them", said)[1]
+    rows = pd.read_parquet(made.results / "grpo" / run / "rollouts.parquet")
+    for text, channel in zip(
+        re.findall(r"<td><pre>(.*?)</pre></td>", said, re.S)[2:], (True, False), strict=True
+    ):
+        wrote = rows[rows["completion"].str.strip() == html.unescape(text)]
+        assert ((wrote["channel"] == channel) & (wrote["gt_pass"] != channel)).any()
+    readme.write_text("# Name\n")
+    assert publish.main(call) == 2
     text = (tmp_path / "docs/results.md").read_text()
     assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
 
@@ -400,7 +416,15 @@ def test_publish_refuses_tables_of_different_seeds(tmp_path, monkeypatch, capsys
         frame.to_parquet(tmp_path / f"results/{name}.parquet")
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text(f"results: {tmp_path / 'results'}\n")
-    assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 2
+    call = [
+        "--configfile",
+        str(overlay),
+        "--docs",
+        str(tmp_path / "docs"),
+        "--readme",
+        str(tmp_path / "README.md"),
+    ]
+    assert publish.main(call) == 2
     assert "Q1.parquet: seeds [41, 42], other tables have [41, 42, 43]" in capsys.readouterr().err
     assert not (tmp_path / "docs").exists()
 
