@@ -98,7 +98,7 @@ def _panels(table: Table, lines: list[Line]) -> Figure:
         for measure, (colour, dash) in DRAWN.items():
             _draw(axes, line, measure, color=colour, linestyle=dash, label=measure)
         _teacher_ends(axes, line)
-        axes.set_title(textwrap.fill(line.name, 24, break_on_hyphens=False), fontsize=8)
+        axes.set_title(textwrap.fill(line.name, 18, break_on_hyphens=False), fontsize=8)
         style.rate_axis(axes)
     for axes in list(grid.flat)[len(lines) :]:
         axes.set_visible(False)

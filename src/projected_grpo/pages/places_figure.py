@@ -43,4 +43,5 @@ def places_figure(table: Table) -> Figure | None:
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(style.wrapped(f"difference in {table.about.axis}"))
+        axes.locator_params(axis="x", nbins=6)
         return drawing
