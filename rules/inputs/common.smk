@@ -28,7 +28,9 @@ except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
 announce({str(CONFIG.questions): of_value(read_yaml(CONFIG.questions))})
-HERE = Path(workflow.current_basedir).parents[1]  # of this repository, also where it is another workflow's module
+HERE = Path(workflow.current_basedir).parents[
+    1
+]  # of this repository, also where it is another workflow's module
 PAIR_FILES = pair_files(CONFIG.pairs)
 CONTEXT = Context("", CONFIG, QUESTIONS)
 RESULTS = CONFIG.results
@@ -52,7 +54,9 @@ MACHINE = {**COMPUTE, "allow_weak_sandbox": CONFIG.sandbox == "weak"}  # of jobs
 
 onstart:
     # Elsewhere, as on a cluster, machines have what this one has not.
-    here = [job for job in workflow.dag.needrun_jobs() if workflow.local_exec and job.resources.get("gpu")]
+    here = [
+        job for job in workflow.dag.needrun_jobs() if workflow.local_exec and job.resources.get("gpu")
+    ]
     if here and not has_gpu():
         raise SystemExit(
             f"error: device: 'cuda', but no GPU is here for {here[0].rule}; allowed: cpu, or a cluster"
