@@ -156,7 +156,8 @@ def quiet(execute):
         handle, path = tempfile.mkstemp(dir=TEMPORARY)
         os.close(handle)
         try:
-            return execute(self, f"{cmd} > {{printed:q}} 2>&1", printed=path, **more)
+            # `exec`: a shell in between would die of a signal before the job that it waits for.
+            return execute(self, f"exec {cmd} > {{printed:q}} 2>&1", printed=path, **more)
         except BaseException:
             print(Path(path).read_text(errors="replace"), end="", file=sys.stderr)
             raise

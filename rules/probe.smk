@@ -122,7 +122,6 @@ rule detector:
         problems=lambda w: problems_file(cell_model(w)),
         rollouts=f"{RESULTS}/grpo/{{cell}}/rollouts.parquet",
         deltas=f"{RESULTS}/grpo/{{cell}}/deltas.safetensors",
-        pairs=detector_pairs,
         bases=detector_bases,
         plan=planned("detector"),
     output:
@@ -137,7 +136,7 @@ rule detector:
     params:
         base=lambda w: base_path(cell_model(w)),
         cell=lambda w: CELLS[w.cell].params(),
-        directions=detector_directions(),
+        directions=detector_directions,
         random=CONFIG.detector.random,
         pool=CONFIG.pool.model_dump_json(),
         machine=COMPUTE,

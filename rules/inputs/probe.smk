@@ -65,20 +65,20 @@ def replay_settings(wildcards):
     return json.dumps(settings, sort_keys=True)
 
 
-def detector_directions():
+def detector_directions(wildcards):
     """Pair sets and bases that rank rollouts, with what is used of them, as stable text."""
     every = {name: CONFIG.knobs(name) for name in CONFIG.detector.names}
     said = [
-        {"name": name, "knobs": knobs.extraction(), "use": knobs.use.model_dump()}
+        {
+            "name": name,
+            "pairs": pair_file(knobs.pairs, None),
+            "digest": pairs_digest(name),
+            "knobs": knobs.extraction(),
+            "use": knobs.use.model_dump(),
+        }
         for name, knobs in every.items()
     ]
     return json.dumps(said, sort_keys=True)
-
-
-def detector_pairs(wildcards):
-    """Their pair sets; they count by content, since no rule makes them."""
-    model = cell_model(wildcards)
-    return [by_content(pair_file(CONFIG.knobs(name).pairs, model)) for name in CONFIG.detector.names]
 
 
 def detector_bases(wildcards):

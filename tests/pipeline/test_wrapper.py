@@ -196,6 +196,7 @@ def small(tmp_path):
     (root / "src" / "snakemake" / "__init__.py").write_text("")
     (root / "src" / "snakemake" / "cli.py").write_text(FAKE)
     (root / "src" / "snakemake" / "workflow.py").write_text("")
+    (root / "src" / "snakemake" / "script.py").write_text("class ScriptBase:\n    _execute_cmd = None\n")
     (root / "src" / "snakemake" / "exceptions.py").write_text("class CliException(Exception):\n    pass\n")
     (root / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'

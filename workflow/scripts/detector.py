@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 from projected_grpo.cells.run_settings import RunSettings
+from projected_grpo.digests import expect
 from projected_grpo.environment.problems import split_problems
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.job import job
 from projected_grpo.method.basis import Basis
-from projected_grpo.method.pairs import load_pairs
+from projected_grpo.method.extraction import select_pairs
 from projected_grpo.method.policy import load_policy
 from projected_grpo.parquet import read_parquet, write_parquet
 from projected_grpo.stages.detector import COLUMNS, concepts, gradients, measure, weights
@@ -19,8 +20,9 @@ with job(snakemake) as log:
     cell = RunSettings.model_validate(cell)
     policy = load_policy("antipasto", params.base, Path(given.svd), **machine)
     pairs, bases = {}, {}
-    for own, file, basis in zip(asked, given.pairs, given.bases, strict=True):
-        pairs[own["name"]] = load_pairs(file).used(own["knobs"])[0]
+    for own, basis in zip(asked, given.bases, strict=True):
+        expect(own["pairs"], own["digest"])
+        pairs[own["name"]] = select_pairs(Path(own["pairs"]), own["knobs"])
         bases[own["name"]] = Basis.load(Path(basis), machine["device"]).used(**own["use"])
     subject, *others = asked
     concept = concepts(policy, pairs, params.random, cell.seed)
