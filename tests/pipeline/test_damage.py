@@ -35,7 +35,7 @@ KINDS = {
     f"{CELL}/deployed.parquet": f"{CELL}/deployed.parquet",
     f"{CELL}/adapter.safetensors": f"{CELL}/adapter.safetensors",
     f"{CELL}/run.json": f"{CELL}/run.json",
-    "detector/vanilla-m0.125-s41.parquet": "detector/vanilla-m0.125-s41.parquet",
+    "detector/penalty-direction-own_mode-m0.125-s41.parquet": "detector/penalty-direction-own_mode-m0.125-s41.parquet",
     "base/small-s41/deployed.parquet": "base/small-s41/deployed.parquet",
     "clean/small-s41/axes.safetensors": "clean/small-s41/axes.safetensors",
     "Q10.parquet": "Q10.parquet",
