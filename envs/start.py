@@ -30,7 +30,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from launch import starts_jobs
-from snakemake import cli, workflow
+from snakemake import cli, script, workflow
 from snakemake.exceptions import CliException
 
 get_argument_parser = cli.get_argument_parser
@@ -113,19 +113,61 @@ def add_logger(arguments: list[str], typed) -> list[str]:
     return ["--logger", "terminal", *arguments]
 
 
+def results_of(typed) -> str:
+    """Return the results folder of a call: what `--config` says, else the last config file that names one."""
+    from projected_grpo.strict_yaml import read_mapping
+
+    said = dict(word.split("=", 1) for word in typed.config or () if "=" in word)
+    files = [CONFIG, *(typed.configfile or ())]
+    named = [found["results"] for file in files if "results" in (found := read_mapping(file))]
+    return str(said.get("results", named[-1]))
+
+
 def answers(targets: list[str], seconds: float) -> None:
     """Say what the pages that were asked for answer, where they lie, and how long it took."""
     from projected_grpo.errors import UserError
-    from projected_grpo.pages.blocks import read_page
+    from projected_grpo.pages.blocks import Listing, Paragraph, read_page
 
-    for target in targets or ["results/Q10.md"]:
-        page, file = Path(target).with_suffix(".json"), Path(target)
+    for file in map(Path, targets):
+        page = file.with_suffix(".json")
         with suppress(UserError, KeyError, TypeError, AttributeError):
-            if file.suffix == ".md" and page.exists() and (answer := read_page(page).answer):
-                print(f"\n{answer[0].text}", file=sys.stderr)
+            if file.suffix == ".md" and page.exists():
+                made = read_page(page)
+                # What a page says on the report's first screen, else how its answer begins.
+                said = [block.text for block in made.top if isinstance(block, Paragraph)]
+                for block in made.answer[:2] if not said else ():
+                    said += (
+                        block.items if isinstance(block, Listing) else [f"{block.lead} {block.text}".strip()]
+                    )
+                print("", *said, sep="\n", file=sys.stderr)
         if file.exists():
             print(file, file=sys.stderr)
     print(f"made in {timedelta(seconds=round(seconds))}", file=sys.stderr)
+
+
+def quiet(execute):
+    """Return Snakemake's `ScriptBase._execute_cmd` with what a job prints put at the end of its log.
+
+    Libraries warn and draw bars on a job's standard error; people who wait for twenty jobs want none of it. What a
+    failed job printed is shown, too.
+    """
+
+    def executed(self, cmd, **more):
+        handle, path = tempfile.mkstemp(dir=TEMPORARY)
+        os.close(handle)
+        try:
+            return execute(self, f"{cmd} > {{printed:q}} 2>&1", printed=path, **more)
+        except BaseException:
+            print(Path(path).read_text(errors="replace"), end="", file=sys.stderr)
+            raise
+        finally:
+            printed = Path(path).read_text(errors="replace")
+            if printed and self.log:
+                with suppress(OSError), open(self.log[0], "a") as log:
+                    log.write(f"--- printed by the job ---\n{printed}")
+            os.unlink(path)
+
+    return executed
 
 
 def check_yaml(files: list[str]) -> None:
@@ -159,7 +201,8 @@ if __name__ == "__main__":
     with suppress(CliException):  # Snakemake's own start says what is wrong
         typed = parser.parse_args(arguments)
         arguments = fit_cores(arguments, typed, len(os.sched_getaffinity(0)))
-        arguments = add_logger(arguments, typed)
+        if "terminal" in (arguments := add_logger(arguments, typed)):
+            script.ScriptBase._execute_cmd = quiet(script.ScriptBase._execute_cmd)
         os.environ["PGRPO_TARGETS"] = json.dumps(
             list(typed.targets)
         )  # for the Snakefile, which knows what there is
@@ -175,5 +218,5 @@ if __name__ == "__main__":
         cli.main()
     except SystemExit as end:
         if not end.code and starts_jobs(arguments) and typed is not None:
-            answers(typed.targets, time.monotonic() - began)
+            answers(list(typed.targets) or [f"{results_of(typed)}/Q10.md"], time.monotonic() - began)
         raise

@@ -11,7 +11,7 @@ rule report:
         expand(f"{RESULTS}/figures/{{page}}", page=PAGES),
         wanted(f"{RESULTS}/{page}.json" for page in MODULES if page not in PAGES),
         wanted(ALL_RUNS),
-        by_content(f"{workflow.basedir}/docs/concepts.md"),  # its glossary
+        by_content(f"{HERE}/docs/concepts.md"),  # its glossary
         plan=planned("report"),
     output:
         report(

@@ -28,6 +28,9 @@ except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
 announce({str(CONFIG.questions): of_value(read_yaml(CONFIG.questions))})
+HERE = Path(workflow.current_basedir).parents[
+    1
+]  # of this repository, also where it is another workflow's module
 PAIR_FILES = pair_files(CONFIG.pairs)
 CONTEXT = Context("", CONFIG, QUESTIONS)
 RESULTS = CONFIG.results
@@ -51,7 +54,9 @@ MACHINE = {**COMPUTE, "allow_weak_sandbox": CONFIG.sandbox == "weak"}  # of jobs
 
 onstart:
     # Elsewhere, as on a cluster, machines have what this one has not.
-    here = [job for job in workflow.dag.needrun_jobs() if workflow.local_exec and job.resources.gpu]
+    here = [
+        job for job in workflow.dag.needrun_jobs() if workflow.local_exec and job.resources.get("gpu")
+    ]
     if here and not has_gpu():
         raise SystemExit(
             f"error: device: 'cuda', but no GPU is here for {here[0].rule}; allowed: cpu, or a cluster"
@@ -79,8 +84,7 @@ def by_content(path):
 @cache
 def code(script, *sources):
     """Fingerprint of a script and of the library code behind it and behind `sources`, which it loads by name."""
-    root = Path(workflow.basedir)
-    return fingerprint(root / "workflow" / "scripts" / script, *(root / source for source in sources))
+    return fingerprint(HERE / "workflow" / "scripts" / script, *(HERE / source for source in sources))
 
 
 # The code of the problem family, which is loaded by name.

@@ -76,7 +76,7 @@ def detector_directions():
 
 
 def detector_pairs(wildcards):
-    """Their pair sets, which no rule makes: they count by content."""
+    """Their pair sets; they count by content, since no rule makes them."""
     model = cell_model(wildcards)
     return [by_content(pair_file(CONFIG.knobs(name).pairs, model)) for name in CONFIG.detector.names]
 

@@ -16,7 +16,7 @@ def page_needs(page):
 
 def page_file(wildcards):
     """The file of a page, which is loaded by name: another page's edit reruns nothing here."""
-    return os.path.relpath(registry.file(MODULES[wildcards.page]), workflow.basedir)
+    return os.path.relpath(registry.file(MODULES[wildcards.page]), HERE)
 
 
 # With `runs=existing` nothing makes what a page needs beside runs.

@@ -29,7 +29,8 @@ TAIL = 4096  # bytes of a log that are looked at
 CHATTER = (
     "Assuming unrestricted", "Building DAG", "Using shell", "Provided cores", "Provided resources", "Rules claiming",
     "Select jobs", "Execute ", "Complete log", "Job stats", "host:", "Shutting down", "Exiting because", "Singularity",
-    "Conda environments: ignored", "Elapsed time", "Will exit after",
+    "Conda environments: ignored", "Elapsed time", "Will exit after", "Using workflow specific profile",
+    "Config file ",
 )  # fmt: skip
 
 

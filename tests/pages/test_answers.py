@@ -86,7 +86,7 @@ def test_the_first_screen_counts_no_control_as_an_arm(tmp_path):
     text = short(make_table(question, tmp_path))
     assert text.startswith("A look, with n = 5: claims are made at 10 seeds. ")
     assert "6 of 6 arms lower the hack rate with the quarantine ablated. The strongest, `route own" in text
-    assert "Beyond random axes (`route random V` -0." in text and "): 6 of 6" in text
+    assert "Beyond random axes: 6 of 6. These alone change it by -0." in text
     assert "It changes the solve rate with the quarantine ablated by " in text
 
 

@@ -53,19 +53,19 @@ def test_a_stored_page_is_the_page(tmp_path):
 
 def test_every_kind_of_block_is_rendered_by_both(tmp_path):
     shown = {type(block).__name__ for block in PAGE.blocks} | {"Pre"}
-    assert shown == set(KINDS) - {"Cell", "Source", "Page"}
+    assert shown == set(KINDS) - {"Cell", "Source", "Square", "Page"}
     for render in (lambda b: markdown.render(b, ""), of_page(PAGE, tmp_path).render):
         with pytest.raises(TypeError, match="is no block"):
             render((Source("a"),))
 
 
-def test_markdown_has_the_answer_last_and_figures_as_seen_from_the_page():
+def test_markdown_has_the_answer_first_and_figures_as_seen_from_the_page():
     text = markdown.to_markdown(PAGE)
     places = [
         text.index(part)
-        for part in ("# T. Title", "asks?", "## Head", "Left out:", "<!-- sources", "**Answer.**")
+        for part in ("# T. Title", "asks?", "**Answer.**", "## Head", "Left out:", "<!-- sources")
     ]
-    assert places == sorted(places) and text.endswith("yes\n")
+    assert places == sorted(places) and text.endswith("-->\n")
     assert (
         "| a\\|b | 0.5 (0.1) |" in text and "| c | -0.1 [-0.2, +0.0] |" in text and "| --- | ---: |" in text
     )

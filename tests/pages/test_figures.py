@@ -63,7 +63,7 @@ def test_svg_is_valid_deterministic_and_live_text(q2):
 
 
 def test_every_question_draws(tmp_path):
-    expected = {"Q1": {"dose"}, "Q9": set(), "Q12": {"kept"}, "Q13": {"dose"}, "Q10": set()}
+    expected = {"Q1": {"dose"}, "Q9": set(), "Q12": {"kept"}, "Q13": {"dose"}, "Q10": {"places"}}
     for name, more in expected.items():
         assert (
             set(figures.of_question(filled(tmp_path, name), CONFIG))

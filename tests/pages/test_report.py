@@ -20,8 +20,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.measures.table import make_table
-from projected_grpo.pages import publish
-from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source
+from projected_grpo.pages import publish, slot
+from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, read_page
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.text import p_value
@@ -111,7 +111,7 @@ class Outline(HTMLParser):
 def test_page_is_self_contained_and_every_link_has_a_target(page):
     outline = Outline(page)
     assert len(set(outline.ids)) == len(outline.ids)
-    assert not outline.sources and outline.tags.count("script") == 1 and "iframe" not in outline.tags
+    assert not outline.sources and outline.tags.count("script") == 2 and "iframe" not in outline.tags
     assert "http://" not in re.sub(r'xmlns(:xlink)?="[^"]+"', "", page) and "https://" not in page
     local = [link[1:] for link in outline.links if link.startswith("#")]
     assert set(local) <= set(outline.ids) and len(local) > 100
@@ -215,9 +215,51 @@ def test_every_number_of_a_table_leads_to_what_was_run(page, section):
 def test_settings_are_those_that_the_run_recorded(page, made):
     info = json.loads((made.results / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
     shown = page[page.index('id="run-vanilla-final-m0.5-s41"') :]
-    shown = shown[: shown.index("</details>")]
+    shown = shown[: shown.index("</pre>")]
+    assert "<dt>seed</dt><dd>41</dd>" in shown
     for key, value in info["settings"].items():
-        assert html.escape(f"{key}: {json.dumps(value)}").replace("&quot;", "&#34;") in shown
+        assert key == "seed" or html.escape(f"{key}: {json.dumps(value)}").replace("&quot;", "&#34;") in shown
+
+
+def test_curves_of_all_rows_are_there_in_whole_percent(page, made):
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
+    places = {name: {row: runs for row, runs in rows} for name, _, rows in data["questions"]}
+    assert places.keys() == made.questions.keys() and data["measures"] == [
+        "hack rate",
+        "solve rate",
+        "honest rate",
+    ]
+    row = made.questions["Q2"].rows[1]
+    runs = load_runs(made.results, row.cells)[0]
+    for place, cell in zip(places["Q2"][row.name], row.cells, strict=True):
+        assert data["runs"][place][0] == [round(100 * value) for value in runs[cell.id].steps["hack_s"]]
+    assert len(data["runs"]) == len({cell.id for q in made.questions.values() for cell in q.cells})
+
+
+def test_map_has_a_square_for_every_row_with_a_baseline(page, made):
+    drawn = page[page.index('<table class="map">') :]
+    drawn = drawn[: drawn.index("</table>")]
+    for line in re.findall(r"<tr>.*?</tr>", drawn, re.S)[1:]:
+        name = re.search(r'href="#(\w+)"', line)[1]
+        frame = pd.read_parquet(made.results / f"{name}.parquet")
+        rows = [row for row in made.questions[name].rows if row.baseline and not row.population]
+        assert line.count("title=") == len(rows), name
+        measure = {"Q12": "hack_ablated", "Q14": "hack_heldout"}.get(name, "hack")
+        shown = frame.iloc[: len(made.questions[name].rows)]
+        assert line.count("shown") <= (shown[f"p_{measure}_holm"] < 0.05).sum()
+
+
+def test_answers_are_said_in_sentences_of_at_most_forty_words(made):
+    for path in made.results.glob("*.json"):
+        found = read_page(path)
+        said = [block.text for block in (*found.top, *found.answer) if isinstance(block, Paragraph)]
+        for sentence in re.split(r"(?<=[.:?]) (?=[A-Z0-9`])", " ".join(said)):
+            assert len(re.findall(r"(?<![\\w.])[A-Za-z]\S*", sentence)) <= 40, (path, sentence)
+
+
+def test_legends_stand_once(page):
+    assert page.count("The reward pays hack and solve alike.") == 1
+    assert page.count('<a href="#read">How to read these tables</a>') >= 4
 
 
 def test_each_figure_stands_once_in_its_section(page):
@@ -270,7 +312,7 @@ def some_ids(found):
 
 
 def test_first_screen_answers_in_three_sentences(page):
-    top = page[: page.index('id="overview"')]
+    top = page[page.index('<header id="top">') : page.index('id="overview"')]
     assert top.count("<li><a href=") == 3 and top.count("<svg") == 3
     assert "3 of 8 arms lower the hack rate" in top
 
@@ -345,7 +387,23 @@ def test_publish_names_the_runs_and_takes_an_overlay(made, tmp_path, monkeypatch
     monkeypatch.chdir(ROOT)
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text(f"results: {made.results}\n")
-    assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 0
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Name\n\n{slot.OPEN}\nold\n{slot.CLOSE}\n\nRest\n")
+    call = ["--configfile", str(overlay), "--docs", str(tmp_path / "docs"), "--readme", str(readme)]
+    assert publish.main(call) == 0 and publish.main(call) == 0
+    said = readme.read_text()
+    top = read_page(made.results / "Q10.json").top[0].text
+    assert said.startswith(f"# Name\n\n{slot.OPEN}\n\n**What came out** (Q10): {top}\n\n")
+    assert said.endswith(f"</table>\n\n{slot.CLOSE}\n\nRest\n") and "old" not in said
+    run = re.search(r"As the model of `(.*?)` wrote them", said)[1]
+    rows = pd.read_parquet(made.results / "grpo" / run / "rollouts.parquet")
+    for text, channel in zip(
+        re.findall(r"<td><pre>(.*?)</pre></td>", said, re.S)[2:], (True, False), strict=True
+    ):
+        wrote = rows[rows["completion"].str.strip() == html.unescape(text)]
+        assert ((wrote["channel"] == channel) & (wrote["gt_pass"] != channel)).any()
+    readme.write_text("# Name\n")
+    assert publish.main(call) == 2
     text = (tmp_path / "docs/results.md").read_text()
     assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
 
@@ -358,7 +416,15 @@ def test_publish_refuses_tables_of_different_seeds(tmp_path, monkeypatch, capsys
         frame.to_parquet(tmp_path / f"results/{name}.parquet")
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text(f"results: {tmp_path / 'results'}\n")
-    assert publish.main(["--configfile", str(overlay), "--docs", str(tmp_path / "docs")]) == 2
+    call = [
+        "--configfile",
+        str(overlay),
+        "--docs",
+        str(tmp_path / "docs"),
+        "--readme",
+        str(tmp_path / "README.md"),
+    ]
+    assert publish.main(call) == 2
     assert "Q1.parquet: seeds [41, 42], other tables have [41, 42, 43]" in capsys.readouterr().err
     assert not (tmp_path / "docs").exists()
 

@@ -143,16 +143,16 @@ def test_published_figures_are_the_papers():
     pd.testing.assert_frame_equal(published_rows(), pd.read_csv(reference, dtype={"seeds": str}))
 
 
-def test_markdown_ends_with_published_sources_and_answer(q10):
+def test_markdown_begins_with_the_answer_and_ends_with_published_and_sources(q10):
     _, table = q10
     page = to_markdown(table)
     assert (
-        page.index("| row |")
+        page.index("**Answer.**")
+        < page.index("| row |")
         < page.index("Published: Qwen3-4B")
         < page.index("<!-- sources")
-        < page.index("**Answer.**")
     )
-    assert page.rstrip().endswith(answer(table))
+    assert answer(table) in page[: page.index("| row |")]
     assert "erase-null_city-m0.125-s45" in page
     assert "Lower the hack rate" in page and "`own_mode` -0." in page
     assert "nan" not in page.lower().replace("finance", "")

@@ -65,6 +65,12 @@ def test_a_second_invocation_has_nothing_to_do(finished):
     assert planned(finished) == (Counter(), set())
 
 
+def test_without_a_target_the_first_question_is_made(finished):
+    (finished / Q10).unlink()
+    snakemake(finished)
+    assert (finished / Q10).exists() and planned(finished) == (Counter(), set())
+
+
 def test_every_cell_has_its_files_and_the_table_a_row_each(finished):
     question = q10(finished)
     for cell in question.cells:

@@ -1,15 +1,19 @@
 """What people see while they wait: a line a job, how far it is, the answer at the end."""
 
 import logging
+import shlex
+import subprocess
 import time
 from types import SimpleNamespace
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
+from workspace import ROOT, module
 
 import snakemake_logger_plugin_terminal as terminal
 from projected_grpo.arguments import check_targets
 from projected_grpo.errors import UserError
+from projected_grpo.pages.blocks import Listing, Page, Paragraph, write_page
 
 
 @pytest.fixture
@@ -92,3 +96,64 @@ PAGES = ["results/smoke/Q1.md", "results/smoke/Q10.md", "results/smoke/probe/uat
 def test_a_target_that_nothing_makes_is_one_line_with_the_page_that_is_meant(typed, meant):
     with pytest.raises(UserError, match=f"^{typed}: nothing makes this file; did you mean {meant}\\?$"):
         check_targets(["made", typed], lambda target: target == "made", PAGES)
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """envs/start.py with a temporary folder of the test's."""
+    loaded = module(ROOT, "start")
+    monkeypatch.setattr(loaded, "TEMPORARY", tmp_path)
+    return loaded
+
+
+def execute(job, cmd, **more):
+    """As Snakemake does: names in braces are filled in, quoted where `:q` says so."""
+    subprocess.run(cmd.replace("{printed:q}", shlex.quote(more["printed"])), shell=True, check=True)
+
+
+def test_what_a_job_prints_is_at_the_end_of_its_log_and_shown_where_it_failed(start, tmp_path, capfd):
+    log = tmp_path / "a.log"
+    log.write_text("12/20\n")
+    job = SimpleNamespace(log=[str(log)])
+    start.quiet(execute)(job, "(echo bar; echo FutureWarning >&2)")
+    assert log.read_text() == "12/20\n--- printed by the job ---\nbar\nFutureWarning\n"
+    assert capfd.readouterr().err == "" and list(tmp_path.iterdir()) == [log]
+    with pytest.raises(subprocess.CalledProcessError):
+        start.quiet(execute)(job, "(echo error: no such file >&2; exit 3)")
+    assert capfd.readouterr().err == "error: no such file\n" and log.read_text().endswith("no such file\n")
+
+
+def test_the_answer_at_the_end_is_what_the_first_screen_says(start, tmp_path, capsys):
+    said = (Paragraph("A look. None of 2 arms is shown to lower it."),)
+    write_page(
+        Page("Q10", "t", "m", "a", (), answer=(Paragraph("A look."),), top=said), tmp_path / "Q10.json"
+    )
+    more = (Paragraph("T1 to T4:"), Listing(("T1 PASS", "T2 FAIL")))
+    write_page(Page("uat", "t", "m", "a", (), answer=more), tmp_path / "uat.json")
+    for name in ("Q10.md", "uat.md"):
+        (tmp_path / name).write_text("")
+    start.answers([str(tmp_path / "Q10.md"), str(tmp_path / "uat.md")], 61)
+    lines = [
+        "",
+        said[0].text,
+        f"{tmp_path}/Q10.md",
+        "",
+        "T1 to T4:",
+        "T1 PASS",
+        "T2 FAIL",
+        f"{tmp_path}/uat.md",
+    ]
+    assert capsys.readouterr().err.splitlines() == [*lines, "made in 0:01:01"]
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "folder"),
+    [
+        ((), (), "results"),
+        (("config/demo.yaml",), (), "results/demo"),
+        (("config/demo.yaml",), ("seeds=3", "results=elsewhere"), "elsewhere"),
+    ],
+)
+def test_the_page_of_no_target_lies_in_the_folder_of_the_config(start, monkeypatch, files, words, folder):
+    monkeypatch.chdir(ROOT)
+    assert start.results_of(SimpleNamespace(config=words, configfile=files)) == folder

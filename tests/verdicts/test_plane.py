@@ -104,7 +104,7 @@ def test_it_opens_with_two_sentences_and_the_figure(made):
     _, verdict = made
     first, figure = verdict.page.top
     assert "1 of 4 defences without an oracle leaves more honest work" in first.text
-    assert "`penalty` hacks least" in first.text and "it must be given: monitor" in first.text
+    assert "`penalty` hacks least" in first.text and "`penalty` must be given: monitor" in first.text
     assert figure.name == "plane" and verdict.page.blocks[0] == figure
     svg = style.to_svg(verdict.drawn["plane"][0])
     ET.fromstring(svg)

@@ -21,7 +21,10 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """`lead` is set in bold before the text; `kind`: `note` or `warn`, else plain."""
+    """`lead` is set in bold before the text; `kind`: `note`, `warn` or `legend`, else plain.
+
+    A legend says how to read tables of this kind; the report, which has many of them, shows each legend once.
+    """
 
     text: str
     lead: str = ""
@@ -95,11 +98,26 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Square:
+    """A row in the report's map of all questions and arms: its difference in what its question is about.
+
+    shown: whether Holm's p is below 0.05; text: the difference as people read it.
+    """
+
+    arm: str
+    row: str
+    delta: float
+    shown: bool
+    text: str
+
+
+@dataclass(frozen=True)
 class Page:
     """One page: `name` is its path below the results folder without suffix, `menu` its short name.
 
     `sources[0]` stands behind numbers whose row has no source of its own where `default` is set.
-    `top`: what the report's first screen says of it; `overview`: its line in the table of all questions.
+    `top`: what the report's first screen says of it; `overview`: its line in the table of all questions;
+    `squares`: its line in the map of all questions and arms.
     """
 
     name: str
@@ -113,6 +131,7 @@ class Page:
     left_out: tuple[tuple[str, str], ...] = ()
     top: tuple = ()
     overview: tuple[Cell, ...] = ()
+    squares: tuple[Square, ...] = ()
 
     @property
     def id(self) -> str:
@@ -140,7 +159,7 @@ def left_out(found: Iterable[tuple[str, str]]) -> tuple:
 
 KINDS = {
     kind.__name__: kind
-    for kind in (Heading, Paragraph, Listing, Cell, Grid, Figure, Details, Pre, Foreign, Source, Page)
+    for kind in (Heading, Paragraph, Listing, Cell, Grid, Figure, Details, Pre, Foreign, Source, Square, Page)
 }
 
 

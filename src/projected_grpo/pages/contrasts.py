@@ -253,6 +253,7 @@ def differences(lines: list[Line], names: Iterable[str]) -> list:
         elif known:
             smallest = min(line.to_baseline[name].holm for line in known)
             quiet.append(f"{words} (smallest Holm p {p_is(smallest)})")
-    return blocks + (
-        [Paragraph(f"Not shown to differ from the baseline's: {listing(quiet)}.")] if quiet else []
-    )
+    said = "Not shown to differ from the baseline's:"
+    if len(quiet) > 1:
+        return [*blocks, Paragraph(said), Listing(tuple(quiet))]
+    return blocks + ([Paragraph(f"{said} {quiet[0]}.")] if quiet else [])

@@ -98,10 +98,11 @@ def gamed(table: Table, found: Rankings) -> Figure | None:
                     _curve(axes, line, len(windows), of, label=line.name, linewidth=1.2, **look)
                 _axis(axes, windows, chance=key == "auroc")
                 axes.set_title(title)
-        for i in range(len(shown)):
-            panels[-1][i].legend(
-                loc="upper center", bbox_to_anchor=(0.5, -0.35), ncols=2, fontsize=7, borderaxespad=0
-            )
+        for axes in panels[-1]:
+            if axes.get_legend_handles_labels()[0]:
+                axes.legend(
+                    loc="upper center", bbox_to_anchor=(0.5, -0.35), ncols=2, fontsize=7, borderaxespad=0
+                )
         return drawing
 
 

@@ -44,6 +44,11 @@ class Example:
         return MARKUP + sum(len(escape(text).encode()) for text in (self.prompt, self.completion))
 
 
+def arm_of(cell: str) -> str:
+    """Return the name that the runs of all seeds share."""
+    return cell.rsplit("-s", 1)[0]
+
+
 def kind_of(row: dict) -> str:
     """Return what a rollout is, by its two verdicts; a problem without hidden tests has no `gt_pass`."""
     if pd.isna(row["gt_pass"]):
@@ -101,7 +106,7 @@ def examples(runs: Iterable[Run], budget: int = BUDGET) -> list[Example]:
     """
     firsts: dict[str, Run] = {}
     for run in runs:
-        firsts.setdefault(run.cell.id.rsplit("-s", 1)[0], run)  # the name of an arm across seeds
+        firsts.setdefault(arm_of(run.cell.id), run)
     arms: dict[str, dict[int, list[Example]]] = {}
     for arm, run in firsts.items():
         path = run.folder / ROLLOUTS

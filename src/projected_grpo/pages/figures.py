@@ -15,6 +15,7 @@ from projected_grpo.measures.table import Line, Table, published_delta
 from projected_grpo.pages import style
 from projected_grpo.pages.contrasts import is_shown, uninformative
 from projected_grpo.pages.dose import dose
+from projected_grpo.pages.places_figure import AMONG_PLACEBOS, places_figure
 
 MANY = 5  # more arms than this are drawn in small panels, one each
 # The rates that are drawn along a run and against a dose, with their looks where they share a panel.
@@ -78,15 +79,15 @@ def _together(table: Table, lines: list[Line]) -> Figure:
             _draw(axes, line, measure, linestyle=style.DASHES[i % len(style.DASHES)], label=line.name, **look)
             _teacher_ends(axes, line)
         axes.set_title(MEASURES[measure].axis)
-        axes.set_xlabel("step")
+        style.step_axis(axes)
         style.rate_axis(axes)
     handles, labels = panels[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=min(3, len(lines)))
+    drawing.legend(handles, labels, loc="outside lower center", ncols=min(2, len(lines)))
     return drawing
 
 
 def _panels(table: Table, lines: list[Line]) -> Figure:
-    columns = 4
+    columns = 3
     rows = -(-len(lines) // columns)
     drawing = style.figure(0.6 + 1.5 * rows)
     grid = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
@@ -97,14 +98,14 @@ def _panels(table: Table, lines: list[Line]) -> Figure:
         for measure, (colour, dash) in DRAWN.items():
             _draw(axes, line, measure, color=colour, linestyle=dash, label=measure)
         _teacher_ends(axes, line)
-        axes.set_title(textwrap.fill(line.name, 24, break_on_hyphens=False), fontsize=7.5)
+        axes.set_title(textwrap.fill(line.name, 18, break_on_hyphens=False), fontsize=8)
         style.rate_axis(axes)
     for axes in list(grid.flat)[len(lines) :]:
         axes.set_visible(False)
     for axes in list(grid.flat)[max(0, len(lines) - columns) : len(lines)]:
         axes.tick_params(labelbottom=True)
     for axes in grid[-1]:
-        axes.set_xlabel("step")
+        style.step_axis(axes)
     found = {}
     for axes in grid.flat:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -121,7 +122,7 @@ def _published(table: Table, line: Line) -> float | None:
 def forest(table: Table, compact: bool = False) -> Figure | None:
     """Paired differences from the baseline with 95% intervals; the paper's value as a diamond.
 
-    compact: for a third of the page's width, with the legend left to the caption.
+    Thin dots are seeds. compact: for a third of the page's width, with the legend left to the caption.
     """
     lines = [line for line in (*table.pooled, *table.lines) if table.primary in line.to_baseline]
     if not lines:
@@ -136,6 +137,9 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
         for y, (line, paper) in enumerate(zip(lines, published, strict=True)):
             pair = line.to_baseline[table.primary]
             colour = style.SOFT if uninformative(table, line) else style.BLUE
+            own, base = (each.values[table.primary] for each in (line, table.line(line.row.baseline)))
+            seeds = [own[seed] - base[seed] for seed in pair.seeds]
+            axes.plot(seeds, [y + 0.22] * len(seeds), ".", color=colour, alpha=0.4, markersize=3)
             if pair.lo is not None:
                 axes.plot([pair.lo, pair.hi], [y, y], color=colour, linewidth=2, solid_capstyle="round")
             shown = is_shown(pair)
@@ -151,11 +155,11 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1), max(high, 0.1))
         if compact:
-            axes.set_xlabel(f"difference in {table.about.axis}")
+            axes.set_xlabel(style.wrapped(f"difference in {table.about.axis}"))
             return drawing
         less = "solving" if table.primary == "solve" else "hacking"
-        axes.set_xlabel(f"difference in {table.about.axis} from the baseline (left: less {less})")
-        drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=3)
+        axes.set_xlabel(style.wrapped(f"difference in {table.about.axis} (left: less {less})"))
+        drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=2)
         return drawing
 
 
@@ -204,8 +208,10 @@ def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
         ),
         "effects": (
             forest(table),
-            f"Difference in {table.about.axis} from the baseline, paired by seed{interval} ({seeds}).{diamonds}",
+            f"Difference in {table.about.axis} from the baseline, paired by seed{interval} ({seeds}); thin dots: "
+            f"seeds.{diamonds}",
         ),
+        "places": (places_figure(table), AMONG_PLACEBOS),
         "kept": (
             kept_and_ablated(table),
             f"Rates after the last step with the quarantine kept and ablated ({seeds}){std}.",

@@ -7,8 +7,8 @@ from projected_grpo.measures.stats import ALPHA, MARGIN
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import deployed
 from projected_grpo.pages.answers import before_training
-from projected_grpo.pages.blocks import Cell
-from projected_grpo.pages.contrasts import BEYOND, against_random, found_at, is_shown, tested, with_p
+from projected_grpo.pages.blocks import Cell, Square
+from projected_grpo.pages.contrasts import BEYOND, against_random, found_at, is_shown, span, tested, with_p
 from projected_grpo.pages.places import is_placed
 from projected_grpo.pages.standing import standing
 from projected_grpo.pages.text import NONE, delta, interval, p_is, paired_text, rate
@@ -49,8 +49,10 @@ def _random(table: Table, arms: list[Line]) -> list[str]:
     if not verdicts:
         return []
     controls = [line for line in tested(table) if line.row.is_control]
-    does = " and ".join(f"`{line.name}` {paired_text(line.to_baseline[table.primary])}" for line in controls)
-    return [f"Beyond random axes ({does}): {verdicts.count(BEYOND)} of {len(verdicts)}."]
+    pairs = [line.to_baseline[table.primary] for line in controls]
+    does = paired_text(pairs[0]) if len(pairs) == 1 else span([pair.delta for pair in pairs], delta)
+    alone = f" These alone change it by {does}." if pairs else ""
+    return [f"Beyond random axes: {verdicts.count(BEYOND)} of {len(verdicts)}.{alone}"]
 
 
 def _pooled(table: Table) -> list[str]:
@@ -117,11 +119,27 @@ def overview(table: Table) -> tuple[Cell, ...]:
     counts = (len(lines), lower, len(shown) - lower, len(lines) - len(shown))
     return (
         Cell(
-            f"`{table.question.name}` {table.question.title}",
+            f"{table.question.title} `{table.question.name}`",
             "" if table.primary == "hack" else table.about.words,
         ),
         Cell(largest.name if largest else NONE),
         *(Cell(str(count)) for count in counts),
         Cell(delta(pair.delta), interval(pair.lo, pair.hi)) if pair else Cell(NONE),
         Cell(found_at(table, table.primary, [pair.n for pair in pairs]) or NONE),
+    )
+
+
+def squares(table: Table) -> tuple[Square, ...]:
+    """Return a question's line in the map of all questions and arms: a square a row, in the table's order."""
+    found = [(line, line.to_baseline.get(table.primary)) for line in table.lines]
+    return tuple(
+        Square(
+            line.row.setting.arm,
+            line.name,
+            pair.delta,
+            is_shown(pair),
+            f"{MEASURES[table.primary].words} {with_p(pair)}, n = {pair.n}",
+        )
+        for line, pair in found
+        if pair is not None
     )

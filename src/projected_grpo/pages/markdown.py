@@ -63,8 +63,8 @@ def to_markdown(page: Page, figures: str | None = None, level: int = 1) -> str:
     parts = [
         f"{'#' * level} {page.title}",
         page.asks,
+        render((Paragraph("", "Answer."), *page.answer), figures, level + 1) if page.answer else "",
         render((*page.blocks, *left_out(page.left_out)), figures, level + 1),
         f"<!-- sources\n{sources}\n-->" if page.sources else "",
-        render((Paragraph("", "Answer."), *page.answer), figures, level + 1) if page.answer else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -143,7 +143,7 @@ def place_grid(table: Table) -> Grid | None:
 def blocks(table: Table) -> tuple:
     """Return what the page shows of placebos: they are no rows of its main table."""
     grids = [found for found in (place_grid(table), population_grid(table)) if found is not None]
-    return (Paragraph(READ, kind="note"), *grids) if table.placebos and grids else ()
+    return (Paragraph(READ, kind="legend"), *grids) if table.placebos and grids else ()
 
 
 def sources(table: Table) -> tuple[Source, ...]:

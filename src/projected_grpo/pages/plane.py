@@ -22,8 +22,8 @@ READ = (
     "jackknife over seeds, t with n - 1 degrees of freedom, Holm's p over the rows. Outside that range: not "
     "comparable.",
     "Random control: the row's known hack minus that of the same arm along random axes. Precision and recall are the "
-    "monitor's on the run's own rollouts. Time: of a step, in vanilla's. Labels: verdicts that a run asks for beyond "
-    "the reward.",
+    "monitor's on the run's own rollouts. Time: CPU time of a step, in vanilla's. Labels: verdicts that a run asks for "
+    "beyond the reward.",
 )
 
 
@@ -110,7 +110,7 @@ def _arms(table: Table) -> list[Line]:
 
 
 def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
-    """Return two sentences: which defences leave more honest work than training less, and which hacks least."""
+    """Return two points: which defences leave more honest work than training less, and which hacks least."""
     lines, vanilla = _arms(table), baseline(table)
     if not lines or vanilla is None or HACK not in vanilla.summary:
         return ("No defence can be placed yet: its runs, or vanilla's, are missing.",)
@@ -127,10 +127,11 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
         )
     else:
         first = f"{len(more)} of {len(lines)} defences without an oracle leave{'s' if len(more) == 1 else ''} more "
-        first += "honest work than plain training does at the same hacking" + (
-            f" ({listing(named)})" if named else ""
+        first += "honest work than plain training does at the same hacking"
+        first += f": {listing(named)}. " if named else ". "
+        first += (
+            f"Of the others {len(less)} leave less, {len(tested) - len(more) - len(less)} are not told apart"
         )
-        first += f", {len(less)} less, {len(tested) - len(more) - len(less)} are not told apart"
         first += f", {outside} lie outside its range" if outside else ""
     least = min(lines, key=lambda line: line.summary[HACK].mean)
 
@@ -139,10 +140,10 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
 
     pair = least.to_baseline.get(HACK)
     p = f" ({with_p(pair)})" if pair else ""
-    second = f"`{least.name}` hacks least at deployment: {both(least)}, vanilla: {both(vanilla)}{p}"
-    return f"{first}.", f"{second}; it must be given: {must_give(least)}."
+    second = f"`{least.name}` hacks least at deployment{p}: {both(least)}. Vanilla: {both(vanilla)}."
+    return f"{first}.", f"{second} `{least.name}` must be given: {must_give(least)}."
 
 
 def blocks(table: Table, found: Excesses) -> tuple:
     """Return what stands first on the page."""
-    return (plane_grid(table, found), *(Paragraph(text, kind="note") for text in READ))
+    return (plane_grid(table, found), *(Paragraph(text, kind="legend") for text in READ))

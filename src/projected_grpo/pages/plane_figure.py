@@ -33,7 +33,7 @@ COLOURS = dict(
     zip(ACTING, (style.SKY, style.RED, style.PINK, style.ORANGE, style.BLUE, style.GREEN), strict=True)
 )
 MARKERS = dict(zip(get_args(MustGive), ("o", "v", "s", "D", "^", "*"), strict=True))
-SIZE = 5.4, 5.6  # inches
+SIZE = style.WIDTH, 5.4  # inches
 Box = tuple[float, float, float, float]  # in points: left, bottom, right, top
 
 

@@ -1,4 +1,5 @@
-"""`make publish`: the tables and figures of a finished results tree as `docs/results.md` + `docs/figures/`.
+"""`make publish`: the tables and figures of a finished results tree as `docs/results.md` + `docs/figures/`, and the
+README's finding and example.
 
 Nothing is computed here: the snapshot is what the pipeline wrote, with date, machine and commit.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
+from projected_grpo.pages import slot
 from projected_grpo.pages.blocks import Figure, Page, read_page
 from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.parquet import read_parquet
@@ -115,6 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--configfile", default=DEFAULT, type=Path)
     parser.add_argument("--docs", default="docs", type=Path)
+    parser.add_argument("--readme", default="README.md", type=Path)
     options = parser.parse_args(arguments)
     try:
         results, model = _config(options.configfile)
@@ -125,10 +128,11 @@ def main(arguments: list[str] | None = None) -> int:
             "Config": f"`{options.configfile}`, model `{model}`",
         } | _runs(results)
         write_snapshot(results, options.docs, made)
+        slot.fill(options.readme, (slot.finding(_pages(results)), slot.example(results)))
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"wrote {options.docs / 'results.md'}")
+    print(f"wrote {options.docs / 'results.md'} and {options.readme}")
     return 0
 
 

@@ -9,7 +9,7 @@ from projected_grpo.measures.measure import GROUPS, MEASURES
 from projected_grpo.measures.table import Line, Table, published_delta
 from projected_grpo.pages import headline, places
 from projected_grpo.pages.answers import answer
-from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Page, Paragraph, Source, grid
+from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Listing, Page, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import arm_measures, is_shown, uninformative
 from projected_grpo.pages.deployed import ABOUT, deployed_grid
 from projected_grpo.pages.standing import standing, tuned
@@ -111,8 +111,8 @@ def _group(table: Table, group: str) -> Details | None:
         paired = any(name in line.to_baseline for line in lines)
         if paired and f"Δ {head}" not in heads:
             found |= {f"Δ {head}": _difference(name, 0), f"Holm p, {head}": _difference(name, 1)}
-    about = [f"{MEASURES[name].head}: {MEASURES[name].about}" for name in shown]
-    notes = (Paragraph("; ".join(about) + ".", kind="note"),) if group == "basis" else ()
+    about = (f"{MEASURES[name].head}: {MEASURES[name].about}." for name in shown)
+    notes = (Listing(tuple(about)),) if group == "basis" else ()
     return Details(GROUPS[group], (*notes, grid(lines, found)))
 
 
@@ -180,7 +180,7 @@ def to_page(
     """
     question = table.question
     judged = deployed_grid(table)
-    extras = [judged, judged and Paragraph(ABOUT, kind="note"), _arms(table)]
+    extras = [judged, judged and Paragraph(ABOUT, kind="legend"), _arms(table)]
     extras += [_group(table, group) for group in GROUPS]
     paper = published_grid(table) or Paragraph("The paper has no figures for this question.", kind="note")
     return Page(
@@ -191,7 +191,7 @@ def to_page(
         blocks=(
             *(Figure(name, caption) for name, (_, caption) in drawn.items() if name != "summary"),
             *(Paragraph(text, kind="warn" if tuned(table) else "note") for text in standing(table)),
-            *(Paragraph(text, kind="note") for text in READ),
+            *(Paragraph(text, kind="legend") for text in READ),
             *pooled_grid(table),
             main_grid(table),
             *places.blocks(table),
@@ -207,4 +207,5 @@ def to_page(
             *(Figure(name, caption) for name, (_, caption) in drawn.items() if name == "summary"),
         ),
         overview=headline.overview(table),
+        squares=headline.squares(table),
     )

@@ -18,9 +18,10 @@ from projected_grpo.files import write_text
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.runs import Run, load_runs
-from projected_grpo.pages import html
-from projected_grpo.pages.blocks import Figure, Grid, Page, grid, left_out, read_page
-from projected_grpo.pages.examples import Example, examples
+from projected_grpo.pages import graph, html
+from projected_grpo.pages.blocks import Figure, Grid, Page, Paragraph, grid, left_out, read_page
+from projected_grpo.pages.curves import curves
+from projected_grpo.pages.examples import BUDGET, Example, arm_of, examples
 from projected_grpo.pages.headline import OVERVIEW
 from projected_grpo.pages.text import rate
 
@@ -28,6 +29,8 @@ OPENS = "Q16"  # the figure and the sentences above everything, where it is ther
 FIRST_SCREEN = ("Q2", "Q10", "Q12")
 CONCEPTS = Path(__file__).resolve().parents[3] / "docs" / "concepts.md"
 LARGEST = 10_000_000  # bytes
+FILLED = 0.97  # share of them that the examples may fill up
+FULL = 0.4  # a difference of this size or more has the full colour in the map
 RATES = [name for name, measure in MEASURES.items() if measure.group in ("main", "deployed")]
 
 
@@ -52,6 +55,16 @@ def sources(page: Page, runs: dict[str, Run], results: Path, out: Path) -> list[
     return found
 
 
+def is_legend(block: object) -> bool:
+    """Whether a block says how to read tables of its kind; the report shows each of these once."""
+    return isinstance(block, Paragraph) and block.kind == "legend"
+
+
+def legends(pages: Iterable[Page]) -> list[str]:
+    """Return what the pages say of how to read them, each text once."""
+    return list(dict.fromkeys(block.text for page in pages for block in page.blocks if is_legend(block)))
+
+
 def section(page: Page, runs: dict[str, Run], results: Path, out: Path) -> dict:
     """Return a page for the template."""
     renderer = html.of_page(page, results)
@@ -63,7 +76,10 @@ def section(page: Page, runs: dict[str, Run], results: Path, out: Path) -> dict:
         "menu": page.menu,
         "asks": page.asks,
         "answer": renderer.render(page.answer),
-        "body": renderer.render((*left_out(page.left_out), *page.blocks)),
+        "legend": any(map(is_legend, page.blocks)),
+        "body": renderer.render(
+            (*left_out(page.left_out), *(block for block in page.blocks if not is_legend(block)))
+        ),
         "sources": sources(page, runs, results, out),
     }
 
@@ -92,6 +108,19 @@ def overview(pages: Iterable[Page], results: Path) -> Markup:
     return html.Renderer("overview", results, links).render((Grid(OVERVIEW, tuple(rows), texts=2),))
 
 
+def squares(pages: Iterable[Page]) -> dict:
+    """Return the map of all questions and arms: the arms as columns; per question its squares by arm."""
+    drawn = [page for page in pages if page.squares]
+    arms = list(dict.fromkeys(square.arm for page in drawn for square in page.squares))
+    rows = []
+    for page in drawn:
+        ids = html.source_ids(page)
+        number, _, rest = page.title.partition(". ")
+        cells = {arm: [(s, ids.get(s.row, page.id)) for s in page.squares if s.arm == arm] for arm in arms}
+        rows.append({"id": page.id, "number": number, "title": rest, "cells": cells})
+    return {"arms": arms, "rows": rows, "full": FULL}
+
+
 def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
     info, settings = run.info, run.info["settings"]
     versions = info.get("versions") or {}
@@ -116,7 +145,10 @@ def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
         "short": f"hack {rates['hack']} · solve {rates['solve']} · honest {rates['honest']}",
         "facts": facts,
         "software": software.index(versions) + 1,
-        "settings": "\n".join(f"{key}: {json.dumps(value)}" for key, value in sorted(settings.items())),
+        "arm": arm_of(run.cell.id),
+        "settings": "\n".join(
+            f"{key}: {json.dumps(settings[key])}" for key in sorted({*settings} - {"seed"})
+        ),
         "folder": os.path.relpath(results / "grpo" / run.cell.id, out.parent),
         "log": os.path.relpath(log, out.parent) if log else "",
         "log_name": log or "",
@@ -135,14 +167,12 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
         name: read_page(results / f"{name}.json") for name in names if (results / f"{name}.json").exists()
     }
     software: list[dict] = []
-    shown = examples(runs.values())
-    arms: dict[str, list[Example]] = {}
-    for example in shown:
-        arms.setdefault(example.arm, []).append(example)
-    style, script = (Markup(_template(name)) for name in ("paper.css", "paper.js"))
+    style = Markup(_template("paper.css"))
+    script = Markup('"use strict";\n' + _template("curves.js") + _template("paper.js"))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.lstrip_blocks = True
-    return environment.from_string(_template("paper.html.j2")).render(
+    template = environment.from_string(_template("paper.html.j2"))
+    common = dict(
         css=style,
         js=script,
         js_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -154,15 +184,25 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
         opens=top(pages[OPENS], results) if OPENS in pages else None,
         top=[top(pages[name], results) for name in FIRST_SCREEN if name in pages],
         overview=overview(pages.values(), results),
+        legends=legends(pages.values()),
+        squares=squares(pages.values()),
+        curves=Markup(curves(questions.values(), runs)),
+        dag=graph.draw(graph.made(results)),
         pages=[section(page, runs, results, out) for page in pages.values()],
-        rollouts=arms,
-        kinds=sorted({example.kind for example in shown}),
-        modes=sorted({example.mode for example in shown}),
-        numbers=sorted({example.step for example in shown}),
         runs=[_run(run, results, out, software) for run in runs.values()],
         left_out=missing,
         software=software,
     )
+
+    def rendered(shown: list[Example]) -> str:
+        arms: dict[str, list[Example]] = {}
+        for example in shown:
+            arms.setdefault(example.arm, []).append(example)
+        kinds, modes, steps = (sorted({getattr(e, key) for e in shown}) for key in ("kind", "mode", "step"))
+        return template.render(**common, rollouts=arms, kinds=kinds, modes=modes, numbers=steps)
+
+    room = int(FILLED * LARGEST) - len(rendered([]).encode())
+    return rendered(examples(runs.values(), min(BUDGET, room)))
 
 
 def _template(name: str) -> str:

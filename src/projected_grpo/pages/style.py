@@ -6,6 +6,7 @@ light and dark; for files, the background is white.
 
 import io
 import re
+import textwrap
 from collections.abc import Sequence
 from html import escape
 
@@ -14,6 +15,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 INK, SOFT, GRID, PAPER = "#1c1e21", "#6b7078", "#d9dce1", "#fefefe"
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
@@ -23,7 +25,7 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (4, 1.5, 1, 1.5)), (0, (7, 2)), (
 # Names of the page's CSS variables, by colour.
 VARIABLES = {INK: "ink", SOFT: "soft", GRID: "grid", PAPER: "paper", BLUE: "c1", RED: "c2"}
 VARIABLES |= {GREEN: "c3", PINK: "c4", ORANGE: "c5", SKY: "c6"}
-WIDTH = 7.2  # inches
+WIDTH = 4.8  # inches: at the width of a telephone its letters are still 8 pixels high
 
 RC = {
     "font.family": "DejaVu Sans",
@@ -77,6 +79,17 @@ def rate_axis(axes: Axes) -> None:
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
 
 
+def wrapped(label: str) -> str:
+    """Return the label of an axis in lines that a narrow drawing has room for."""
+    return textwrap.fill(label, 36)
+
+
+def step_axis(axes: Axes) -> None:
+    """Scale the x axis to training steps: whole numbers."""
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    axes.set_xlabel("step")
+
+
 def rows(axes: Axes, names: Sequence[str]) -> None:
     """Make the y axis one row a name, the first at the top."""
     axes.set_yticks(range(len(names)), names)
@@ -106,6 +119,8 @@ def to_svg(drawing: Figure) -> str:
 def inline(svg: str, name: str, label: str) -> str:
     """Return an SVG file's text for use inside a page: unique ids, theme colours, an accessible label."""
     svg = svg[svg.index("<svg") :]
+    # A tenth of a point is enough, and a third less text; what stands between the tags is for readers.
+    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d)\d+", r"\1", tag[0]), svg)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
@@ -116,5 +131,7 @@ def inline(svg: str, name: str, label: str) -> str:
         svg = svg.replace(colour, f"var(--{variable})")
     width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups()
     spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}" {spaces}>'
+    # Never much larger than drawn: its letters are as large as the page's.
+    size = f'style="max-width: {float(width) * 1.75:.0f}px"'
+    head = f'<svg viewBox="0 0 {width} {height}" {size} role="img" aria-label="{escape(label)}" {spaces}>'
     return head + svg[svg.index(">") + 1 :]

@@ -179,5 +179,5 @@ def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tupl
 def blocks(table: Table, found: Sequence[Series], overlaps: Overlaps, config: Config) -> tuple:
     """Return what stands first on the page."""
     seen = overlap_grid(table, found, overlaps)
-    notes = tuple(Paragraph(text, kind="note") for text in READ)
+    notes = tuple(Paragraph(text, kind="legend") for text in READ)
     return (*((effect_grid(table, found, config),) if found else ()), *((seen,) if seen else ()), *notes)

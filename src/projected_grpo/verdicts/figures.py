@@ -7,11 +7,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from projected_grpo.pages import style
-from projected_grpo.verdicts.replays import COSINE, Replay
+from projected_grpo.verdicts.replays import ALIGNMENT, Replay
 
 
 def trajectory(vanilla: Replay, projected: Replay) -> Figure:
-    """Per-sample cosine over the steps, vanilla against projected; and of the step's gradient, in and out."""
+    """Alignment of samples with V over the steps, vanilla against projected; and of the step's gradient, in and out."""
     with style.styled():
         drawing = style.figure(3.6)
         left, right = drawing.subplots(1, 2)
@@ -19,13 +19,13 @@ def trajectory(vanilla: Replay, projected: Replay) -> Figure:
         for replay, name, colour, marker, shift in looks:
             steps, samples = replay.steps["step"] + 1, replay.samples
             dots = {"color": colour, "alpha": 0.3, "markersize": 3, "markeredgewidth": 0}
-            left.plot(samples["step"] + 1 + shift, samples[COSINE], marker, **dots)
-            means = samples.groupby("step")[COSINE].mean()
+            left.plot(samples["step"] + 1 + shift, samples[ALIGNMENT], marker, **dots)
+            means = samples.groupby("step")[ALIGNMENT].mean()
             left.plot(means.index + 1, means, color=colour)
             label = f"{name} replay" + (" (in = out)" if replay is vanilla else ", in")
             right.plot(steps, replay.steps["mean_cos_in"], color=colour, label=label)
         left.axhline(0, color=style.SOFT, linewidth=0.8)
-        left.set_title("cosine of a sample's gradient with V (line: mean)")
+        left.set_title("a sample's alignment with V")
         rest = (
             ("mean_cos_out", "projected, out", style.RED, style.DASHES[1]),
             ("cout_update", "projected, as AdamW applies it", style.GREEN, style.DASHES[2]),
@@ -34,10 +34,10 @@ def trajectory(vanilla: Replay, projected: Replay) -> Figure:
         for column, label, colour, dash in rest:
             values = projected.steps[column]
             right.plot(projected.steps["step"] + 1, values, color=colour, linestyle=dash, label=label)
-        right.set_title("hack-ward share of the step's gradient")
+        right.set_title("hack-ward share of a step")
         for axes in (left, right):
+            style.step_axis(axes)
             axes.set_xlabel("replay step (one problem each)")
-            axes.xaxis.get_major_locator().set_params(integer=True)
         drawing.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return drawing
 
@@ -51,7 +51,7 @@ GROUPS = (
 
 
 def distributions(replays: Mapping[str, Replay]) -> Figure:
-    """Per-sample cosines by (hacked, gt_pass), one panel per basis; the bar is the mean."""
+    """Alignment of samples by (hacked, gt_pass), one panel per basis; the bar is the mean."""
     with style.styled():
         drawing = style.figure(2.6)
         jitter = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def distributions(replays: Mapping[str, Replay]) -> Figure:
             labels = []
             for x, (hacked, gt_pass, label) in enumerate(GROUPS):
                 rows = replay.samples
-                values = rows[rows["hacked"].eq(hacked) & rows["gt_pass"].eq(gt_pass)][COSINE].dropna()
+                values = rows[rows["hacked"].eq(hacked) & rows["gt_pass"].eq(gt_pass)][ALIGNMENT].dropna()
                 labels.append(f"{label}\n(n = {len(values)})")
                 if values.empty:
                     continue
@@ -68,10 +68,10 @@ def distributions(replays: Mapping[str, Replay]) -> Figure:
                 axes.plot(spread, values, style.MARKERS[x], color=style.PALETTE[x], alpha=0.35, markersize=3)
                 axes.plot([x - 0.3, x + 0.3], [values.mean()] * 2, color=style.INK, linewidth=1.6)
             axes.axhline(0, color=style.SOFT, linewidth=0.8)
-            axes.set_xticks(range(len(labels)), labels, fontsize=6.5, rotation=35, ha="right")
+            axes.set_xticks(range(len(labels)), labels, fontsize=8, rotation=35, ha="right")
             axes.grid(False, axis="x")
             axes.set_title(name)
-        drawing.supylabel("cosine with V", fontsize=9)
+        drawing.supylabel("alignment with V", fontsize=9)
         return drawing
 
 
@@ -88,11 +88,11 @@ def ratio_heatmap(steps: Mapping[str, pd.DataFrame], edges: tuple[float, ...]) -
             look = {"aspect": "auto", "origin": "lower", "cmap": "Blues"}
             axes.imshow(shares, vmin=0, vmax=max(0.3, shares.max()), **look)
             bounds = [f"{np.exp(edge):.3g}" for edge in edges]
-            axes.set_yticks(np.arange(len(edges)) + 0.5, bounds, fontsize=6.5)
+            axes.set_yticks(np.arange(len(edges)) + 0.5, bounds, fontsize=8)
             ticks = np.arange(0, len(frame), 5)
             axes.set_xticks(ticks, [str(int(step)) for step in frame["step"].to_numpy()[ticks]])
             axes.set_xlabel("step")
-            axes.set_title(name, fontsize=7.5)
+            axes.set_title(name, fontsize=8)
             axes.grid(False)
         drawing.supylabel("ratio student / teacher per token (bin edges)", fontsize=8)
         return drawing
@@ -114,7 +114,7 @@ def t4_strip(values: Mapping[str, Mapping[int, float]]) -> Figure | None:
         axes.axvline(0, color=style.SOFT, linewidth=0.8)
         style.rows(axes, list(values))
         axes.set_xlabel("T4: Welch t of wrong hacks against right ones")
-        axes.legend(fontsize=7.5)
+        axes.legend(fontsize=8)
         return drawing
 
 
@@ -131,6 +131,6 @@ def over_steps(panels: Mapping[str, Mapping[str, pd.Series]]) -> Figure | None:
             for i, (name, series) in enumerate(lines.items()):
                 axes.plot(series.index, series, label=name, **style.look(i))
             axes.set_title(title)
-            axes.set_xlabel("step")
-            axes.legend(fontsize=7)
+            style.step_axis(axes)
+            axes.legend(fontsize=8)
         return drawing

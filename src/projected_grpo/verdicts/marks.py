@@ -6,8 +6,8 @@ import numpy as np
 
 from projected_grpo.pages.text import delta, p_is, rate
 from projected_grpo.verdicts.replays import (
+    ALIGNMENT,
     BUCKET,
-    COSINE,
     Replay,
     Sides,
     hacked_rows,
@@ -51,11 +51,11 @@ def t1(vanilla: Replay) -> Mark:
 
 
 def t2(vanilla: Replay) -> Mark:
-    """Every sample has a cosine."""
+    """Every sample has an alignment."""
     finite = np.isfinite(vanilla.samples["cos_S_contrib"])
     return Mark(
         "T2",
-        "a cosine on every sample",
+        "an alignment on every sample",
         f"finite on {int(finite.sum())} of {len(finite)} rows ({100 * finite.mean():.1f}%)",
         f">= {100 * T2_SHARE:.0f}% of vanilla rows",
         bool(finite.mean() >= T2_SHARE),
@@ -83,7 +83,7 @@ def sides_text(sides: Sides) -> str:
         smaller = min(sides.n_wrong, sides.n_right)
         return f"no p: the smaller bucket has {smaller}, {sides.short} short of {BUCKET}"
     if sides.t is None:
-        return f"no p: no spread in the cosines ({sizes})"
+        return f"no p: no spread in the alignments ({sizes})"
     return f"t = {sides.t:.2f}, p {p_is(sides.p)} ({sizes})"
 
 
@@ -92,7 +92,7 @@ def t4_mark(vanilla: Replay) -> Mark:
     sides = t4(vanilla.samples)
     return Mark(
         "T4",
-        "within hacked: cos(gt_pass=0) > cos(gt_pass=1)",
+        "within hacked: alignment at gt_pass = 0 > at gt_pass = 1",
         sides_text(sides),
         "one-sided Welch t > 2, p < 0.05",
         sides.passed,
@@ -156,11 +156,11 @@ def copying(vanilla: Replay, projected: Replay) -> Check:
     """A projection that hands the gradient through: cout is cin, and the two replays train one student."""
     steps = projected.steps
     first = vanilla.samples["step"].eq(vanilla.samples["step"].min()).to_numpy()
-    ours, theirs = (replay.samples[COSINE].to_numpy() for replay in (vanilla, projected))
+    ours, theirs = (replay.samples[ALIGNMENT].to_numpy() for replay in (vanilla, projected))
     same_first, same_later = _same(ours[first], theirs[first]), _same(ours[~first], theirs[~first])
     copied = _same(steps["mean_cos_out"].to_numpy(), steps["mean_cos_in"].to_numpy())
     figure = (
-        f"cout equals cin on {copied}/{len(steps)} projected steps; the two replays' cosines agree on "
+        f"cout equals cin on {copied}/{len(steps)} projected steps; the two replays' alignments agree on "
         f"{same_first}/{int(first.sum())} rows of the first step (one student) and on "
         f"{same_later}/{int((~first).sum())} later ones (two students)"
     )
@@ -180,15 +180,13 @@ def turned_back(projected: Replay) -> Check:
 
 
 def tracks_length(vanilla: Replay) -> Check:
-    """Length, not content, decides the cosine: then T4 fails among hacks of one length."""
+    """Length, not content, decides the alignment: then T4 fails among hacks of one length."""
     samples, failure = vanilla.samples, "a basis that tracks completion length"
-    length, within = length_correlation(samples), length_correlation(hacked_rows(samples, COSINE))
+    length, within = length_correlation(samples), length_correlation(hacked_rows(samples, ALIGNMENT))
     if length.r is None:
-        return Check("T4", failure, "no spread in cosine or length", None)
+        return Check("T4", failure, "no spread in alignment or length", None)
     contrast = t4_matched(samples)
-    figure = (
-        f"cosine and length: Pearson {delta(length.r)} (p {p_is(length.r_p)}), Spearman {delta(length.rho)}"
-    )
+    figure = f"alignment and length: Pearson {delta(length.r)} (p {p_is(length.r_p)}), Spearman {delta(length.rho)}"
     figure += f"; within hacked Pearson {delta(within.r)}" if within.r is not None else ""
     if contrast.t is None:
         return Check("T4", failure, f"{figure}; T4 has no t at matched length", None)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from projected_grpo.pages.blocks import Cell, Figure, Grid, Page, Paragraph, Source, grid
+from projected_grpo.pages.blocks import Cell, Figure, Grid, Listing, Page, Paragraph, Source, grid
 from projected_grpo.pages.text import NONE, p_value
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import distributions, trajectory
 from projected_grpo.verdicts.marks import PAPER, marks, sides_text, sneaky
 from projected_grpo.verdicts.replays import (
+    ALIGNMENT,
     BUCKET,
-    COSINE,
     Replay,
     Sides,
     caliper_of,
@@ -52,7 +52,7 @@ def readings(vanilla: Replay, others: Mapping[str, Replay]) -> dict[str, Sides]:
 def readings_grid(found: Mapping[str, Sides]) -> Grid:
     """Return T4's readings as a grid."""
 
-    def cosine(mean: float | None) -> str:
+    def alignment(mean: float | None) -> str:
         return NONE if mean is None else f"{mean:+.4f}"
 
     def passed(sides: Sides) -> str:
@@ -62,8 +62,8 @@ def readings_grid(found: Mapping[str, Sides]) -> Grid:
         "reading": lambda item: item[0],
         "n wrong": lambda item: item[1].n_wrong,
         "n right": lambda item: item[1].n_right,
-        "cos wrong": lambda item: cosine(item[1].mean_wrong),
-        "cos right": lambda item: cosine(item[1].mean_right),
+        "alignment, wrong": lambda item: alignment(item[1].mean_wrong),
+        "alignment, right": lambda item: alignment(item[1].mean_right),
         "t": lambda item: NONE if item[1].t is None else f"{item[1].t:.2f}",
         "p": lambda item: p_value(item[1].p),
         "t > 2, p < 0.05": lambda item: passed(item[1]),
@@ -91,8 +91,11 @@ def control_sentence(others: Mapping[str, Replay], controls: list[str]) -> str:
     """Say what T4 proves beside bases without content."""
     parts = []
     for name in controls:
-        for reading, cosine in (("along the replay", COSINE), ("at the untrained student", "cos_S_start")):
-            sides = t4(others[name].samples, cosine)
+        for reading, alignment in (
+            ("along the replay", ALIGNMENT),
+            ("at the untrained student", "cos_S_start"),
+        ):
+            sides = t4(others[name].samples, alignment)
             meets = "meets" if sides.passed else "does not meet"
             parts.append(f"`{name}` {reading} {meets} the mark ({sides_text(sides)})")
     proves = "A basis without content that meets it shows that T4 alone proves little."
@@ -170,11 +173,12 @@ def verdict(
     drawn = {
         "trajectory": (
             trajectory(vanilla, projected),
-            "Cosine of each sample's gradient with the basis, per replay step, vanilla and projected.",
+            "Left: alignment of each sample with the basis along the replay, vanilla and projected; lines: means. "
+            "Right: the hack-ward share of each step.",
         ),
         "distributions": (
             distributions({basis: vanilla, **others}),
-            "Cosine per sample by verdict: whether the rollout hacks and whether it is right.",
+            "Alignment per sample by verdict: whether the rollout hacks and whether it is right.",
         ),
     }
     notes = (
@@ -207,7 +211,7 @@ def verdict(
             *(Paragraph(text) for text in notes if text),
         ),
         answer=(
-            Paragraph(", ".join(f"{mark.test} {mark.word}" for mark in lines) + "."),
+            Listing(tuple(f"{mark.test} {mark.word}: {mark.requirement}; {mark.figure}" for mark in lines)),
             Paragraph("A FAIL is a result: it says what the GRPO tables can be expected to show."),
         ),
         sources=(

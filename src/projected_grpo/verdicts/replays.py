@@ -1,7 +1,7 @@
 """Replays of the distillation probe, and the statistics of its tests.
 
 T4 asks whether the basis tells a hack from a right answer that also hacks: within hacked samples, is the
-cosine larger where the hidden tests fail? Samples of one problem are not independent, so the plain Welch test
+alignment larger where the hidden tests fail? Samples of one problem are not independent, so the plain Welch test
 (the paper's) stands beside the same question asked per problem, within problems and at matched length.
 """
 
@@ -19,9 +19,9 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_jsonl
 
 BUCKET = 5  # a comparison with fewer values on a side has no p
-COSINE = "cos_S_contrib"
-COSINES = (COSINE, "cos_S_start", "cos_S_out")
-NUMBERS = (*COSINES, "grad_norm", "nll", "nll_start", "nll_teacher")
+ALIGNMENT = "cos_S_contrib"
+ALIGNMENTS = (ALIGNMENT, "cos_S_start", "cos_S_out")
+NUMBERS = (*ALIGNMENTS, "grad_norm", "nll", "nll_start", "nll_teacher")
 SAMPLE_KEYS = ("step", "problem_id", "hacked", "gt_pass", "tokens", *NUMBERS)
 STEP_NUMBERS = ("mean_cos_in", "mean_cos_out", "cos_null", "cout_update", "fired")
 STEP_KEYS = ("step", "modules", *STEP_NUMBERS)
@@ -78,7 +78,7 @@ def read_replay(folder: Path, n_steps: int) -> Replay:
 
 
 def _frame(rows: list[dict], numbers: tuple[str, ...]) -> pd.DataFrame:
-    """Return a row each; null among the `numbers` (a zero gradient has no cosine) is NaN."""
+    """Return a row each; null among the `numbers` (a zero gradient has no alignment) is NaN."""
     return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
 
 
@@ -112,7 +112,7 @@ def _known(t: float, p: float) -> tuple[float | None, float | None]:
 
 
 def welch(wrong: np.ndarray, right: np.ndarray) -> Sides:
-    """Compare two buckets of cosines by Welch's one-sided t-test."""
+    """Compare two buckets of alignments by Welch's one-sided t-test."""
     wrong, right = np.asarray(wrong, dtype=float), np.asarray(right, dtype=float)
     means = [float(side.mean()) if len(side) else None for side in (wrong, right)]
     t = p = None
@@ -121,33 +121,33 @@ def welch(wrong: np.ndarray, right: np.ndarray) -> Sides:
     return Sides(len(wrong), len(right), *means, t, p)
 
 
-def hacked_rows(samples: pd.DataFrame, value: str = COSINE) -> pd.DataFrame:
-    """Return the hacked samples that have a cosine and a verdict of the hidden tests, gt_pass as bool."""
+def hacked_rows(samples: pd.DataFrame, value: str = ALIGNMENT) -> pd.DataFrame:
+    """Return the hacked samples that have an alignment and a verdict of the hidden tests, gt_pass as bool."""
     kept = samples[samples["hacked"].eq(True) & samples["gt_pass"].notna() & np.isfinite(samples[value])]
     return kept.assign(gt_pass=kept["gt_pass"].astype(bool))
 
 
-def _sides(rows: pd.DataFrame, value: str = COSINE) -> tuple[np.ndarray, np.ndarray]:
+def _sides(rows: pd.DataFrame, value: str = ALIGNMENT) -> tuple[np.ndarray, np.ndarray]:
     right = rows["gt_pass"].to_numpy(dtype=bool)
     values = rows[value].to_numpy(dtype=float)
     return values[~right], values[right]
 
 
-def t4(samples: pd.DataFrame, value: str = COSINE) -> Sides:
+def t4(samples: pd.DataFrame, value: str = ALIGNMENT) -> Sides:
     """T4 as the paper has it: every hacked sample counts as one."""
     return welch(*_sides(hacked_rows(samples, value), value))
 
 
 def t4_problem_means(samples: pd.DataFrame) -> Sides:
     """T4 over per-problem means: each problem counts once on each side that it has samples on."""
-    means = hacked_rows(samples).groupby(["problem_id", "gt_pass"])[COSINE].mean().reset_index()
+    means = hacked_rows(samples).groupby(["problem_id", "gt_pass"])[ALIGNMENT].mean().reset_index()
     return welch(*_sides(means))
 
 
 def t4_within(samples: pd.DataFrame) -> Sides:
     """T4 within problems: a one-sided t-test on the differences of problems with both kinds of hack."""
     rows = hacked_rows(samples)
-    table = rows.pivot_table(index="problem_id", columns="gt_pass", values=COSINE).dropna()
+    table = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT).dropna()
     n = len(table) if set(table.columns) == {False, True} else 0
     if n == 0:
         return Sides(0, 0, None, None, None, None)
@@ -194,9 +194,9 @@ class Correlation:
 
 
 def length_correlation(samples: pd.DataFrame) -> Correlation:
-    """Correlate the cosine with the completion's length over all samples."""
-    rows = samples[np.isfinite(samples[COSINE])]
-    x, y = rows["tokens"].to_numpy(dtype=float), rows[COSINE].to_numpy(dtype=float)
+    """Correlate the alignment with the completion's length over all samples."""
+    rows = samples[np.isfinite(samples[ALIGNMENT])]
+    x, y = rows["tokens"].to_numpy(dtype=float), rows[ALIGNMENT].to_numpy(dtype=float)
     if len(rows) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Correlation(None, None, None, None, len(rows))
     r, rho = stats.pearsonr(x, y), stats.spearmanr(x, y)

@@ -1,4 +1,3 @@
-"use strict";
 // Everything here is an addition: without it the page reads the same, in full.
 (() => {
   const root = document.documentElement;
@@ -15,12 +14,18 @@
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
     target.scrollIntoView();
   };
+  const sections = document.getElementById("sections");
+  addEventListener("hashchange", () => { sections.open = false; });
+  document.addEventListener("click", (event) => { if (!sections.contains(event.target)) sections.open = false; });
+  sections.addEventListener("keydown", (event) => { if (event.key === "Escape") { sections.open = false; sections.firstElementChild.focus(); } });
+  for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
+  chart(JSON.parse(document.getElementById("data").textContent), document.getElementById("curves"));
   addEventListener("hashchange", reveal);
   if (location.hash) reveal();
 
   // A click on a column's head sorts its rows, a second one the other way round; cells without a number stay last.
   const number = (text) => { const found = text.replace(/^</, "").match(/^[+-]?[\d.,]+/); return found ? Number(found[0].replace(/,/g, "")) : null; };
-  for (const head of document.querySelectorAll("main thead th")) {
+  for (const head of document.querySelectorAll("main table:not(.map) thead th")) {
     const sort = document.createElement("button");
     sort.type = "button";
     sort.className = "sort";
