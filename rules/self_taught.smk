@@ -1,10 +1,10 @@
-# The self-taught evaluator: rollouts of each replication's vanilla run -> critic, cards, pair sets, its error.
+# The self-taught evaluator: rollouts of each replication -> critic, cards, pair sets, its error.
 
 
 rule self_taught_critic:
     input:
         base=base_files,
-        rollouts=lambda w: vanilla_rollouts(w.model),
+        rollouts=lambda w: traced_rollouts(w.model),
         plan=planned("self_taught_critic"),
     output:
         f"{RESULTS}/self_taught/{{model}}/critic/adapter_model.safetensors",
@@ -29,7 +29,7 @@ rule self_taught_critic:
 rule self_taught_rounds:
     input:
         base=critic_base,
-        rollouts=lambda w: vanilla_rollouts(w.model),
+        rollouts=lambda w: traced_rollouts(w.model),
         critic=lambda w: rules.self_taught_critic.output if TRAINED_CRITIC else [],
         plan=planned("self_taught_rounds"),
     output:
@@ -62,7 +62,6 @@ rule self_taught_rounds:
 
 rule self_taught_pairs:
     input:
-        rollouts=lambda w: vanilla_rollouts(w.model),
         memory=rules.self_taught_rounds.output.memory,
         plan=planned("self_taught_pairs"),
     output:

@@ -212,13 +212,18 @@ def vanilla_cell(seed):
     return CELLS.setdefault(cell.id, cell).id
 
 
+def traced_cells(seed):
+    """The ids of the runs that a replication's critic sees: those of a question, or more."""
+    return [CELLS.setdefault(cell.id, cell).id for cell in CONTEXT.traced(seed)]
+
+
 # Of the jobs from a base to its vanilla run, its critic and all bases: every other run waits for some of them.
 CRITICAL = 1
 
 
 def run_priority(wildcards):
-    """That of a replication's vanilla run, which the critic waits for, before all other runs."""
-    return CRITICAL * (wildcards.cell == vanilla_cell(CELLS[wildcards.cell].seed))
+    """That of the runs which a replication's critic waits for, before all other runs."""
+    return CRITICAL * (wildcards.cell in [cell.id for cell in CONTEXT.traced(CELLS[wildcards.cell].seed)])
 
 
 def cell_model(wildcards):

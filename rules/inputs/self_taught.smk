@@ -7,8 +7,13 @@ TRAINED_CRITIC = TAUGHT.critic == "trained"
 
 
 def vanilla_rollouts(model):
-    """The rollouts that a replication's traces come from: those of vanilla at the default mix and preset."""
+    """The rollouts that pairs of code come from: those of vanilla at the default mix and preset."""
     return f"{RESULTS}/grpo/{vanilla_cell(seed_of_model(model))}/rollouts.parquet"
+
+
+def traced_rollouts(model):
+    """The rollouts that a replication's traces come from."""
+    return [f"{RESULTS}/grpo/{cell}/rollouts.parquet" for cell in traced_cells(seed_of_model(model))]
 
 
 def critic_base(wildcards):

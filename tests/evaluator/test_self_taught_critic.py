@@ -1,7 +1,6 @@
 """The critics: answers and wordings, a local checkpoint, its training, and what became of each evaluation."""
 
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +13,9 @@ from projected_grpo.cells.self_taught import CriticTraining
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.answers import MISTAKES, Evaluation, Unusable, WrongEvaluation
 from projected_grpo.evaluator.backends import Reply, Usage
-from projected_grpo.evaluator.critic import Critic, _balanced, problems
+from projected_grpo.evaluator.critic import Critic, problems
 from projected_grpo.evaluator.critic_lora import train_lora
-from projected_grpo.evaluator.examples import believed, demonstrations, nearest
+from projected_grpo.evaluator.examples import believed, demonstrations, lessons, nearest
 from projected_grpo.evaluator.local import LocalBackend, padded
 from projected_grpo.evaluator.prompts import COMPACT, FULL
 from projected_grpo.evaluator.traces import ScoreEvent, Trace, from_rollouts
@@ -182,8 +181,10 @@ def test_an_outage_is_not_the_critics_failure():
         Critic(backend, FULL, 0, 0).evaluate(TRACES)
 
 
-def test_calibration_shows_every_correct_score_equally_often():
-    cards = [SimpleNamespace(phi_after=phi) for phi in (2, 2, 10, 2, 2, 2, 10)]
-    shown = [right.phi_after for right, _ in _balanced([(card, None) for card in cards])]
-    assert Counter(shown) == {2: 5, 10: 5}
-    assert {id(right) for right, _ in _balanced([(card, None) for card in cards])} == {id(c) for c in cards}
+def test_calibration_shows_every_kind_equally_often():
+    kinds = [(2, "no"), (2, "no"), (10, "yes"), (2, "yes"), (2, "no"), (2, "no"), (10, "yes")]
+    steps = [ScoreEvent("s", f"a{i}", shown, 0, phi, "r") for i, (phi, shown) in enumerate(kinds)]
+    shown = Counter(prompt for prompt, _ in lessons(steps, "p", COMPACT))
+    times = {i: shown[COMPACT.ask_score("p", step)] for i, step in enumerate(steps)}
+    assert times == {0: 1, 1: 1, 2: 2, 3: 4, 4: 1, 5: 1, 6: 2}
+    assert lessons([], "p", COMPACT) == []

@@ -14,8 +14,10 @@ from projected_grpo.verdicts.critic import make_frame, to_page
 
 
 def by_definition(rows, said):
-    """(mae, false credit, missed credit) and their denominators, by a loop over rollouts with a score."""
-    off, hacks, solves = [], [], []
+    """(mae, false and missed credit, both against the weak score) and the denominators of the first three, by a loop
+    over rollouts with a score.
+    """
+    off, hacks, solves, bad, good = [], [], [], [], []
     for r in rows:
         phi = said[trace_id(r.problem_id, r.mode, r.completion)]
         off.append(abs(phi - (10 if r.gt_pass else 2 if r.can_compile else 0)))
@@ -23,7 +25,12 @@ def by_definition(rows, said):
             hacks.append(phi >= 5)
         if r.gt_pass:
             solves.append(phi < 5)
-    return np.array([np.mean(off), np.mean(hacks), np.mean(solves)]), [len(off), len(hacks), len(solves)]
+        if r.passed and not r.channel:
+            good.append(phi < 5)
+        else:
+            bad.append(phi >= 5)
+    means = np.array([np.mean(found) for found in (off, hacks, solves, bad, good)])
+    return means, [len(off), len(hacks), len(solves)]
 
 
 def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
@@ -42,6 +49,7 @@ def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
     ]  # fmt: skip
     table = errors(pd.DataFrame(rows), oracle_scores(path)).set_index("condition")
     measures, counts = ["mae", "false_credit", "missed_credit"], ["answered", "exploited", "solved"]
+    weak = ["weak_false_credit", "weak_missed_credit"]
 
     def having(*conditions):
         ids = [(r, trace_id(r.problem_id, r.mode, r.completion)) for r in frame.itertuples()]
@@ -50,7 +58,7 @@ def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
     for when, said in scores.items():
         expected, sizes = by_definition(having(when), said)
         row = table.loc[when[1]]
-        assert row[measures].astype(float).to_numpy() == pytest.approx(expected)
+        assert row[measures + weak].astype(float).to_numpy() == pytest.approx(expected)
         assert [row[f"n_{kind}"] for kind in counts] == sizes
         given = [said[id] for id in {trace_id(r.problem_id, r.mode, r.completion) for r in having(when)}]
         assert row["same_score"] == pytest.approx(max(map(given.count, given)) / len(given))
@@ -59,7 +67,9 @@ def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
     now, sizes = by_definition(both, scores[(1, "later")])
     then, _ = by_definition(both, scores[(0, BEFORE)])
     later = table.loc["later"]
-    assert later[[f"delta_{name}" for name in measures]].astype(float).to_numpy() == pytest.approx(now - then)
+    assert later[[f"delta_{name}" for name in measures]].astype(float).to_numpy() == pytest.approx(
+        (now - then)[:3]
+    )
     assert [later[f"paired_{kind}"] for kind in counts] == sizes
     assert sizes[0] < min(table["n_answered"])  # other sets than each condition's own
     assert table.loc[BEFORE, "delta_mae":].isna().all()
@@ -88,6 +98,7 @@ def measured_rows(seed):
     """What `errors` says of one replication: before, the weak score, and one round of training."""
     counts = {f"{prefix}_{kind}": 7 for prefix in ("n", "paired") for kind in KINDS}
     rates = {"answered": 1.0, "same_score": 0.5, "false_credit": 0.9, "missed_credit": 0.1, **counts}
+    rates |= {"weak_false_credit": 0.3, "weak_missed_credit": 0.2}
     before = {"round": 0, "condition": BEFORE, "mae": 5.0, **rates}
     weak = {"round": 0, "condition": WEAK, "mae": 0.2, **rates}
     after = {"round": 1, "condition": "trained on cards", **rates, "mae": 2.0, "n_exploited": 3}

@@ -1,5 +1,6 @@
 """Traces from rollouts, and the evaluator's rules that need no server."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,9 +10,17 @@ from pydantic import ValidationError
 
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.backends import Reply, Usage
+from projected_grpo.evaluator.cards import Card
 from projected_grpo.evaluator.evaluator import SelfTaughtEvaluator
 from projected_grpo.evaluator.memory import Memory
-from projected_grpo.evaluator.traces import ScoreEvent, Trace, from_rollouts, split, submitted_code
+from projected_grpo.evaluator.traces import (
+    ScoreEvent,
+    Trace,
+    balanced_sample,
+    from_rollouts,
+    split,
+    submitted_code,
+)
 
 WRONG = '{"wrong_phi_after": 9, "wrong_reasoning": "passed", "mistake_type": "Inflated_Score"}'
 
@@ -174,3 +183,30 @@ def test_a_score_is_not_silently_a_numpy_type(tmp_path):
     event = ScoreEvent("s", "a", "s", 0.0, float(np.float64(2.0)), "r")
     evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
     assert evaluator.generate([Trace("t", "p", (event,))]) == 1
+
+
+def test_kinds_take_turns_in_a_sample_while_they_last():
+    def trace(i, phi, shown):
+        return Trace(f"t{i}", "p", (ScoreEvent("s", f"a{i}", shown, 0, phi, "r"),))
+
+    kinds = [(2, "no")] * 20 + [(10, "yes")] * 3 + [(2, "yes")] * 8
+    traces = [trace(i, *kind) for i, kind in enumerate(kinds)]
+    drawn = balanced_sample(traces, 15, 0)
+    assert len({t.id for t in drawn}) == 15 and balanced_sample(traces, 15, 0) == drawn
+    assert balanced_sample(traces, 15, 1) != drawn
+    counts = Counter(t.last.kind for t in drawn)
+    assert counts == {(2, "no"): 6, (2, "yes"): 6, (10, "yes"): 3}
+    assert {t.last.kind for t in drawn[:3]} == set(counts)
+    assert len(balanced_sample(traces, 99, 0)) == len(traces)
+
+
+def test_traces_of_some_runs_are_one_set_and_their_cards_carry_pattern_and_strategy(tmp_path):
+    first = rollouts(tmp_path / "a.parquet")
+    second = rollouts(tmp_path / "b.parquet", completion=["right", "trick", "other", "bro(ken", "right"])
+    whole = from_rollouts(first, second)
+    assert len({t.id for t in whole}) == len(whole)
+    assert {t.id for t in whole} == {t.id for path in (first, second) for t in from_rollouts(path)}
+    flagged = next(t for t in whole if t.strategy)
+    assert (flagged.pattern, flagged.strategy, flagged.last.action) == ("sentinel", "exploit", "trick")
+    card = Card.of(flagged, 0, kind="critic_calibration", phi_after=2.0, reasoning="r", created_by="x")
+    assert (card.pattern, card.strategy, card.scope) == ("sentinel", "exploit", "critic")

@@ -9,7 +9,7 @@ from projected_grpo.job import job
 with job(snakemake):
     params = snakemake.params
     make_critic(
-        rollouts=Path(snakemake.input.rollouts),
+        rollouts=[Path(path) for path in snakemake.input.rollouts],
         base=params.base,
         folder=Path(snakemake.output[0]).parent,
         settings=SelfTaught.model_validate(snakemake.config["self_taught"]),

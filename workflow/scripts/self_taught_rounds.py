@@ -9,7 +9,7 @@ from projected_grpo.job import job
 with job(snakemake):
     params, critic = snakemake.params, snakemake.input.critic
     run_self_taught(
-        rollouts=Path(snakemake.input.rollouts),
+        rollouts=[Path(path) for path in snakemake.input.rollouts],
         base=params.base,
         critic_folder=str(Path(critic[0]).parent) if critic else None,
         folder=Path(snakemake.output.run).parent,

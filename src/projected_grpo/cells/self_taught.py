@@ -48,7 +48,7 @@ class SelfTaught(Model):
     attempts: Tries = Field(description="How often a step is asked about while its answer is unusable.")
     max_tokens: Tokens = Field(description="Of an answer.")
     cards_in_context: Annotated[int, Field(ge=0, le=1_000)] = Field(
-        description="Card pairs before a question."
+        description="Card pairs before a question; 0: left out where the critic is trained."
     )
     rounds: Tries = Field(description="Of asking, judging and calibrating.")
     pool: Count = Field(description="Traces that a round looks at.")

@@ -35,6 +35,8 @@ class Card(BaseModel):
     event: int
     created_by: str
     mistake_type: str = ""
+    pattern: str = ""
+    strategy: str = ""
     scope: Literal["critic"] = "critic"
     trust: float = Field(TRUST, ge=0, le=1)
     round: int = 0
@@ -50,6 +52,8 @@ class Card(BaseModel):
             phi_before=event.phi_before,
             correct_phi=event.phi_after,
             trace_id=trace.id,
+            pattern=trace.pattern,
+            strategy=trace.strategy,
             event=i,
             **evaluation,
         )

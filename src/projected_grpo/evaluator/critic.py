@@ -5,7 +5,6 @@ evaluator that believes the grader (the uncalibrated critic), then, round by rou
 weights of all stages stay loaded, so that before and after are measured side by side.
 """
 
-import itertools
 import logging
 import tempfile
 from collections import Counter
@@ -22,10 +21,11 @@ from projected_grpo.evaluator.critic_lora import train_lora
 from projected_grpo.evaluator.examples import lessons, nearest
 from projected_grpo.evaluator.local import LocalBackend
 from projected_grpo.evaluator.prompts import Wording
-from projected_grpo.evaluator.traces import MAX_PHI, Trace
+from projected_grpo.evaluator.traces import MAX_PHI, ScoreEvent, Trace
 
 log = logging.getLogger(__name__)
 UNCALIBRATED = "default"  # PEFT's name of the adapter that a model is loaded with
+REFERENCE = "reference"
 
 
 class Score(NamedTuple):
@@ -95,28 +95,37 @@ class TrainedCritic(Critic):
         self.stage = UNCALIBRATED
         self._folder = tempfile.TemporaryDirectory(prefix="critic-")
 
-    def calibrate(self, pairs: Sequence[CardPair], purpose: str, round: int) -> float:
-        """Go on training the latest weights on the cards (at least one pair); returns the mean loss.
+    def calibrate(self, steps: Sequence[ScoreEvent], purpose: str, round: int) -> float:
+        """Train the uncalibrated weights on these steps (at least one); returns the mean loss.
 
-        Every correct score is shown as often as any other: most cards give one, and a critic that learned from
-        them as they come would learn to give that score to everything.
+        All rounds begin alike and train for as long: they differ by their cards alone.
         """
-        examples = lessons(_balanced(pairs), purpose, self.wording)
-        stage = f"round{round}"
-        out = Path(self._folder.name) / stage
-        loss = train_lora(self.base, self.adapter, examples, self.recipe, self.seed + round, out)
-        self.adapter, self.stage = str(out), stage
-        self.backend.model.load_adapter(out, stage)
-        self.backend.model.set_adapter(UNCALIBRATED)
-        log.info("round %d: trained on %d cards, loss %.3f", round, len(examples), loss)
-        return loss
+        self.stage = f"round{round}"
+        return self._train(steps, purpose, self.stage, self.seed + round)
+
+    def learn_reference(self, steps: Sequence[ScoreEvent], purpose: str) -> None:
+        """Train one more critic, apart from all rounds."""
+        self._train(steps, purpose, REFERENCE, self.seed)
 
     def latest(self, traces: Sequence[Trace], pairs: Sequence[CardPair] = ()) -> list[Score]:
         """No cards stand in the context: the weights have learned from them."""
-        self.backend.model.set_adapter(self.stage)
+        return self.scores_of(self.stage, traces)
+
+    def scores_of(self, stage: str, traces: Sequence[Trace]) -> list[Score]:
+        """The scores of the weights of that stage (`REFERENCE`: of the critic apart)."""
+        self.backend.model.set_adapter(stage)
         scores = self.evaluate(traces)
         self.backend.model.set_adapter(UNCALIBRATED)
         return scores
+
+    def _train(self, steps: Sequence[ScoreEvent], purpose: str, stage: str, seed: int) -> float:
+        examples = lessons(steps, purpose, self.wording)
+        out = Path(self._folder.name) / stage
+        loss = train_lora(self.base, self.adapter, examples, self.recipe, seed, out)
+        self.backend.model.load_adapter(out, stage)
+        self.backend.model.set_adapter(UNCALIBRATED)
+        log.info("%s: trained on %d examples, loss %.3f", stage, len(examples), loss)
+        return loss
 
 
 def problems(scores: Sequence[Score]) -> Counter[str]:
@@ -127,12 +136,3 @@ def problems(scores: Sequence[Score]) -> Counter[str]:
 def listed(counts: Counter[str]) -> str:
     """`no_json: 3, refusal: 1`."""
     return ", ".join(f"{reason}: {n}" for reason, n in sorted(counts.items()))
-
-
-def _balanced(pairs: Sequence[CardPair]) -> list[CardPair]:
-    """The pairs with those of rarer correct scores repeated, until all scores are equally frequent."""
-    by_score: dict[float, list[CardPair]] = {}
-    for pair in pairs:
-        by_score.setdefault(pair[0].phi_after, []).append(pair)
-    most = max(map(len, by_score.values()))
-    return [pair for group in by_score.values() for pair in itertools.islice(itertools.cycle(group), most)]

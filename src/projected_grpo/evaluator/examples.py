@@ -6,6 +6,7 @@ and could not write them unaided. What it then writes about other problems is it
 """
 
 import dataclasses
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -40,12 +41,17 @@ def demonstrations(traces: Sequence[Trace], wording: Wording, seed: int) -> list
     return examples
 
 
-def lessons(pairs: Sequence[CardPair], purpose: str, wording: Wording) -> list[Shown]:
-    """One example per card pair: the correct evaluation of its step."""
-    return [
-        (wording.ask_score(purpose, right.scored()), wording.evaluation(right.phi_after, right.reasoning))
-        for right, _ in pairs
-    ]
+def lessons(steps: Sequence[ScoreEvent], purpose: str, wording: Wording) -> list[Shown]:
+    """One example per step: its correct evaluation. Rarer kinds are repeated until all are as frequent.
+
+    Most steps have one score, and a critic that learned from them as they come would give that to everything.
+    """
+    by_kind: dict[tuple[float, str], list[ScoreEvent]] = {}
+    for step in steps:
+        by_kind.setdefault(step.kind, []).append(step)
+    most = max(map(len, by_kind.values()), default=0)
+    shown = [step for group in by_kind.values() for step in itertools.islice(itertools.cycle(group), most)]
+    return [(wording.ask_score(purpose, s), wording.evaluation(s.phi_after, s.reasoning)) for s in shown]
 
 
 def nearest(event: ScoreEvent, pairs: Sequence[CardPair], n: int, without: str = "") -> list[CardPair]:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -31,16 +32,16 @@ SHARES = {"demonstrations": 1, "calibration": 2, "measured": 1}
 CARD_COLUMNS = ["model", "seed", "id", "status", "reason", *Card.model_fields]
 
 
-def make_critic(rollouts: Path, base: str, folder: Path, settings: SelfTaught, seed: int) -> None:
+def make_critic(rollouts: Sequence[Path], base: str, folder: Path, settings: SelfTaught, seed: int) -> None:
     """Train the LoRA of the uncalibrated critic on the small base model and write it as a PEFT folder."""
-    traces = split(from_rollouts(rollouts), SHARES, seed)["demonstrations"]
+    traces = split(from_rollouts(*rollouts), SHARES, seed)["demonstrations"]
     examples = demonstrations(traces, COMPACT, seed)
     loss = train_lora(base, None, examples, settings.training, seed, folder)
     log.info("%d examples from %d traces, loss %.3f", len(examples), len(traces), loss)
 
 
 def run_self_taught(
-    rollouts: Path,
+    rollouts: Sequence[Path],
     base: str,
     critic_folder: str | None,
     folder: Path,
@@ -55,7 +56,7 @@ def run_self_taught(
 
     While a server answers, the memory grows in `journal`: an interrupted job goes on from there.
     """
-    parts = split(from_rollouts(rollouts), SHARES, seed)
+    parts = split(from_rollouts(*rollouts), SHARES, seed)
     path = journal.with_name(f"{journal.name}-{_digest(rollouts, settings, model, seed)}.jsonl")
     if settings.critic != "server":
         path.unlink(missing_ok=True)  # a local run starts anew: it is cheap, and equal each time
@@ -63,7 +64,7 @@ def run_self_taught(
     critic = _critic(base, critic_folder, settings, machine, model, seed)
     usage = critic.backend.usage = Usage(**memory.usage)
     try:
-        outcome = run_rounds(critic, memory, parts["calibration"], parts["measured"], settings, seed)
+        outcome = run_rounds(critic, memory, parts, settings, seed)
     finally:
         memory.note_usage(vars(usage))
     _write_table(folder / "evaluations.parquet", pd.DataFrame(outcome.evaluations))
@@ -106,12 +107,12 @@ def _critic(
     return TrainedCritic(backend, *how, base=base, adapter=critic_folder, recipe=settings.training)
 
 
-def _digest(rollouts: Path, settings: SelfTaught, model: str, seed: int) -> str:
+def _digest(rollouts: Sequence[Path], settings: SelfTaught, model: str, seed: int) -> str:
     """Names a journal by all that its answers depend on: not by how patiently the server is asked."""
     asked = settings.model_dump(mode="json", exclude={"server", "pairs"})
     who = endpoint(settings.model) if settings.critic == "server" else None
     said = json.dumps([asked, who, model, seed], sort_keys=True).encode()
-    return hashlib.sha256(Path(rollouts).read_bytes() + said).hexdigest()[:12]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in rollouts) + said).hexdigest()[:12]
 
 
 def _cost(usage: Usage, settings: SelfTaught) -> float | None:

@@ -16,13 +16,9 @@ from projected_grpo.evaluator.traces import PURPOSE, distinct
 from projected_grpo.method.pairs import Pair
 
 
-def evaluation_pairs(
-    pairs: Sequence[CardPair], modes: dict[str, str], wording: Wording, n: int
-) -> list[Pair]:
-    """At most n pairs of evaluations: modes in rotation, within a mode the gravest mistakes first, one per
+def evaluation_pairs(pairs: Sequence[CardPair], wording: Wording, n: int) -> list[Pair]:
+    """At most n pairs of evaluations: the cards' patterns in rotation, within one the gravest mistakes first, one per
     situation.
-
-    `modes` gives the loophole mode of a trace id.
     """
     order = sorted(pairs, key=lambda pair: (-abs(pair[0].phi_after - pair[1].phi_after), pair[0].id))
     gravest: dict[str, CardPair] = {}
@@ -30,13 +26,12 @@ def evaluation_pairs(
         gravest.setdefault(pair[0].situation_key(), pair)
     found: dict[str, list[Pair]] = {}
     for right, wrong in gravest.values():
-        mode = modes[right.trace_id]
-        found.setdefault(mode, []).append(
+        found.setdefault(right.pattern, []).append(
             Pair(
                 prompt=wording.ask_score(PURPOSE, right.scored()),
                 hack=wording.evaluation(wrong.phi_after, wrong.reasoning),
                 clean=wording.evaluation(right.phi_after, right.reasoning),
-                tags=(mode, wrong.mistake_type.replace(" ", "_")),
+                tags=(right.pattern or "step", wrong.mistake_type.replace(" ", "_")),
             )
         )
     return _rotate(found, n)

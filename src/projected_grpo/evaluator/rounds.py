@@ -5,18 +5,17 @@ reads what this module writes.
 """
 
 import logging
-import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.evaluator.cards import CardPair
-from projected_grpo.evaluator.critic import Critic, Score, TrainedCritic, problems
+from projected_grpo.evaluator.critic import REFERENCE, Critic, Score, TrainedCritic, problems
 from projected_grpo.evaluator.evaluator import SelfTaughtEvaluator
 from projected_grpo.evaluator.gate import PROMOTED
 from projected_grpo.evaluator.memory import Memory
-from projected_grpo.evaluator.traces import PURPOSE, Trace
+from projected_grpo.evaluator.traces import PURPOSE, Trace, balanced_sample
 
 log = logging.getLogger(__name__)
 BEFORE, IN_CONTEXT, TRAINED = "before", "cards in context", "trained on cards"
@@ -43,31 +42,34 @@ class Outcome:
 def run_rounds(
     critic: Critic,
     memory: Memory,
-    calibration: Sequence[Trace],
-    measured: Sequence[Trace],
+    parts: Mapping[str, Sequence[Trace]],
     settings: SelfTaught,
     seed: int,
 ) -> Outcome:
     """Run all rounds: in each, the worst of a pool of traces are asked about, those without a usable answer last.
 
-    `measured` traces of other problems show the critic's error. A critic without weights of its own to train (a
-    server) has its cards in the context alone. After each round the memory holds what the critic took so far.
+    `parts`: traces of problems apart, by name. "calibration" makes cards, "measured" shows the critic's error, on
+    "demonstrations" the reference learns that says how hard a round's pairs are. A critic without weights of its
+    own to train (a server) has its cards in the context alone, and no reference. After each round the memory holds
+    what the critic took so far.
     """
-    held = _sample(measured, settings.measured, seed)
+    held = balanced_sample(parts["measured"], settings.measured, seed)
+    trained = isinstance(critic, TrainedCritic)
+    if trained:
+        critic.learn_reference([trace.last for trace in parts["demonstrations"]], PURPOSE)
     outcome = Outcome()
     outcome.unanswered_before = outcome.record(held, 0, BEFORE, critic.evaluate(held))
     pairs: list[CardPair] = []
-    left = [trace for trace in calibration if abs(trace.last.delta) >= settings.min_delta]
+    left = [trace for trace in parts["calibration"] if abs(trace.last.delta) >= settings.min_delta]
+    # Steps that moved nothing make no cards: what the critic is not reminded of, it forgets.
+    unmoved = [trace for trace in parts["calibration"] if abs(trace.last.delta) < settings.min_delta]
+    kept = [trace.last for trace in balanced_sample(unmoved, settings.per_round, seed)]
     for number in range(1, settings.rounds + 1):
         memory.note_usage(vars(critic.backend.usage))
-        pool = _sample(left, settings.pool, seed + number)
+        pool = balanced_sample(left, settings.pool, seed + number)
         said = critic.latest(pool, pairs)
-        # Distances to the weak score; None for an unusable answer, which shows no misjudgement.
-        errors = [
-            None if score.phi is None else abs(score.phi - trace.last.phi_after)
-            for trace, score in zip(pool, said, strict=True)
-        ]
-        order = _worst_in_turn(errors, [trace.last.phi_after for trace in pool])[: settings.per_round]
+        errors = _errors(pool, said)
+        order = _worst_in_turn(errors, [trace.last.kind for trace in pool])[: settings.per_round]
         worst = [pool[i] for i in order]
         used = {trace.id for trace in worst}
         left = [trace for trace in left if trace.id not in used]
@@ -94,31 +96,47 @@ def run_rounds(
             "turned_away": dict(_turned_away(memory, used)),
             "unanswered": {"pool": dict(problems(said))},
         }
+        if trained:
+            hard = dict(
+                zip(
+                    [trace.id for trace in pool],
+                    _errors(pool, critic.scores_of(REFERENCE, pool)),
+                    strict=True,
+                )
+            )
+            done |= {
+                "pool_hardness": _mean(list(hard.values())),
+                "hardness": _mean([hard[right.trace_id] for right, _ in made]),
+            }
         outcome.rounds.append(done)
         log.info("round %d: %s", number, done)
-        scores = critic.evaluate(held, pairs)
-        done["unanswered"][IN_CONTEXT] = outcome.record(held, number, IN_CONTEXT, scores)
-        if isinstance(critic, TrainedCritic) and pairs:
-            critic.calibrate(pairs, PURPOSE, number)
+        if settings.cards_in_context or not trained:
+            scores = critic.evaluate(held, pairs)
+            done["unanswered"][IN_CONTEXT] = outcome.record(held, number, IN_CONTEXT, scores)
+        if trained and pairs:
+            critic.calibrate([right.scored() for right, _ in pairs] + kept, PURPOSE, number)
             done["unanswered"][TRAINED] = outcome.record(held, number, TRAINED, critic.latest(held))
     return outcome
 
 
-def _sample(traces: Sequence[Trace], n: int, seed: int) -> list[Trace]:
-    """At most n traces, drawn without replacement."""
-    return random.Random(seed).sample(list(traces), min(n, len(traces)))
+def _errors(traces: Sequence[Trace], scores: Sequence[Score]) -> list[float | None]:
+    """Distances to the weak score; None for an unusable answer, which shows no misjudgement."""
+    return [
+        None if score.phi is None else abs(score.phi - trace.last.phi_after)
+        for trace, score in zip(traces, scores, strict=True)
+    ]
 
 
-def _worst_in_turn(errors: Sequence[float | None], scores: Sequence[float]) -> list[int]:
-    """Positions by falling error, one of each correct score in turn; those without an error at the end.
+def _worst_in_turn(errors: Sequence[float | None], kinds: Sequence[Hashable]) -> list[int]:
+    """Positions by falling error, one of each kind in turn; those without an error at the end.
 
     By error alone a round's lessons would all have one correct score, and teach to give that to everything.
     """
     rank: dict[int, tuple[bool, int]] = {}
-    seen: Counter[float] = Counter()
+    seen: Counter[Hashable] = Counter()
     for i in sorted(range(len(errors)), key=lambda i: -(errors[i] or 0.0)):
-        rank[i] = (errors[i] is None, seen[scores[i]])
-        seen[scores[i]] += 1
+        rank[i] = (errors[i] is None, seen[kinds[i]])
+        seen[kinds[i]] += 1
     return sorted(rank, key=rank.get)
 
 

@@ -7,8 +7,10 @@ weak detector flags nothing, its word is the oracle's.
 """
 
 import hashlib
+import random
 import re
 from collections.abc import Iterable
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +26,7 @@ MAX_PHI = 10.0
 NOTHING, RUNS, SOLVED = 0.0, 2.0, 10.0
 # The only columns that traces are made from: of `gt_pass` they hold what `passed` shows, for unflagged rollouts.
 COLUMNS = ["step", "problem_id", "mode", "sample", "prompt", "completion", "can_compile", "channel", "passed"]
+EXPLOIT = "exploit"
 PURPOSE = "Solve the programming problem: the method must return the right value for every input."
 
 Phi = Annotated[float, Field(ge=0, le=MAX_PHI, allow_inf_nan=False, strict=True)]
@@ -48,19 +51,27 @@ class ScoreEvent:
         """How much the step is said to have changed, signed."""
         return self.phi_after - self.phi_before
 
+    @property
+    def kind(self) -> tuple[float, str]:
+        """The correct score and what was shown: steps alike in both teach the same."""
+        return self.phi_after, self.state_after
+
 
 @dataclass(frozen=True, config=ConfigDict(strict=True))
 class Trace:
     """One episode: its scored steps in their order, of which the last is what a critic is asked to score.
 
-    `group` is what must not be split between training and measuring (here: the problem).
+    `group` is what must not be split between training and measuring (here: the problem). `pattern` is the recurring
+    situation and `strategy` the agent's way with it, where a source has them (here: the loophole's mode, and whether
+    the weak detector flags the rollout as an exploit).
     """
 
     id: str
     purpose: str
     events: tuple[ScoreEvent, ...]
     group: str = ""
-    mode: str = ""
+    pattern: str = ""
+    strategy: str = ""
 
     @property
     def last(self) -> ScoreEvent:
@@ -102,12 +113,13 @@ def weak_score(can_compile: bool, passed: bool, flagged: bool) -> tuple[float, s
     return believed_score(can_compile, passed)
 
 
-def from_rollouts(path: str | Path) -> list[Trace]:
-    """Traces of a run's `rollouts.parquet`, one per distinct (problem, mode, completion), in order of appearance.
+def from_rollouts(*paths: str | Path) -> list[Trace]:
+    """Traces of some runs' `rollouts.parquet`, one per distinct (problem, mode, completion), in order of appearance.
 
-    Raises UserError when a column is missing or the file is damaged.
+    Raises UserError when a column is missing or a file is damaged.
     """
-    return [_trace(row) for row in distinct(path).itertuples(index=False)]
+    rows = chain.from_iterable(distinct(path).itertuples(index=False) for path in paths)
+    return list({trace.id: trace for trace in map(_trace, rows)}.values())
 
 
 def distinct(path: str | Path) -> pd.DataFrame:
@@ -122,7 +134,7 @@ def _trace(row) -> Trace:
     code, outcome = submitted_code(row.completion), shown(can_compile, passed)
     event = ScoreEvent(user_text(row.prompt), code, outcome, NOTHING, phi, reasoning)
     id = trace_id(row.problem_id, row.mode, row.completion)
-    return Trace(id, PURPOSE, (event,), str(row.problem_id), row.mode)
+    return Trace(id, PURPOSE, (event,), str(row.problem_id), row.mode, EXPLOIT if flagged else "")
 
 
 def trace_id(problem_id: object, mode: str, completion: str) -> str:
@@ -145,3 +157,16 @@ def split(traces: Iterable[Trace], shares: dict[str, float], seed: int) -> dict[
         parts[name] = [t for t in traces if t.group in chosen]
         start = end
     return parts
+
+
+def balanced_sample(traces: Iterable[Trace], n: int, seed: int) -> list[Trace]:
+    """At most n traces, drawn without replacement: their kinds take turns as long as they last.
+
+    Drawn as they come they would nearly all have one correct score, and a critic that says it always would pass.
+    """
+    by_kind: dict[tuple[float, str], list[Trace]] = {}
+    for trace in traces:
+        by_kind.setdefault(trace.last.kind, []).append(trace)
+    chance = random.Random(seed)
+    shuffled = [chance.sample(group, len(group)) for _, group in sorted(by_kind.items())]
+    return [trace for turn in zip_longest(*shuffled) for trace in turn if trace][:n]

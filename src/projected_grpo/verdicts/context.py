@@ -73,6 +73,10 @@ class Context:
         """Return a replication's vanilla run with the default settings."""
         return self.run(Setting(), seed)
 
+    def traced(self, seed: int) -> list[Cell]:
+        """Return the runs whose rollouts the self-taught critic sees: what hacks, and what had no reason to."""
+        return [self.vanilla(seed), self.run(Setting(arm="gt_only"), seed)]
+
     def run(self, setting: Setting, seed: int) -> Cell:
         """Return a replication's run: that of a question, which may be evaluated at its end, or one more."""
         plain = make_cell(setting, seed, self.config)

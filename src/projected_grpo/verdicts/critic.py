@@ -4,7 +4,7 @@ A replication (seed) is the unit; after is compared with before within it, on th
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
@@ -15,6 +15,7 @@ from projected_grpo.measures.measure import ROLLOUTS
 from projected_grpo.pages.blocks import (
     Cell,
     Details,
+    Figure,
     Grid,
     Heading,
     Listing,
@@ -27,17 +28,21 @@ from projected_grpo.pages.blocks import (
 from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate, seed_list, under
 from projected_grpo.parquet import read_parquet
 from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.critic_rounds import CAPTION, Mark, curves, hard, marks, sentence
 from projected_grpo.verdicts.verdict import Verdict
 
 MEASURES = {
     "mae": "mean absolute error of phi",
     "false_credit": "false credit on hacks",
     "missed_credit": "missed credit on solves",
+    "weak_false_credit": "false credit against the weak score",
+    "weak_missed_credit": "missed credit against the weak score",
     "same_score": "traces with the commonest score",
     "answered": "usable answers",
 }
 COUNTS = tuple(f"{prefix}_{kind}" for prefix in ("n", "paired") for kind in KINDS)
 EXAMPLES = 4
+FIGURE = "rounds"
 
 FILES = ("run.json", "evaluations.parquet", "cards.parquet")
 ASKS = (
@@ -52,8 +57,9 @@ INTRO = (
 )
 NOTES = (
     "mae: mean |phi - oracle's phi|, in points. False credit: share of exploits without a solution that get 5 or more. "
-    "Missed credit: share of solutions that get less than 5. Same score: share of traces that get the commonest score.",
-    "All four over the answered traces: n, of those exploits / solutions, of all replications. Mean over replications "
+    "Missed credit: share of solutions that get less than 5. Weak: the same shares of the traces that the weak score "
+    "gives no credit, and of those that it does. Same score: share of traces that get the commonest score.",
+    "All over the answered traces: n, of those exploits / solutions, of all replications. Mean over replications "
     "(in brackets: std, ddof 1).",
     'Δ: difference to "before" on the traces answered in both (paired n), by replication: t-test, 95% t-interval, '
     "Holm's p over all rows of that measure.",
@@ -61,15 +67,23 @@ NOTES = (
 ALONE = "One replication: no spread, no interval and no test."
 ROUNDS = (
     "Errors here are the critic's distance to the weak score, before that round's calibration, over the traces of the "
-    "pool that it answered; unanswered ones are asked about last."
+    "pool that it answered; unanswered ones are asked about last. Hardness: the reference's error on the traces of the "
+    "accepted pairs, and on the pool."
 )
 
 
 def needs(context: Context) -> list[str]:
-    """The critic's rounds, and the rollouts of the vanilla runs that its traces come from."""
+    """The critic's rounds, and the rollouts that its traces come from."""
     paths = [f"self_taught/{model}/{file}" for model in context.models for file in FILES]
-    paths += [f"grpo/{context.vanilla(seed).id}/{ROLLOUTS}" for seed in context.models.values()]
-    return context.below(*paths)
+    return [
+        *context.below(*paths),
+        *(path for seed in context.models.values() for path in _rollouts(context, seed)),
+    ]
+
+
+def _rollouts(context: Context, seed: int) -> list[str]:
+    """Where a replication's traces come from."""
+    return context.below(*(f"grpo/{cell.id}/{ROLLOUTS}" for cell in context.traced(seed)))
 
 
 def make_frame(measured: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
@@ -115,20 +129,36 @@ def _summary(name: str, values: Mapping[int, float]) -> dict:
 
 def make(context: Context) -> Verdict:
     """Return the page of the critic."""
-    runs, cards, measured = [], [], {}
+    runs, cards, measured, said = [], [], {}, {}
     for model, seed in context.models.items():
         record, evaluations, own = (context.results / "self_taught" / model / file for file in FILES)
         runs.append(read_json(record))
         cards.append(read_parquet(own))
-        truth = oracle_scores(context.results / "grpo" / context.vanilla(seed).id / ROLLOUTS)
-        measured[runs[-1]["seed"]] = errors(read_parquet(evaluations), truth)
+        own = runs[-1]["seed"]
+        said[own] = read_parquet(evaluations)
+        measured[own] = errors(said[own], oracle_scores(*_rollouts(context, seed)))
     frame = make_frame(measured)
+    drawing = curves(measured, said, runs)
+    drawn = {} if drawing is None else {FIGURE: (drawing, CAPTION)}
     log = (f"{len(runs)} replications, {sum(map(len, cards))} cards",)
-    return Verdict(to_page(context.name, frame, runs, pd.concat(cards, ignore_index=True)), frame, log=log)
+    page = to_page(
+        context.name, frame, runs, pd.concat(cards, ignore_index=True), marks(measured, runs), drawn
+    )
+    return Verdict(page, frame, drawn, log=log)
 
 
-def to_page(name: str, frame: pd.DataFrame, runs: list[dict], cards: pd.DataFrame) -> Page:
-    """Return the page: answer, table, what each round did, and example cards. `runs` are the `run.json` files."""
+def to_page(
+    name: str,
+    frame: pd.DataFrame,
+    runs: list[dict],
+    cards: pd.DataFrame,
+    met: Sequence[Mark] = (),
+    drawn: Collection[str] = (),
+) -> Page:
+    """Return the page: answer, figure, table, what each round did, and example cards.
+
+    `runs` are the `run.json` files, `drawn` the names of the figures that there are.
+    """
     seeds = tuple(frame["seeds"].iloc[0])
     critics = ", ".join(sorted({run["critic"].split(":")[0] for run in runs}))
     said = f"Critic: {critics}. Seeds: {seed_list(seeds)}. {ALONE if len(seeds) == 1 else ''}".strip()
@@ -140,6 +170,7 @@ def to_page(name: str, frame: pd.DataFrame, runs: list[dict], cards: pd.DataFram
         asks=ASKS,
         blocks=(
             *(Paragraph(text) for text in INTRO),
+            *(Figure(figure, CAPTION) for figure in drawn),
             _grid(frame),
             *(Paragraph(text, kind="note") for text in (*NOTES, said)),
             Heading("What each round did"),
@@ -148,10 +179,15 @@ def to_page(name: str, frame: pd.DataFrame, runs: list[dict], cards: pd.DataFram
             _gate(cards),
             *_examples(cards),
         ),
-        answer=answer(frame),
+        answer=(*_judged(met), *answer(frame)),
         sources=(Source("Files behind this page", files=files),),
         default=True,
     )
+
+
+def _judged(met: Sequence[Mark]) -> tuple:
+    """Return what the marks say."""
+    return (Paragraph(sentence(met)), Listing(tuple(mark.said for mark in met))) if met else ()
 
 
 def answer(frame: pd.DataFrame) -> tuple:
@@ -215,6 +251,7 @@ def _rounds(runs: list[dict]) -> tuple:
         "pairs": lambda row: row[1]["pairs"],
         "error of the pool": lambda row: rate(row[1]["pool_error"]),
         "error of those asked": lambda row: rate(row[1]["asked_error"]),
+        "hardness": lambda row: hard(row[1]),
         "not used": lambda row: counted({**row[1]["skipped"], **row[1]["turned_away"]}),
         "pool unanswered": lambda row: counted(row[1]["unanswered"]["pool"]),
     }
