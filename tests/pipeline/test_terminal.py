@@ -115,11 +115,11 @@ def test_what_a_job_prints_is_at_the_end_of_its_log_and_shown_where_it_failed(st
     log = tmp_path / "a.log"
     log.write_text("12/20\n")
     job = SimpleNamespace(log=[str(log)])
-    start.quiet(execute)(job, "(echo bar; echo FutureWarning >&2)")
+    start.quiet(execute)(job, "sh -c 'echo bar; echo FutureWarning >&2'")
     assert log.read_text() == "12/20\n--- printed by the job ---\nbar\nFutureWarning\n"
     assert capfd.readouterr().err == "" and list(tmp_path.iterdir()) == [log]
     with pytest.raises(subprocess.CalledProcessError):
-        start.quiet(execute)(job, "(echo error: no such file >&2; exit 3)")
+        start.quiet(execute)(job, "sh -c 'echo error: no such file >&2; exit 3'")
     assert capfd.readouterr().err == "error: no such file\n" and log.read_text().endswith("no such file\n")
 
 
