@@ -68,10 +68,10 @@ def test_a_server_that_ignores_the_schema_gives_pairs_and_scores(tmp_path, setti
     out = tmp_path / "out"
     with serving(model, tmp_path / "log") as url:
         monkeypatch.setenv("OPENAI_BASE_URL", url)
-        jobs.run_self_taught(path, "none", None, out, tmp_path / "j", settings, MACHINE, "m-s41", 41)
+        jobs.run_self_taught([path], "none", None, out, tmp_path / "j", settings, MACHINE, "m-s41", 41)
     assert "Ignoring unsupported fields in the request: {'response_format'}" in (tmp_path / "log").read_text()
     record = json.loads((out / "run.json").read_text())
-    assert record["pairs"] == record["rounds"][0]["asked"] == 3
+    assert record["pairs"] == record["rounds"][0]["asked"] == 3, record["rounds"]
     said = pd.read_parquet(out / "evaluations.parquet")
     assert said[said["condition"] == "before"]["phi"].tolist() == [10.0] * 3
 

@@ -2,7 +2,7 @@
 # A real Slurm of one node for tests: munged, slurmctld and slurmd of Debian's slurm-wlm and munge, as root, all their
 # files in one folder but for two links in /etc/slurm, which stop takes away. The node has all cores and one fake
 # GPU, /dev/null.
-#   node.sh start DIR
+#   node.sh start DIR     exits with 3 where there is a cluster already
 #   node.sh stop DIR
 # No accounting database: job states come from squeue, ended jobs are listed in DIR/jobs.txt.
 set -euo pipefail
@@ -14,10 +14,14 @@ free_port() {
 }
 
 start() {
-    local host cores memory
-    if [ -e /etc/slurm/slurm.conf ] && [ "$(readlink -m /etc/slurm/slurm.conf)" != "$dir/slurm.conf" ]; then
+    local host cores memory other
+    other=$(dirname "$(readlink -m /etc/slurm/slurm.conf)")
+    if [ -L /etc/slurm/slurm.conf ] && ! pkill -0 -F "$other/slurmctld.pid" 2>/dev/null; then
+        rm /etc/slurm/{slurm,gres}.conf # links of a test that was killed
+    fi
+    if [ -e /etc/slurm/slurm.conf ] && [ "$other" != "$dir" ]; then
         echo "node.sh: this machine belongs to a cluster already (/etc/slurm/slurm.conf)" >&2
-        exit 1
+        exit 3
     fi
     host=$(hostname -s)
     cores=$(nproc)
@@ -92,5 +96,5 @@ stop() {
 case $command in
 start) start ;;
 stop) stop ;;
-*) echo "usage: node.sh start DIR [GPUS] | stop DIR" >&2 && exit 2 ;;
+*) echo "usage: node.sh start DIR | stop DIR" >&2 && exit 2 ;;
 esac
