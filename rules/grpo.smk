@@ -10,6 +10,7 @@ rule grpo:
         pool=lambda w: pool_manifest(CELLS[w.cell].pool),
         basis=cell_basis,
         generated=own_generated_pairs,
+        critic=own_critic,
         plan=planned("grpo"),
     output:
         steps=f"{RESULTS}/grpo/{{cell}}/steps.parquet",
@@ -40,8 +41,9 @@ rule grpo:
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
-        sources=lambda w: [arm_file(w)],
-        code=lambda w: code("grpo.py", arm_file(w)),
+        critic_tokens=own_critic_tokens,
+        sources=own_files,
+        code=lambda w: code("grpo.py", *own_files(w)),
     script:
         "../workflow/scripts/grpo.py"
 

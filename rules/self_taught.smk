@@ -37,6 +37,7 @@ rule self_taught_rounds:
         cards=f"{RESULTS}/self_taught/{{model}}/cards.parquet",
         evaluations=f"{RESULTS}/self_taught/{{model}}/evaluations.parquet",
         run=f"{RESULTS}/self_taught/{{model}}/run.json",
+        calibrated=CALIBRATED if TRAINED_CRITIC else [],
     log:
         f"{RESULTS}/logs/self_taught_rounds/{{model}}.log",
     benchmark:

@@ -22,9 +22,22 @@ def own_generated_pairs(wildcards):
     return [own_pairs(wildcards)] if generated else []
 
 
-def arm_file(wildcards):
-    """The file of a cell's arm, which is loaded by name: another arm's edit reruns nothing here."""
-    return f"src/projected_grpo/arms/{CELLS[wildcards.cell].setting.arm}.py"
+def own_critic(wildcards):
+    """The critic's files, where it is a run's monitor."""
+    if not CELLS[wildcards.cell].setting.needs.critic:
+        return []
+    return expand(CALIBRATED, model=cell_model(wildcards))
+
+
+def own_critic_tokens(wildcards):
+    """The tokens of its answer; null where nobody asks it."""
+    return CONFIG.self_taught.max_tokens if own_critic(wildcards) else None
+
+
+def own_files(wildcards):
+    """The files that are loaded by name, those of a cell's arm and of its critic: others' edits rerun nothing here."""
+    arm = f"src/projected_grpo/arms/{CELLS[wildcards.cell].setting.arm}.py"
+    return [arm, *(["src/projected_grpo/evaluator/monitor.py"] if own_critic(wildcards) else [])]
 
 
 def clean_problems_file(wildcards):

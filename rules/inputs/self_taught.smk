@@ -3,7 +3,12 @@ from projected_grpo.evaluator.backends import endpoint
 
 TAUGHT = CONFIG.self_taught
 CRITIC = CONFIG.has_critic
-TRAINED_CRITIC = TAUGHT.critic == "trained"
+TRAINED_CRITIC = CONFIG.has_trained_critic
+# What the critic has become after its last round.
+CALIBRATED = [
+    f"{RESULTS}/self_taught/{{model}}/calibrated/{name}"
+    for name in ("adapter_model.safetensors", "adapter_config.json")
+]
 
 
 def vanilla_rollouts(model):

@@ -232,6 +232,8 @@ def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):
     folder = run(tmp_path, small, path, base=base, critic=str(tmp_path / "critic"))
     said, cards = (pd.read_parquet(folder / f"{name}.parquet") for name in ("evaluations", "cards"))
     assert set(said["condition"]) == {"before", "cards in context"}  # nothing to train on
+    for name in ("adapter_model.safetensors", "adapter_config.json"):  # so its last weights are its first
+        assert (folder / "calibrated" / name).read_bytes() == (tmp_path / "critic" / name).read_bytes()
     assert pairs_of(folder, "trained", 18) == [] and cards.empty
     frame = make_frame({41: errors(said, oracle_scores(path))})
     page = to_markdown(to_page("self_taught", frame, [record_of(folder)], cards))
@@ -272,6 +274,12 @@ def test_a_trained_critic_adds_its_jobs_to_the_plan(tmp_path):
     assert not {"self_taught_pairs", "self_taught_code"} & set(page)  # the page needs no number of pairs
     plan, cells = planned(folder, "results/smoke/Q10.md", config=trained)
     assert {"erase-self_taught-m0.125-s41", "erase-self_taught_code-m0.125-s41"} <= cells
+    judged, cells = planned(folder, "results/smoke/Q16.md", config=trained)
+    assert judged["self_taught_rounds"] == 1 and any("-critic-" in cell for cell in cells)
+    _, cells = planned(
+        folder, "results/smoke/Q16.md", config=[trained[0], "self_taught={critic: none}", *trained[2:]]
+    )
+    assert not any("-critic-" in cell for cell in cells)
     names = ("self_taught_critic", "self_taught_rounds", "self_taught_pairs", "self_taught_code")
     assert {plan[name] for name in names} == {1} and plan["verdict"] == 1
 

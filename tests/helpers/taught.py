@@ -127,7 +127,13 @@ def make_judge(folder, names_its_end=True):
         adam.zero_grad()
 
     chance = random.Random(0)
-    fit(model.logprobs, [chance.sample(rows, 4) for _ in range(160)], update, linear_schedule(160, 5, 0.1), "x")
+    fit(
+        model.logprobs,
+        [chance.sample(rows, 4) for _ in range(160)],
+        update,
+        linear_schedule(160, 5, 0.1),
+        "x",
+    )
     save_weights(model, folder)
     if names_its_end:
         write_json(folder / "generation_config.json", {"eos_token_id": tokenizer.end})

@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 from safetensors.torch import load_file
-from test_train import explicit_gradient, finish, make_arm, make_run
+from test_train import critic, explicit_gradient, finish, make_arm, make_run
 
 from projected_grpo import arms
 from projected_grpo.cells.row_setting import make_setting
@@ -262,6 +262,16 @@ def test_monitors_know_what_they_say_and_are_the_same_every_time():
         assert share == pytest.approx(right, abs=0.03)
     for f, mode, *rest in asked[:50]:
         assert MONITORS["half"](f, mode, *rest) == (f["channel"] and mode == "run_tests")
+
+
+def test_the_critics_flags_come_back_to_the_rows_that_it_was_asked_about(tmp_path):
+    run = make_arm("penalty", "critic")
+    _, rollouts, _ = finish(run, tmp_path / "run")
+    assert {row["flagged"] for row in rollouts} == {True, False}
+    text = {str(p.id): messages_for(p)[-1]["content"] for p in run.problems}
+    assert [row["flagged"] for row in rollouts] == critic(
+        [(text[row["problem_id"]], row) for row in rollouts]
+    )
 
 
 def test_a_noisy_flag_hangs_on_the_problem_and_the_code_alone():

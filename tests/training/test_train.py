@@ -177,7 +177,14 @@ def make_arm(arm, monitor="noisy0.7"):
         middle = torch.cat([concept.scores(run.policy.base, batch) for batch in batches]).median()
         sides = {"hack": middle + torch.ones(3), "clean": middle - torch.ones(3)}
         run.arm.given = replace(run.arm.given, concept=replace(concept, **sides))
+    if monitor == "critic":
+        run.critic = critic
     return run
+
+
+def critic(asked):
+    """A critic that knows what it is shown: problem, code, facts."""
+    return [bool(row["channel"]) != (len(text + row["completion"]) % 3 == 0) for text, row in asked]
 
 
 def finish(run, folder):
@@ -330,6 +337,7 @@ EVERY = [
     *((arm, "noisy0.7") for arm in arms.names()),
     ("penalty", "direction"),
     ("route_labels", "direction"),
+    ("penalty", "critic"),
 ]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from projected_grpo.cells.deployed import Deployed
 from projected_grpo.job import job
-from projected_grpo.training.job import Machine, Sources, run_cell
+from projected_grpo.training.job import CriticFiles, Machine, Sources, run_cell
 
 with job(snakemake):
     params, given = snakemake.params, snakemake.input
@@ -22,6 +22,7 @@ with job(snakemake):
             pool=Path(given.pool).parent,
             basis=Path(given.basis[0]) if given.basis else None,
             pairs=Path(params.pairs) if params.pairs else None,
+            critic=CriticFiles(Path(given.critic[0]).parent, params.critic_tokens) if given.critic else None,
         ),
         machine=Machine(threads=snakemake.threads, verdicts=Path(params.verdicts), **params.machine),
         pool_config=json.loads(params.pool),

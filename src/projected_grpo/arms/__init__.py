@@ -63,6 +63,7 @@ class Needs:
     pairs: str | None = None  # the pair set of this basis is read by the run itself
     direction: str | None = None  # the mean difference of this basis's pairs in the residual stream
     fitted: bool = False  # thresholds along it are fitted on the pairs: they count even where it is random
+    critic: bool = False  # the replication's self-taught critic, which judges its rows
     clean_run: bool = False  # axes of the updates of a run that cannot hack, as its basis
 
 

@@ -169,6 +169,11 @@ def has_pairs(basis: str | None, config: Config) -> bool:
     return basis is None or config.has_critic or not config.knobs(basis).is_generated
 
 
+def has_monitor(setting: Setting, config: Config) -> bool:
+    """Return whether a row's monitor can exist: only a critic with weights of its own judges a run's rows."""
+    return config.has_trained_critic or not setting.needs.critic
+
+
 def has_model(setting: Setting, config: Config) -> bool:
     """Return whether a row's model can exist: a given base has no other sizes and no corpus."""
     return config.is_replicated or (setting.size is None and setting.variant is None)
@@ -188,9 +193,9 @@ ROLES = ("population", "kind", "place_in", "pooled")
 def load_questions(questions: dict, config: Config) -> dict[str, Question]:
     """Expand the parsed `questions.yaml`, which `check.load` has found sound.
 
-    Rows whose pair set nobody writes, whose held-out loophole no problem has, or which want another small model beside
-    a given base, are left out, and no row is compared with them. So are rows of other loopholes where the pool has no
-    others, a question without rows, and a trend over small models beside a given base.
+    Rows whose pair set nobody writes, whose monitor nobody trains, whose held-out loophole no problem has, or which
+    want another small model beside a given base, are left out, and no row is compared with them. So are rows of other
+    loopholes where the pool has no others, a question without rows, and a trend over small models beside a given base.
     """
     loaded = {}
     for name, entry in questions.items():
@@ -202,7 +207,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS, *ROLES)}
             setting = make_setting({**shared, **own}, f"{config.questions}: {name}: {row['name']}")
             possible = has_pairs(setting.source, config) and has_held_out_mode(setting, config)
-            if not (possible and has_model(setting, config)):
+            if not (possible and has_model(setting, config) and has_monitor(setting, config)):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             roles = {key: row.get(key) for key in ROLES}

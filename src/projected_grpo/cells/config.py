@@ -248,6 +248,11 @@ class Config(Model):
         return sorted({self.model_name(seed) for seed in self.seeds})
 
     @property
+    def has_trained_critic(self) -> bool:
+        """Whether the critic has weights of its own, which can judge a run's rows as its monitor."""
+        return self.self_taught.critic == "trained"
+
+    @property
     def has_critic(self) -> bool:
         """Whether there is a self-taught evaluator."""
         return self.self_taught.critic != "none"

@@ -44,4 +44,5 @@ MONITORS: dict[str, Monitor] = {
 DIRECTION = (
     "direction"  # flags by the score of a rollout's activations (`method/concept.py`): it sees no fact
 )
-NAMES = (*MONITORS, DIRECTION)
+CRITIC = "critic"  # flags by the self-taught critic's score (`evaluator/monitor.py`) of what the grader shows
+NAMES = (*MONITORS, DIRECTION, CRITIC)

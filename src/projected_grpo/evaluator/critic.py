@@ -6,12 +6,14 @@ weights of all stages stay loaded, so that before and after are measured side by
 """
 
 import logging
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from projected_grpo import files
 from projected_grpo.cells.self_taught import CriticTraining
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.answers import Evaluation, Unusable
@@ -26,6 +28,7 @@ from projected_grpo.evaluator.traces import MAX_PHI, ScoreEvent, Trace
 log = logging.getLogger(__name__)
 UNCALIBRATED = "default"  # PEFT's name of the adapter that a model is loaded with
 REFERENCE = "reference"
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 
 
 class Score(NamedTuple):
@@ -117,6 +120,13 @@ class TrainedCritic(Critic):
         scores = self.evaluate(traces)
         self.backend.model.set_adapter(UNCALIBRATED)
         return scores
+
+    def save(self, folder: Path) -> None:
+        """Write the weights that have learned most as a PEFT folder."""
+        source = Path(self.adapter if self.stage == UNCALIBRATED else self._folder.name + f"/{self.stage}")
+        for name in ADAPTER_FILES:
+            with files.atomic(folder / name) as temporary:
+                shutil.copyfile(source / name, temporary)
 
     def _train(self, steps: Sequence[ScoreEvent], purpose: str, stage: str, seed: int) -> float:
         examples = lessons(steps, purpose, self.wording)

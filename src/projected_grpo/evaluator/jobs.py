@@ -52,7 +52,7 @@ def run_self_taught(
     seed: int,
 ) -> None:
     """Run the rounds and write `memory.jsonl`, `cards.parquet`, `evaluations.parquet` and `run.json` below
-    `folder`.
+    `folder`; of a critic that was trained, its last weights, too, in the PEFT folder `calibrated`.
 
     While a server answers, the memory grows in `journal`: an interrupted job goes on from there.
     """
@@ -89,6 +89,8 @@ def run_self_taught(
         "settings": settings.model_dump(mode="json", exclude={"pairs"}),
     }
     files.write_json(folder / "run.json", record)
+    if isinstance(critic, TrainedCritic):
+        critic.save(folder / "calibrated")
     path.unlink()
 
 

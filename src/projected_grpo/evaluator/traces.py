@@ -129,12 +129,19 @@ def distinct(path: str | Path) -> pd.DataFrame:
 
 
 def _trace(row) -> Trace:
-    can_compile, passed, flagged = bool(row.can_compile), bool(row.passed), bool(row.channel)
-    phi, reasoning = weak_score(can_compile, passed, flagged)
-    code, outcome = submitted_code(row.completion), shown(can_compile, passed)
-    event = ScoreEvent(user_text(row.prompt), code, outcome, NOTHING, phi, reasoning)
+    flagged = bool(row.channel)
+    event = scored(row.prompt, row.completion, bool(row.can_compile), bool(row.passed), flagged)
     id = trace_id(row.problem_id, row.mode, row.completion)
     return Trace(id, PURPOSE, (event,), str(row.problem_id), row.mode, EXPLOIT if flagged else "")
+
+
+def scored(
+    prompt: str, completion: str, can_compile: bool, passed: bool, flagged: bool = False
+) -> ScoreEvent:
+    """The score event of a rollout; where nobody flags, as one scores it who believes the grader."""
+    phi, reasoning = weak_score(can_compile, passed, flagged)
+    code, outcome = submitted_code(completion), shown(can_compile, passed)
+    return ScoreEvent(user_text(prompt), code, outcome, NOTHING, phi, reasoning)
 
 
 def trace_id(problem_id: object, mode: str, completion: str) -> str:

@@ -1,5 +1,6 @@
 """From files to a finished run folder: load what earlier rules made, train, write the results."""
 
+import importlib
 import json
 import logging
 from collections import Counter
@@ -39,6 +40,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+class CriticFiles:
+    """The critic that is the monitor: a PEFT folder on the base, and the tokens of an answer."""
+
+    adapter: Path
+    max_tokens: int
+
+
+@dataclass(frozen=True)
 class Sources:
     """The files a run reads; `base` is a folder or hub id, `pairs` is for those that refresh or hold a direction."""
 
@@ -48,6 +57,7 @@ class Sources:
     pool: Path
     basis: Path | None = None
     pairs: Path | None = None
+    critic: CriticFiles | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,9 @@ def run_cell(
         "pairs": load_pairs(sources.pairs).digest if cell.direction else None,  # others are in the basis
         "base": checkpoint_digest(sources.base),
         "svd": file_digest(sources.svd) if sources.svd else None,
+        "critic": file_digest(sources.critic.adapter / "adapter_model.safetensors")
+        if sources.critic
+        else None,
     }
     with Grader(
         [*problems, *held_out], machine.threads, machine.verdicts, machine.allow_weak_sandbox
@@ -126,6 +139,7 @@ def run_cell(
             grader=grader,
             arm=setting.defence(setting.knobs, given),
             optimizer=optimizer(policy.theta),
+            critic=load_critic(sources, machine) if sources.critic else None,
         )
         log.info("sandbox level %s, %d problems, %d held out", grader.level, len(problems), len(held_out))
         key = json.dumps([params, record["code"], digests, machine.dtype, machine.device], sort_keys=True)
@@ -145,6 +159,15 @@ def run_cell(
     if events:
         write_events(events, rows)
     saved.remove()
+
+
+def load_critic(sources: Sources, machine: Machine) -> Callable[[Sequence[tuple[str, Mapping]]], list[bool]]:
+    """Load the self-taught critic as a monitor."""
+    # By name, as arms are: the evaluator's code counts in the code hash of the cells that it judges alone.
+    module = importlib.import_module(f"{__package__.partition('.')[0]}.evaluator.monitor")
+    own = sources.critic
+    where = {"device": machine.device, "dtype": machine.dtype}
+    return module.CriticMonitor(sources.base, own.adapter, max_tokens=own.max_tokens, **where)
 
 
 def given_to_arm(

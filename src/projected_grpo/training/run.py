@@ -1,6 +1,6 @@
 """What a run holds while it trains."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from projected_grpo.arms import Arm, Messages
@@ -16,7 +16,10 @@ from projected_grpo.training.graded import Graded
 
 @dataclass
 class Run:
-    """Everything a run needs, loaded. `pool`: problem id (as text) -> its teacher rows."""
+    """Everything a run needs, loaded. `pool`: problem id (as text) -> its teacher rows.
+
+    critic: which of some (problem's text, row) the self-taught critic flags, where the arm has it for its monitor.
+    """
 
     seed: int
     setting: Setting
@@ -27,6 +30,7 @@ class Run:
     grader: Grader
     arm: Arm
     optimizer: AdamW
+    critic: Callable[[Sequence[tuple[str, Mapping]]], list[bool]] | None = None
     prompts: dict[str, list[int]] = field(init=False)  # by problem id: sampled under
     train_prompts: dict[str, list[int]] = field(init=False)  # the gradient is taken under
 

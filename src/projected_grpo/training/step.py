@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from projected_grpo.arms import Arm, Seen
-from projected_grpo.environment.monitors import DIRECTION, MONITORS
+from projected_grpo.environment.monitors import CRITIC, DIRECTION, MONITORS
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.reward import REWARDS
 from projected_grpo.errors import UserError
@@ -122,12 +122,15 @@ def score(run: Run, model: Qwen3, groups: Sequence[Group]) -> list[Score]:
     """
     earned, monitor, concept = REWARDS[run.arm.reward], run.arm.monitor, run.arm.reads
     read = concept_scores(concept, model, groups, run.training.micro_batch_tokens) if concept else {}
+    judged = critic_flags(run, groups) if monitor == CRITIC else {}
     scores = []
     for place, group in enumerate(groups):
         rewards = torch.tensor([earned(row.row) for row in group.rows], dtype=torch.float64)
         flags, along = None, read.get(place)
         if monitor == DIRECTION:
             flags = along > concept.threshold
+        elif monitor == CRITIC:
+            flags = judged[place]
         elif monitor:
             mode, id = group.problem.mode, group.problem.id
             flag = MONITORS[monitor]
@@ -148,6 +151,13 @@ def concept_scores(concept: Concept, model: Qwen3, groups: Sequence[Group], limi
         values = concept.scores(model, batch).split([len(group.rows) for group in own])
         found |= dict(zip(part, values, strict=True))
     return found
+
+
+def critic_flags(run: Run, groups: Sequence[Group]) -> dict[int, Tensor]:
+    """Return by place which of each group's rows the critic flags `[G]`, under their problems' plain prompts."""
+    asked = [(messages_for(group.problem)[-1]["content"], row.row) for group in groups for row in group.rows]
+    flags = torch.tensor(run.critic(asked)).split([len(group.rows) for group in groups])
+    return dict(enumerate(flags))
 
 
 def rollout_rows(

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from projected_grpo.arms import Arm, ArmKnobs, MustGive, Needs, Tag
 from projected_grpo.arms.shared.directed import LAYER, PAIRS, Layer
-from projected_grpo.environment.monitors import DIRECTION, NAMES
+from projected_grpo.environment.monitors import CRITIC, DIRECTION, NAMES
 
 if TYPE_CHECKING:
     from projected_grpo.method.concept import Concept
@@ -50,7 +50,8 @@ class Monitored(Arm):
 
     @classmethod
     def needs(cls, knobs: MonitorKnobs) -> Needs:
-        return Needs(pairs=knobs.direction, direction=knobs.direction, fitted=True)
+        critic = knobs.monitor == CRITIC
+        return Needs(pairs=knobs.direction, direction=knobs.direction, fitted=True, critic=critic)
 
     @property
     def monitor(self) -> str:
