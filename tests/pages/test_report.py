@@ -375,6 +375,10 @@ def test_publish_writes_a_snapshot(made, tmp_path):
     )
     text = (tmp_path / "results.md").read_text()
     assert "2026-01-01" in text and "abc" in text and "## Q10." in text and "<!--" not in text
+    linked = re.findall(r"\]\(#([^)]+)\)", text)
+    assert {"Q10", "R7", "grader-diagonal"} <= set(linked) == set(re.findall(r'<a id="(.+?)">', text))
+    finding = read_page(made.results / "Q10.json").finding
+    assert f"1. {finding} ([Q10." in text and "vanilla-m0.125-s{41" in text
     shown = {Path(name).stem for name in re.findall(r"\]\(figures/([^)]+)\)", text)}
     kept = {path.stem for path in (tmp_path / "figures").iterdir()}
     assert shown <= kept and kept - shown == {"hand-made"}
@@ -394,6 +398,8 @@ def test_publish_names_the_runs_and_takes_an_overlay(made, tmp_path, monkeypatch
     said = readme.read_text()
     top = read_page(made.results / "Q10.json").top[0].text
     assert said.startswith(f"# Name\n\n{slot.OPEN}\n\n**What came out** (Q10): {top}\n\n")
+    shown = tmp_path / re.search(r"!\[.*?\]\((.*?)\)", said)[1]
+    assert shown.exists() and shown.stem.startswith("Q10-")
     assert said.endswith(f"</table>\n\n{slot.CLOSE}\n\nRest\n") and "old" not in said
     run = re.search(r"As the model of `(.*?)` wrote them", said)[1]
     rows = pd.read_parquet(made.results / "grpo" / run / "rollouts.parquet")
@@ -408,25 +414,23 @@ def test_publish_names_the_runs_and_takes_an_overlay(made, tmp_path, monkeypatch
     assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
 
 
-def test_publish_refuses_tables_of_different_seeds(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    for name, seeds in (("Q1", "41;42"), ("Q2", "41;42;43")):
+def test_publish_says_which_tables_have_other_seeds(tmp_path):
+    for name, seeds in (("Q1", "41;42;43"), ("Q2", "41;42;43"), ("Q19", "41;42")):
         frame = pd.DataFrame({"seeds": [seeds, ""], "cells": [[], []]})
-        (tmp_path / "results").mkdir(exist_ok=True)
-        frame.to_parquet(tmp_path / f"results/{name}.parquet")
-    overlay = tmp_path / "overlay.yaml"
-    overlay.write_text(f"results: {tmp_path / 'results'}\n")
-    call = [
-        "--configfile",
-        str(overlay),
-        "--docs",
-        str(tmp_path / "docs"),
-        "--readme",
-        str(tmp_path / "README.md"),
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    assert publish._runs(tmp_path) == {"Seeds": "41-43; Q19: 41, 42", "Runs": "none"}
+
+
+def test_published_runs_are_named_as_a_shell_expands_them():
+    cells = [f"vanilla-m0.5-s{seed}" for seed in (43, 41, 42)] + [
+        "less-x0.5-m0.5-s41",
+        "kl-m0-s31",
+        "kl-m0-s33",
     ]
-    assert publish.main(call) == 2
-    assert "Q1.parquet: seeds [41, 42], other tables have [41, 42, 43]" in capsys.readouterr().err
-    assert not (tmp_path / "docs").exists()
+    said = publish.short(cells)
+    assert said == ["vanilla-m0.5-s{41..43}", "less-x0.5-m0.5-s41", "kl-m0-s{31,33}"]
+    expanded = subprocess.run(["bash", "-c", f"echo {' '.join(said)}"], capture_output=True, text=True).stdout
+    assert sorted(expanded.split()) == sorted(cells)
 
 
 CHROMIUM = shutil.which("chromium")

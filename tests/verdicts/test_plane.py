@@ -20,7 +20,7 @@ from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import write
 
 ROWS = ["vanilla", "less x0.125", "less x0.25", "less x0.5", "gt_only", "penalty", "penalty, oracle"]
-ROWS += ["inoculate", "erase", "erase, random", "trusted"]
+ROWS += ["penalty, self-taught critic", "inoculate", "erase", "erase, random", "trusted"]
 LEVELS = {  # row -> known hack, known honest
     "vanilla": (0.7, 0.15),
     "less x0.125": (0.2, 0.35),
@@ -94,6 +94,7 @@ def test_rows_stand_by_honest_at_equal_hack(made):
         "reward",
         20 * 16 * 8,
     ]
+    assert frame.loc["penalty, self-taught critic", ["must_give", "labels"]].tolist() == ["monitor", 0]
     assert frame.loc["penalty", "time"] == pytest.approx(2) and frame.loc["erase", "time"] == pytest.approx(1)
     assert frame.loc["gt_only", "must_give"] == "oracle" and frame.loc["erase", "control"] == "erase, random"
     ps = frame["p_excess"].dropna()
@@ -103,7 +104,7 @@ def test_rows_stand_by_honest_at_equal_hack(made):
 def test_it_opens_with_two_sentences_and_the_figure(made):
     _, verdict = made
     first, figure = verdict.page.top
-    assert "1 of 4 defences without an oracle leaves more honest work" in first.text
+    assert "1 of 5 defences without an oracle leaves more honest work" in first.text
     assert "`penalty` hacks least" in first.text and "`penalty` must be given: monitor" in first.text
     assert figure.name == "plane" and verdict.page.blocks[0] == figure
     svg = style.to_svg(verdict.drawn["plane"][0])

@@ -66,7 +66,10 @@ PLANE = {  # name -> (unit, description)
     "must_give": ("", "what the arm must be given: nothing, a sentence, pairs, clean run, monitor, oracle"),
     "is_control": ("", "whether its direction is random"),
     "knobs": ("", "the arm's knobs as JSON"),
-    "excess": ("share", "known honest minus the frontier's at the same known hack; null outside its range"),
+    "excess": (
+        "share",
+        "known honest minus the frontier's at the same known hack (below the base's: at the base's); null beyond",
+    ),
     "excess_lo": ("share", "lower end of its 95% interval, jackknife over seeds"),
     "excess_hi": ("share", "upper end"),
     "p_excess": ("p", "its p, t with n - 1 degrees of freedom"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from projected_grpo.environment.monitors import CRITIC
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import PLANE, to_frame
 from projected_grpo.measures.runs import base_rates
@@ -56,6 +57,7 @@ class Frontier:
     def excess(self, hack: Mapping[int, float], honest: Mapping[int, float]) -> stats.Paired | None:
         """Return honest minus the frontier's at the same hack, of means over seeds; None outside its range.
 
+        What hacks less than the base is held against the base: there is no training that could be less than none.
         Its interval and p: jackknife over seeds, t with n - 1 degrees of freedom. A replicate outside the range of
         its own frontier is held against that frontier's end.
         """
@@ -68,7 +70,8 @@ class Frontier:
             return np.mean([honest[s] for s in some]) - np.interp(np.mean([hack[s] for s in some]), x, y)
 
         whole, (x, _), n = float(at(seeds)), self.curve(seeds), len(seeds)
-        if not x[0] <= np.mean([hack[s] for s in seeds]) <= x[-1]:
+        least = x[0] if self.names[0] != BASE else 0.0
+        if not least <= np.mean([hack[s] for s in seeds]) <= x[-1]:
             return None
         if n < 2:
             return stats.one_sample({seeds[0]: whole})
@@ -137,9 +140,13 @@ def must_give(line: Line) -> str:
 
 
 def labels(line: Line) -> int:
-    """Return how many rollouts of a run, the teacher's among them, a verdict is asked for beyond the reward."""
-    training = line.row.cells[0].training
-    return training.steps * training.prompts * training.group if must_give(line) in BY_VERDICT else 0
+    """Return how many rollouts of a run, the teacher's among them, a verdict is asked for beyond the reward.
+
+    Of none where the self-taught critic is the monitor: it was taught on other runs.
+    """
+    training, asked = line.row.cells[0].training, must_give(line) in BY_VERDICT
+    own = line.row.setting.knob("monitor") != CRITIC
+    return training.steps * training.prompts * training.group if asked and own else 0
 
 
 def slower(table: Table, line: Line) -> float | None:

@@ -116,8 +116,8 @@ class Page:
     """One page: `name` is its path below the results folder without suffix, `menu` its short name.
 
     `sources[0]` stands behind numbers whose row has no source of its own where `default` is set.
-    `top`: what the report's first screen says of it; `overview`: its line in the table of all questions;
-    `squares`: its line in the map of all questions and arms.
+    `finding`: what came out in one sentence with its number; `top`: what the report's first screen says of it;
+    `overview`: its line in the table of all questions; `squares`: its line in the map of all questions and arms.
     """
 
     name: str
@@ -129,6 +129,7 @@ class Page:
     sources: tuple[Source, ...] = ()
     default: bool = False
     left_out: tuple[tuple[str, str], ...] = ()
+    finding: str = ""
     top: tuple = ()
     overview: tuple[Cell, ...] = ()
     squares: tuple[Square, ...] = ()

@@ -108,6 +108,24 @@ def short(table: Table) -> str:
     return " ".join(filter(None, said))
 
 
+def finding(table: Table) -> str:
+    """Return what came out in one sentence: of all folds as one, of the places among placebos, else of the arms."""
+    for said in (_pooled(table), _placed(table)):
+        if said:
+            return said[0]
+    arms = [line for line in tested(table) if not line.row.is_control]
+    if not arms:
+        return ""
+    pairs = {line.name: line.to_baseline[table.primary] for line in arms}
+    shown = {name: pair for name, pair in pairs.items() if is_shown(pair)}
+    words = table.about.words
+    if not shown:
+        within = interval(min(pair.lo for pair in pairs.values()), max(pair.hi for pair in pairs.values()))
+        return f"None of {len(arms)} arms is shown to change {words}; all differences lie within {within}."
+    most = max(shown, key=lambda name: abs(shown[name].delta))
+    return f"{len(shown)} of {len(arms)} arms change {words}, most `{most}` by {with_p(shown[most])}."
+
+
 def overview(table: Table) -> tuple[Cell, ...]:
     """Return a question's cells below `OVERVIEW`: counts by outcome and the largest difference."""
     lines = tested(table)

@@ -19,8 +19,8 @@ READ = (
     "and Holm's p over the rows.",
     "At equal hack: known honest minus what plain training has at the same known hack, be it the base, a smaller "
     "learning rate or vanilla: means over seeds, honest interpolated over isotonic hack. Its 95% interval and p are by "
-    "jackknife over seeds, t with n - 1 degrees of freedom, Holm's p over the rows. Outside that range: not "
-    "comparable.",
+    "jackknife over seeds, t with n - 1 degrees of freedom, Holm's p over the rows. What hacks less than the base is "
+    "held against the base; what hacks more than vanilla is not comparable.",
     "Random control: the row's known hack minus that of the same arm along random axes. Precision and recall are the "
     "monitor's on the run's own rollouts. Time: CPU time of a step, in vanilla's. Labels: verdicts that a run asks for "
     "beyond the reward.",
@@ -110,7 +110,7 @@ def _arms(table: Table) -> list[Line]:
 
 
 def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
-    """Return two points: which defences leave more honest work than training less, and which hacks least."""
+    """Return which defences leave more honest work than training less, what the others do, and which hacks least."""
     lines, vanilla = _arms(table), baseline(table)
     if not lines or vanilla is None or HACK not in vanilla.summary:
         return ("No defence can be placed yet: its runs, or vanilla's, are missing.",)
@@ -122,17 +122,17 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
     named = [f"`{line.name}` {with_p(found[line.name])}" for line in more[:3]]
     outside = len(lines) - len(known)
     if not tested:
-        first = (
-            f"Nothing can be told from noise: one seed, or none on the range of plain training ({outside})"
-        )
+        said = [
+            f"Nothing can be told from noise: one seed, or none on the range of plain training ({outside})."
+        ]
     else:
         first = f"{len(more)} of {len(lines)} defences without an oracle leave{'s' if len(more) == 1 else ''} more "
         first += "honest work than plain training does at the same hacking"
-        first += f": {listing(named)}. " if named else ". "
-        first += (
+        first += f", the most {listing(named)}" if named else ""
+        rest = (
             f"Of the others {len(less)} leave less, {len(tested) - len(more) - len(less)} are not told apart"
         )
-        first += f", {outside} lie outside its range" if outside else ""
+        said = [f"{first}.", rest + (f", {outside} hack more than vanilla." if outside else ".")]
     least = min(lines, key=lambda line: line.summary[HACK].mean)
 
     def both(line: Line) -> str:
@@ -141,7 +141,7 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
     pair = least.to_baseline.get(HACK)
     p = f" ({with_p(pair)})" if pair else ""
     second = f"`{least.name}` hacks least at deployment{p}: {both(least)}. Vanilla: {both(vanilla)}."
-    return f"{first}.", f"{second} `{least.name}` must be given: {must_give(least)}."
+    return (*said, f"{second} `{least.name}` must be given: {must_give(least)}.")
 
 
 def blocks(table: Table, found: Excesses) -> tuple:

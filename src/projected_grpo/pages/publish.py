@@ -5,11 +5,13 @@ Nothing is computed here: the snapshot is what the pipeline wrote, with date, ma
 """
 
 import argparse
+import html
 import os
 import platform
 import re
 import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,11 +21,14 @@ from projected_grpo.files import write_text
 from projected_grpo.pages import slot
 from projected_grpo.pages.blocks import Figure, Page, read_page
 from projected_grpo.pages.markdown import to_markdown
+from projected_grpo.pages.text import seed_list
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read, commit, read_sealed
 from projected_grpo.strict_yaml import read_mapping
 
 DEFAULT = Path("config/config.yaml")
+# In the order in which the first screen has them: the plane, the method and its controls, what is behind them.
+FINDINGS = ("Q16", "Q22", "Q10", "Q14", "Q3", "Q12", "Q18", "Q19", "Q20", "Q21")
 
 
 def machine() -> str:
@@ -47,7 +52,46 @@ def _section(page: Page, results: Path, docs: Path) -> str:
         source = results / "figures" / page.name / f"{figure.name}.svg"
         check_read(source)
         shutil.copyfile(source, target)
-    return to_markdown(replace(page, sources=()), f"figures/{page.id}-", level=2).strip()
+    shown = to_markdown(replace(page, sources=()), f"figures/{page.id}-", level=2).strip()
+    return "\n\n".join(filter(None, [f'<a id="{page.id}"></a>', shown, _behind(page)]))
+
+
+def short(cells: Iterable[str]) -> list[str]:
+    """Return cell ids with those that differ in their seed alone as one, in a form that a shell expands."""
+    seeds: dict[str, list[int]] = {}
+    for cell in cells:
+        name, _, seed = cell.rpartition("-s")
+        seeds.setdefault(name, []).append(int(seed))
+    found = []
+    for name, own in seeds.items():
+        own = sorted(set(own))
+        row = own == list(range(own[0], own[-1] + 1))
+        one = str(own[0]) if len(own) == 1 else f"{own[0]}..{own[-1]}" if row else ",".join(map(str, own))
+        found.append(f"{name}-s{one}" if len(own) == 1 else f"{name}-s{{{one}}}")
+    return found
+
+
+def _behind(page: Page) -> str:
+    """Return the runs and files below the results folder that each row stands on, to be opened."""
+    lines = [f"{s.name}: {' '.join([*short(s.cells), *s.files])}" for s in page.sources if s.cells or s.files]
+    said = html.escape("\n".join(lines))
+    return (
+        f"<details><summary>Runs and files behind each row</summary><pre>{said}</pre></details>"
+        if lines
+        else ""
+    )
+
+
+def _findings(pages: Iterable[Page]) -> list[str]:
+    """Return what came out, a sentence a question, and the list of all sections."""
+    by_name = {page.name: page for page in pages}
+    named = [by_name[name] for name in FINDINGS if name in by_name]
+    said = [
+        f"{i}. {page.finding} ([{page.title}](#{page.id}))" for i, page in enumerate(named, 1) if page.finding
+    ]
+    titles = [f"- [{page.title}](#{page.id})" for page in by_name.values()]
+    parts = ["## What came out", "\n".join(said)] if said else []
+    return [*parts, "## Contents", "\n".join(titles)]
 
 
 def _pages(results: Path) -> list[Page]:
@@ -76,32 +120,29 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
     parts = ["# Results", "A snapshot of one run of the pipeline; `make publish` writes it anew."]
     parts.append("\n".join(f"- {key}: {value}" for key, value in made.items()))
     write_text(
-        docs / "results.md", "\n\n".join([*parts, *(_section(p, results, docs) for p in pages)]) + "\n"
+        docs / "results.md",
+        "\n\n".join([*parts, *_findings(pages), *(_section(p, results, docs) for p in pages)]) + "\n",
     )
 
 
 def _runs(results: Path) -> dict[str, str]:
-    """Return seeds, number and code of the runs behind the question tables.
-
-    Raises UserError where two tables stand on different seeds: a snapshot says one n for all.
-    """
-    seeds, cells = {}, set()
+    """Return seeds, number and code of the runs behind the question tables."""
+    seeds: dict[tuple[int, ...], list[str]] = {}
+    cells: set[str] = set()
     for path in sorted(results.glob("Q*.parquet"), key=_order):
         check_read(path)
         frame = read_parquet(path, ["seeds", "cells"])
-        seeds[path] = sorted({int(seed) for row in frame["seeds"] for seed in row.split(";") if seed})
+        own = sorted({int(seed) for row in frame["seeds"] for seed in row.split(";") if seed})
+        seeds.setdefault(tuple(own), []).append(path.stem)
         cells |= {cell for row in frame["cells"] for cell in row}
-    most = max(seeds.values(), key=len, default=[])
-    for path, own in seeds.items():
-        if own != most:
-            raise UserError(
-                f"{path}: seeds {own}, other tables have {most}; make all tables with the same `--config seeds=...`"
-            )
+    most = max(seeds, key=lambda own: len(seeds[own]), default=())
+    said = [seed_list(most) or "none"]
+    said += [f"{', '.join(names)}: {seed_list(own) or 'none'}" for own, names in seeds.items() if own != most]
     runs = [results / "grpo" / cell / "run.json" for cell in sorted(cells)]
     check_read(*runs)
     code = sorted({str(read_sealed(run).get("code")) for run in runs})
     return {
-        "Seeds": ", ".join(str(seed) for seed in most) or "none",
+        "Seeds": "; ".join(said),
         "Runs": f"{len(cells)}, code {', '.join(code)} (as `run.json` has it)" if cells else "none",
     }
 
@@ -128,7 +169,10 @@ def main(arguments: list[str] | None = None) -> int:
             "Config": f"`{options.configfile}`, model `{model}`",
         } | _runs(results)
         write_snapshot(results, options.docs, made)
-        slot.fill(options.readme, (slot.finding(_pages(results)), slot.example(results)))
+        pages = _pages(results)
+        slot.fill(
+            options.readme, (slot.finding(pages), slot.figure(pages, options.docs), slot.example(results))
+        )
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -202,6 +202,7 @@ def to_page(
         answer=(*map(Paragraph, standing(table)), *verdict, *answer(table)),
         sources=(*sources(table), *behind),
         left_out=tuple(table.left_out.items()),
+        finding=headline.finding(table),
         top=(
             Paragraph(headline.short(table)),
             *(Figure(name, caption) for name, (_, caption) in drawn.items() if name == "summary"),

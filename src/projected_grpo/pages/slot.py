@@ -9,7 +9,7 @@ import pandas as pd
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures.measure import ROLLOUTS
-from projected_grpo.pages.blocks import Page, Paragraph
+from projected_grpo.pages.blocks import Figure, Page, Paragraph
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read
 
@@ -17,14 +17,28 @@ OPEN, CLOSE = "<!-- written by make publish -->", "<!-- /written by make publish
 FOUND = ("Q16", "Q10")  # the page whose first sentences are the finding, the first that is there
 
 
+def _first(pages: Iterable[Page]) -> Page | None:
+    """Return the page that the report opens with."""
+    by_name = {page.name: page for page in pages}
+    return next((by_name[name] for name in FOUND if name in by_name), None)
+
+
 def finding(pages: Iterable[Page]) -> str:
     """Return what the page that the report opens with says of itself; empty without such a page."""
-    by_name = {page.name: page for page in pages}
-    for name in (name for name in FOUND if name in by_name):
-        for block in by_name[name].top:
-            if isinstance(block, Paragraph):
-                return f"**What came out** ({name}): {block.text}"
-    return ""
+    page = _first(pages)
+    said = [block.text for block in page.top if isinstance(block, Paragraph)] if page else []
+    return f"**What came out** ({page.name}): {said[0]}" if said else ""
+
+
+def figure(pages: Iterable[Page], docs: Path) -> str:
+    """Return the figure that stands beside it, from the published ones; empty without one."""
+    page = _first(pages)
+    shown = [block for block in page.blocks if isinstance(block, Figure)] if page else []
+    if not shown:
+        return ""
+    path = f"{docs}/figures/{page.id}-{shown[0].name}.svg"
+    said, page = shown[0].caption, f"{docs}/results.md"
+    return f"![{said}]({path})\n\n*{said} All questions: [{page}]({page}).*"
 
 
 def _whole(text: str) -> str:

@@ -34,6 +34,7 @@ def make(context: Context) -> Verdict:
     page = replace(
         made.page,
         blocks=(*first, *plane.blocks(table, found), *rest),
+        finding=said[0],
         top=(Paragraph(" ".join((*standing(table), *said))), *first[:1]),
     )
     return replace(made, page=page, frame=plane_frame(table, found))

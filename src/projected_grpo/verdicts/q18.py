@@ -37,4 +37,4 @@ def make(context: Context) -> Verdict:
     drawn = {"detection": (detection(table, found), DETECTION), "gamed": (gamed(table, found), GAMED)}
     more = detector.blocks(table, found, by_score, lost)
     made = of_table(context, table, (Listing(said),), more, drawn=drawn, log=said)
-    return replace(made, frame=detector_frame(table, found))
+    return replace(made, page=replace(made.page, finding=said[0]), frame=detector_frame(table, found))

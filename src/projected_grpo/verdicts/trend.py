@@ -56,5 +56,5 @@ def make(context: Context) -> Verdict:
     first = tuple(Figure(name, made.drawn[name][1]) for name in drawn if name in made.drawn)
     top = Paragraph(" ".join((*standing(table), *said[:2])))
     rest = tuple(block for block in made.page.blocks if block not in first)
-    page = replace(made.page, blocks=(*first, *blocks, *rest), top=(top, *first))
+    page = replace(made.page, blocks=(*first, *blocks, *rest), top=(top, *first), finding=said[0])
     return replace(made, page=page, frame=trend_frame(table, config, found, overlaps))
