@@ -1,12 +1,14 @@
 """The plane's numbers against brute force: isotonic means, honest at equal hack, its jackknife."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from projected_grpo.measures.plane import Frontier, curves, isotonic
+from projected_grpo.measures import stats
+from projected_grpo.measures.plane import BASE, Frontier, curves, isotonic
 
 SEEDS = range(41, 47)
 
@@ -72,10 +74,18 @@ def test_excess_and_its_jackknife_by_loop(made, share):
     assert pair.p == pytest.approx(2 * scipy_stats.t.sf(abs(whole) / se, 5)) and pair.n == 6
 
 
+def test_what_hacks_less_than_the_base_is_held_against_the_base(made):
+    honest = by_seed([0.4, 0.5, 0.45, 0.4, 0.6, 0.5])
+    assert made.names[0] == BASE
+    pair = made.excess(by_seed([0.0] * 6), honest)
+    against = stats.paired(honest, {seed: made.honest[seed][0] for seed in SEEDS})
+    assert pair.delta == pytest.approx(against.delta) and pair.lo == pytest.approx(against.lo)
+    unjudged = replace(made, names=("less x0.1", *made.names[1:]))
+    assert unjudged.excess(by_seed([0.0] * 6), honest) is None
+
+
 def test_outside_the_range_nothing_is_compared(made):
-    honest = by_seed([0.4] * 6)
-    assert made.excess(by_seed([0.001] * 6), honest) is None
-    assert made.excess(by_seed([0.9] * 6), honest) is None
+    assert made.excess(by_seed([0.9] * 6), by_seed([0.4] * 6)) is None
     assert made.excess({}, {}) is None
 
 
