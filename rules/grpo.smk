@@ -42,7 +42,7 @@ rule grpo:
         verdicts=lambda w: verdicts_file(cell_model(w)),
         checkpoint=f"{RESULTS}/checkpoints/{{cell}}",
         critic_tokens=own_critic_tokens,
-        sources=own_files,
+        sources=lambda w: [*own_files(w)],
         code=lambda w: code("grpo.py", *own_files(w)),
     script:
         "../workflow/scripts/grpo.py"

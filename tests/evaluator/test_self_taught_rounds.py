@@ -171,7 +171,8 @@ def test_an_interrupted_server_run_goes_on_from_its_journal_and_says_the_same(tm
     assert len(mistakes_asked(server)) - before == sum(done["asked"] for done in rounds) - settled
     assert record_of(again)["rounds"] == rounds
     assert rounds[0]["skipped"]["no_json"] > 0 and rounds[0]["turned_away"]["rejected: not wrong"] > 0
-    assert record_of(again)["usage"]["calls"] == len(answered)  # of both processes
+    # Of both processes; what was on its way when the first one ended is in nobody's count.
+    assert 0 <= len(answered) - record_of(again)["usage"]["calls"] <= settings["server"]["concurrency"]
     assert (again / "evaluations.parquet").read_bytes() == (whole / "evaluations.parquet").read_bytes()
     assert pairs_of(again, "server", 99) == pairs_of(whole, "server", 99)
 

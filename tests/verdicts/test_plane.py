@@ -13,6 +13,7 @@ from synthetic import context_of, write_run
 from projected_grpo.cells.cell import Question
 from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import style
+from projected_grpo.pages.blocks import Listing
 from projected_grpo.pages.plane_figure import places
 from projected_grpo.pages.report import build
 from projected_grpo.verdicts import plane
@@ -112,6 +113,16 @@ def test_it_opens_with_two_sentences_and_the_figure(made):
     assert svg == style.to_svg(plane.make(context(made[0], SEEDS)).drawn["plane"][0])
     names = {text.get_text() for text in verdict.drawn["plane"][0].axes[0].texts}
     assert {"penalty", "gt_only", "vanilla", "the base"} <= names and "erase, random" not in names
+
+
+def test_it_says_it_once_more_without_the_seed_of_the_first_trials(made):
+    results, verdict = made
+    listings = [block for block in verdict.page.answer if isinstance(block, Listing)]
+    leads = [getattr(block, "lead", "") for block in verdict.page.answer]
+    assert any(lead.startswith("Without seed 41") and "n = 3" in lead for lead in leads)
+    others = plane.make(context(results, [42, 43, 44]))
+    assert listings[1] == next(block for block in others.page.answer if isinstance(block, Listing))
+    assert listings[0] != listings[1] and "Without seed" not in str(others.page.answer)
 
 
 def test_one_seed_claims_nothing(made, tmp_path):

@@ -4,6 +4,7 @@ from projected_grpo.measures.table import Table
 from projected_grpo.pages.text import seed_list
 
 TUNING = range(31, 36)  # replications that settings were chosen on
+TRIED = 41  # replication that the first trials of the small model's corpus were made on (docs/substrate.md)
 CLAIM = 10  # seeds that a claim is made at
 
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from projected_grpo.measures.plane import excesses, frontier, plane_frame
-from projected_grpo.measures.table import make_table
+from projected_grpo.measures.table import Table, make_table
 from projected_grpo.pages import plane
 from projected_grpo.pages.blocks import Figure, Listing, Paragraph
 from projected_grpo.pages.plane_figure import dose_curves
 from projected_grpo.pages.plane_figure import plane as draw
-from projected_grpo.pages.standing import standing
+from projected_grpo.pages.standing import TRIED, standing
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
@@ -27,7 +27,7 @@ def make(context: Context) -> Verdict:
     found = excesses(table, front)
     said = plane.sentences(table, found)
     drawn = {"plane": (draw(table, front), CAPTION), "doses": (dose_curves(table, front), DOSES)}
-    made = of_table(context, table, (Listing(said),), drawn=drawn, log=said)
+    made = of_table(context, table, (Listing(said), *again(context, table)), drawn=drawn, log=said)
     names = [name for name in drawn if name in made.drawn]
     first = tuple(Figure(name, made.drawn[name][1]) for name in names)
     rest = tuple(block for block in made.page.blocks if block not in first)
@@ -38,3 +38,18 @@ def make(context: Context) -> Verdict:
         top=(Paragraph(" ".join((*standing(table), *said))), *first[:1]),
     )
     return replace(made, page=page, frame=plane_frame(table, found))
+
+
+def again(context: Context, table: Table) -> tuple[Paragraph | Listing, ...]:
+    """Return the sentences once more without the seed of the first trials; nothing where there is no other seed."""
+    others = [seed for seed in table.seeds if seed != TRIED]
+    if not others or len(others) == len(table.seeds):
+        return ()
+    rows = (
+        replace(row, cells=tuple(cell for cell in row.cells if cell.seed != TRIED))
+        for row in context.question.rows
+    )
+    left = make_table(replace(context.question, rows=tuple(rows)), context.results, context.config.pilot)
+    said = plane.sentences(left, excesses(left, frontier(left, context.results)))
+    lead = f"Without seed {TRIED}, on which the small model's corpus was first tried (n = {len(others)})."
+    return Paragraph("", lead), Listing(said)
