@@ -96,6 +96,7 @@ open(snakemake.output[0], "w").write(str(memory))
 
 
 @pytest.mark.slow
+@pytest.mark.ci
 def test_the_smoke_question_through_the_cluster(cluster, tmp_path):
     clone(tmp_path)
     before = len(gpu_jobs())
