@@ -84,6 +84,25 @@ def test_what_hacks_less_than_the_base_is_held_against_the_base(made):
     assert unjudged.excess(by_seed([0.0] * 6), honest) is None
 
 
+def test_it_is_paired_with_the_base_where_less_training_pools_with_it():
+    rng = np.random.default_rng(5)
+    hack = {s: np.array([0.006, 0.004, 0.7]) for s in SEEDS}  # the second dose hacks less than the base
+    honest = {s: np.array([0.3, 0.45, 0.15]) + rng.normal(0, 0.02) for s in SEEDS}
+    front = Frontier((BASE, "less", "vanilla"), hack, honest)
+    own = by_seed(0.42 + rng.normal(0, 0.02, 6))
+    pair = front.excess(by_seed([0.0] * 6), own)
+    test = scipy_stats.ttest_rel([own[s] for s in SEEDS], [honest[s][0] for s in SEEDS])
+    assert pair.delta == pytest.approx(np.mean([own[s] - honest[s][0] for s in SEEDS]))
+    assert pair.p == pytest.approx(test.pvalue)
+
+
+def test_what_hacks_more_than_vanilla_has_no_equal_though_a_smaller_dose_hacks_more_still():
+    hack = {s: np.array([0.0, 0.74, 0.7]) for s in SEEDS}
+    front = Frontier((BASE, "less", "vanilla"), hack, {s: np.array([0.3, 0.2, 0.1]) for s in SEEDS})
+    assert front.excess(by_seed([0.715] * 6), by_seed([0.4] * 6)) is None
+    assert front.excess(by_seed([0.7] * 6), by_seed([0.4] * 6)) is not None
+
+
 def test_outside_the_range_nothing_is_compared(made):
     assert made.excess(by_seed([0.9] * 6), by_seed([0.4] * 6)) is None
     assert made.excess({}, {}) is None

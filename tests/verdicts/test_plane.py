@@ -11,7 +11,10 @@ import pytest
 from synthetic import context_of, write_run
 
 from projected_grpo.cells.cell import Question
+from projected_grpo.measures import stats
 from projected_grpo.measures.panels import base_file
+from projected_grpo.measures.table import make_table
+from projected_grpo.pages import plane as pages_plane
 from projected_grpo.pages import style
 from projected_grpo.pages.blocks import Listing
 from projected_grpo.pages.plane_figure import places
@@ -88,7 +91,7 @@ def test_rows_stand_by_honest_at_equal_hack(made):
     placed = frame["excess"].dropna().sort_values(ascending=False)
     assert list(placed.index) == names[: len(placed)]
     assert pd.isna(frame.loc["trusted", "excess"])  # it hacks more than vanilla
-    assert dict(zip(names, grid.rows, strict=True))["trusted"][2].text == "not comparable"
+    assert dict(zip(names, grid.rows, strict=True))["trusted"][2].text == "hacks more than vanilla"
     assert frame.loc[["vanilla", "less x0.5"], "excess"].isna().all()
     assert frame.loc["penalty", ["must_give", "family", "labels"]].tolist() == [
         "monitor",
@@ -105,7 +108,11 @@ def test_rows_stand_by_honest_at_equal_hack(made):
 def test_it_opens_with_two_sentences_and_the_figure(made):
     _, verdict = made
     first, figure = verdict.page.top
-    assert "1 of 5 defences without an oracle leaves more honest work" in first.text
+    assert first.text.startswith("A look, with n = 4") and verdict.page.finding.startswith(
+        "A look, with n = 4"
+    )
+    assert "1 of 5 arms without an oracle leaves more honest work" in first.text
+    assert "hacks more than vanilla: 1" in first.text
     assert "`penalty` hacks least" in first.text and "`penalty` must be given: monitor" in first.text
     assert figure.name == "plane" and verdict.page.blocks[0] == figure
     svg = style.to_svg(verdict.drawn["plane"][0])
@@ -115,14 +122,50 @@ def test_it_opens_with_two_sentences_and_the_figure(made):
     assert {"penalty", "gt_only", "vanilla", "the base"} <= names and "erase, random" not in names
 
 
+def once_more(verdict) -> list[str]:
+    leads = [getattr(block, "lead", "") for block in verdict.page.answer]
+    return [lead for lead in leads if lead.startswith("Without the seeds")]
+
+
 def test_it_says_it_once_more_without_the_seed_of_the_first_trials(made):
     results, verdict = made
     listings = [block for block in verdict.page.answer if isinstance(block, Listing)]
-    leads = [getattr(block, "lead", "") for block in verdict.page.answer]
-    assert any(lead.startswith("Without seed 41") and "n = 3" in lead for lead in leads)
+    assert once_more(verdict) == ["Without the seeds of early trials, 41 (n = 3)."]
     others = plane.make(context(results, [42, 43, 44]))
     assert listings[1] == next(block for block in others.page.answer if isinstance(block, Listing))
-    assert listings[0] != listings[1] and "Without seed" not in str(others.page.answer)
+    assert listings[0] != listings[1] and once_more(others) == []
+
+
+def test_it_says_it_once_more_without_each_of_several_trials(made, monkeypatch):
+    monkeypatch.setattr(plane, "TRIED", (range(41, 42), range(41, 43), range(1, 9), range(41, 51)))
+    lead = "Without the seeds of early trials"
+    assert once_more(plane.make(context(made[0], SEEDS))) == [
+        f"{lead}, 41 (n = 3).",
+        f"{lead}, 41, 42 (n = 2).",
+    ]
+
+
+def test_a_row_without_the_frontier_s_seeds_hacks_no_more_than_vanilla(made, tmp_path):
+    shutil.copytree(made[0], tmp_path / "gone")
+    for cell in next(row for row in context(tmp_path, SEEDS).question.rows if row.name == "vanilla").cells[
+        :3
+    ]:
+        shutil.rmtree(tmp_path / "gone/grpo" / cell.id)
+    verdict = plane.make(context(tmp_path / "gone", SEEDS))
+    assert (
+        "hacks more than vanilla: 1" in verdict.page.top[0].text
+        and "not tested: 4" in verdict.page.top[0].text
+    )
+
+
+def test_of_several_that_hack_least_the_most_honest_one_is_named(made):
+    table = make_table(context(made[0], SEEDS).question, made[0], {})
+    lines = [
+        replace(line, summary=line.summary | {"known_hack": stats.summarise([0.0])}) for line in table.lines
+    ]
+    said = pages_plane.sentences(replace(table, lines=tuple(lines)), {})[-1]
+    assert said.startswith("`penalty` hacks least") and "As little, and no more honest: `vanilla`" not in said
+    assert "As little, and no more honest: `penalty, self-taught critic`; `inoculate`" in said
 
 
 def test_one_seed_claims_nothing(made, tmp_path):

@@ -136,6 +136,10 @@ class QuestionsCheck:
             cell = make_cell(setting, self.config.seeds[0], self.config)
         except SettingError as error:
             wrong(error.key, error.problem)
+        for key in ("variant", "size"):
+            if setting.needs.critic and (value := getattr(setting, key)) is not None:
+                learned = "the critic has learned from runs of the default model"
+                wrong(key, f"{value!r}, allowed with the monitor 'critic': null, {learned}")
         steps = cell.training
         if (refresh := setting.knob("refresh") or 0) >= steps.steps:
             wrong("refresh", f"{refresh}, allowed: 0 to {steps.steps - 1}, less than the steps of the run")

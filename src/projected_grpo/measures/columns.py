@@ -68,12 +68,17 @@ PLANE = {  # name -> (unit, description)
     "knobs": ("", "the arm's knobs as JSON"),
     "excess": (
         "share",
-        "known honest minus the frontier's at the same known hack (below the base's: at the base's); null beyond",
+        "known honest minus the frontier's at the same known hack, or minus the base's where it hacks no more; null "
+        "where it hacks more than vanilla",
     ),
-    "excess_lo": ("share", "lower end of its 95% interval, jackknife over seeds"),
+    "excess_lo": (
+        "share",
+        "lower end of its 95% interval: jackknife over seeds, beside the base paired by seed",
+    ),
     "excess_hi": ("share", "upper end"),
     "p_excess": ("p", "its p, t with n - 1 degrees of freedom"),
     "p_excess_holm": ("p", "Holm's p over the rows"),
+    "n_excess": ("seeds", "seeds that the row has in common with all of the frontier"),
     "time": ("ratio", "time of a step relative to vanilla's"),
     "labels": ("rollouts", "verdicts that a run asks for beyond the reward"),
 }

@@ -55,23 +55,27 @@ class Frontier:
         return x, np.bincount(place, honest) / np.bincount(place)
 
     def excess(self, hack: Mapping[int, float], honest: Mapping[int, float]) -> stats.Paired | None:
-        """Return honest minus the frontier's at the same hack, of means over seeds; None outside its range.
+        """Return honest minus the frontier's at the same hack, of means over seeds; None where it hacks more than all.
 
-        What hacks less than the base is held against the base: there is no training that could be less than none.
-        Its interval and p: jackknife over seeds, t with n - 1 degrees of freedom. A replicate outside the range of
-        its own frontier is held against that frontier's end.
+        What hacks no more than the base is paired with the base: there is no training that could be less than none.
+        Without a base, what hacks less than the frontier has none either. Else interval and p are by jackknife over
+        seeds, t with n - 1 degrees of freedom; a replicate outside the range of its own frontier is held against
+        that frontier's end.
         """
         seeds = [seed for seed in self.seeds if seed in hack and seed in honest]
         if not seeds:
             return None
+        own = np.mean([hack[seed] for seed in seeds])
+        first, last = (np.mean([self.hack[seed][end] for seed in seeds]) for end in (0, -1))
+        if self.names[0] == BASE and own <= first:
+            return stats.paired({s: honest[s] for s in seeds}, {s: float(self.honest[s][0]) for s in seeds})
 
         def at(some: list[int]) -> float:
             x, y = self.curve(some)
             return np.mean([honest[s] for s in some]) - np.interp(np.mean([hack[s] for s in some]), x, y)
 
         whole, (x, _), n = float(at(seeds)), self.curve(seeds), len(seeds)
-        least = x[0] if self.names[0] != BASE else 0.0
-        if not least <= np.mean([hack[s] for s in seeds]) <= x[-1]:
+        if not x[0] <= own <= last:
             return None
         if n < 2:
             return stats.one_sample({seeds[0]: whole})
@@ -193,7 +197,7 @@ def plane_frame(table: Table, found: Mapping[str, stats.Paired]) -> pd.DataFrame
     records = []
     for line in table.every:
         pair = found.get(line.name)
-        values = (pair.delta, pair.lo, pair.hi, pair.p, pair.holm) if pair else (None,) * 5
+        values = (pair.delta, pair.lo, pair.hi, pair.p, pair.holm, pair.n) if pair else (None,) * 6
         said = json.dumps(knobs(line), sort_keys=True)
         setting = line.row.setting
         record = (setting.defence.family, must_give(line), line.row.is_control, said, *values)

@@ -3,7 +3,7 @@
 from statistics import mean
 
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.stats import ALPHA, MARGIN
+from projected_grpo.measures.stats import ALPHA, MARGIN, Paired
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import deployed
 from projected_grpo.pages.answers import before_training
@@ -57,7 +57,8 @@ def _random(table: Table, arms: list[Line]) -> list[str]:
 
 def _pooled(table: Table) -> list[str]:
     """Say what all folds as one show."""
-    lines = [line for line in table.pooled if table.primary in line.to_baseline]
+    pairs = ((line, line.to_baseline.get(table.primary)) for line in table.pooled)
+    lines = [line for line, pair in pairs if pair is not None and pair.p is not None]
     return [f"All folds as one: `{line.name}` {with_p(line.to_baseline[table.primary])}." for line in lines]
 
 
@@ -101,7 +102,7 @@ def short(table: Table) -> str:
         within = interval(min(pair(line).lo for line in rest), max(pair(line).hi for line in rest))
         same = sum(pair(line).same_holm is not None and pair(line).same_holm < ALPHA for line in rest)
         equal = f"; {same} of them equivalent within {rate(MARGIN)}" if same else ""
-        said.append(f"For {len(rest)} no effect is shown, within {within}{equal}.")
+        said.append(f"For {len(rest)} no effect is shown, their 95% intervals within {within}{equal}.")
     said.append(deployed.short(table, arms))
     # An ablated model is worth what it has over the untrained one.
     said.append(before_training(table) if table.primary == "hack_ablated" else "")
@@ -121,9 +122,16 @@ def finding(table: Table) -> str:
     words = table.about.words
     if not shown:
         within = interval(min(pair.lo for pair in pairs.values()), max(pair.hi for pair in pairs.values()))
-        return f"None of {len(arms)} arms is shown to change {words}; all differences lie within {within}."
+        said = f"None of {len(arms)} arms is shown to change {words}; their 95% intervals lie within {within}"
+        return f"{said} (n = {_n(pairs)})."
     most = max(shown, key=lambda name: abs(shown[name].delta))
-    return f"{len(shown)} of {len(arms)} arms change {words}, most `{most}` by {with_p(shown[most])}."
+    said = f"{len(shown)} of {len(arms)} arms change {words}, most `{most}` by {with_p(shown[most])}"
+    return f"{said} (n = {_n(pairs)})."
+
+
+def _n(pairs: dict[str, Paired]) -> str:
+    """Return the seeds that differences are paired over."""
+    return span([pair.n for pair in pairs.values()], str)
 
 
 def overview(table: Table) -> tuple[Cell, ...]:

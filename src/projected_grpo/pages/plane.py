@@ -13,17 +13,17 @@ from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, r
 
 Excesses = Mapping[str, stats.Paired]
 TITLE = "What each defence leaves, beside plain training that learns less"
-OUTSIDE, WAITS = "not comparable", "runs are missing"
+OUTSIDE, WAITS = "hacks more than vanilla", "runs are missing"
 READ = (
     "Rates after training, on problems never trained on; below each its difference to the baseline, paired by seed, "
     "and Holm's p over the rows.",
     "At equal hack: known honest minus what plain training has at the same known hack, be it the base, a smaller "
     "learning rate or vanilla: means over seeds, honest interpolated over isotonic hack. Its 95% interval and p are by "
-    "jackknife over seeds, t with n - 1 degrees of freedom, Holm's p over the rows. What hacks less than the base is "
-    "held against the base; what hacks more than vanilla is not comparable.",
+    "jackknife over seeds, t with n - 1 degrees of freedom, Holm's p over the rows. What hacks no more than the base "
+    "is paired with the base instead; what hacks more than vanilla has no such difference.",
     "Random control: the row's known hack minus that of the same arm along random axes. Precision and recall are the "
     "monitor's on the run's own rollouts. Time: CPU time of a step, in vanilla's. Labels: verdicts that a run asks for "
-    "beyond the reward.",
+    "beyond the reward; the self-taught critic has learned from those on two other runs.",
 )
 
 
@@ -67,7 +67,7 @@ def plane_grid(table: Table, found: Excesses) -> Grid:
             return Cell("base" if line is None else "frontier")
         pair = found.get(line.name)
         if pair is None:
-            return Cell(OUTSIDE if HACK in line.summary else WAITS)
+            return Cell(OUTSIDE if _hacks_more(table, line) else WAITS)
         small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
         return Cell(delta(pair.delta), small, strong=is_shown(pair))
 
@@ -100,6 +100,13 @@ def plane_grid(table: Table, found: Excesses) -> Grid:
     return grid([*own, *others, *base], columns, texts=2, title=TITLE)
 
 
+def _hacks_more(table: Table, line: Line) -> bool:
+    """Return whether a row hacks more than plain training does, so that no dose of it is its equal."""
+    lines = (line, baseline(table))
+    own, plain = (found.summary.get(HACK) if found else None for found in lines)
+    return bool(own and plain) and own.mean > plain.mean
+
+
 def _arms(table: Table) -> list[Line]:
     """Return the rows that a user could deploy: neither controls, nor those that are told by the oracle."""
     return [
@@ -120,28 +127,41 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
     less = [line for line in tested if is_shown(found[line.name]) and found[line.name].delta < 0]
     more.sort(key=lambda line: -found[line.name].delta)
     named = [f"`{line.name}` {with_p(found[line.name])}" for line in more[:3]]
-    outside = len(lines) - len(known)
+    worse = sum(line not in known and _hacks_more(table, line) for line in lines)
+    rest = {
+        "less honest work": len(less),
+        "not told apart": len(tested) - len(more) - len(less),
+        OUTSIDE: worse,
+        "not tested": len(lines) - len(tested) - worse,
+    }
+    others = ", ".join(f"{name}: {number}" for name, number in rest.items() if number)
     if not tested:
-        said = [
-            f"Nothing can be told from noise: one seed, or none on the range of plain training ({outside})."
-        ]
+        said = [f"Nothing can be told from noise ({others})."]
     else:
-        first = f"{len(more)} of {len(lines)} defences without an oracle leave{'s' if len(more) == 1 else ''} more "
+        first = (
+            f"{len(more)} of {len(lines)} arms without an oracle leave{'s' if len(more) == 1 else ''} more "
+        )
         first += "honest work than plain training does at the same hacking"
         first += f", the most {listing(named)}" if named else ""
-        rest = (
-            f"Of the others {len(less)} leave less, {len(tested) - len(more) - len(less)} are not told apart"
-        )
-        said = [f"{first}.", rest + (f", {outside} hack more than vanilla." if outside else ".")]
-    least = min(lines, key=lambda line: line.summary[HACK].mean)
+        said = [f"{first}.", *([f"The others: {others}."] if others else [])]
+    return *said, _least(lines, vanilla)
+
+
+def _least(lines: list[Line], vanilla: Line) -> str:
+    """Say which row hacks least, of several the one that is honest most often."""
+    lowest = min(line.summary[HACK].mean for line in lines)
+    same = [line for line in lines if line.summary[HACK].mean == lowest]
+    least = max(same, key=lambda line: line.summary[HONEST].mean)
 
     def both(line: Line) -> str:
         return f"{rate(line.summary[HACK].mean)} of the loopholes used and {rate(line.summary[HONEST].mean)} honest"
 
     pair = least.to_baseline.get(HACK)
     p = f" ({with_p(pair)})" if pair else ""
-    second = f"`{least.name}` hacks least at deployment{p}: {both(least)}. Vanilla: {both(vanilla)}."
-    return (*said, f"{second} `{least.name}` must be given: {must_give(least)}.")
+    also = listing([f"`{line.name}`" for line in same if line is not least]) if len(same) > 1 else ""
+    also = f" As little, and no more honest: {also}." if also else ""
+    said = f"`{least.name}` hacks least at deployment{p}: {both(least)}.{also} Vanilla: {both(vanilla)}."
+    return f"{said} `{least.name}` must be given: {must_give(least)}."
 
 
 def blocks(table: Table, found: Excesses) -> tuple:

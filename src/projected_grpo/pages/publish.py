@@ -102,8 +102,8 @@ def _pages(results: Path) -> list[Page]:
     return [read_page(path) for path in sorted(found, key=lambda path: (path.stem[:1] != "Q", _order(path)))]
 
 
-def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
-    """Write `docs/results.md` and its figures; `made` says when, where and from what.
+def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> list[Page]:
+    """Write `docs/results.md` and its figures, and return the pages; `made` says when, where and from what.
 
     Raises UserError where there is no question table below `results`.
     """
@@ -123,6 +123,7 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> None:
         docs / "results.md",
         "\n\n".join([*parts, *_findings(pages), *(_section(p, results, docs) for p in pages)]) + "\n",
     )
+    return pages
 
 
 def _runs(results: Path) -> dict[str, str]:
@@ -168,8 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
             "Commit of this page": commit(),
             "Config": f"`{options.configfile}`, model `{model}`",
         } | _runs(results)
-        write_snapshot(results, options.docs, made)
-        pages = _pages(results)
+        pages = write_snapshot(results, options.docs, made)
         slot.fill(
             options.readme, (slot.finding(pages), slot.figure(pages, options.docs), slot.example(results))
         )

@@ -12,7 +12,7 @@ from projected_grpo.pages.answers import answer
 from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Listing, Page, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import arm_measures, is_shown, uninformative
 from projected_grpo.pages.deployed import ABOUT, deployed_grid
-from projected_grpo.pages.standing import standing, tuned
+from projected_grpo.pages.standing import standing, stands, tuned
 from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list, under
 
 Column = Callable[[Line], Cell]
@@ -202,7 +202,7 @@ def to_page(
         answer=(*map(Paragraph, standing(table)), *verdict, *answer(table)),
         sources=(*sources(table), *behind),
         left_out=tuple(table.left_out.items()),
-        finding=headline.finding(table),
+        finding=stands(table, headline.finding(table)),
         top=(
             Paragraph(headline.short(table)),
             *(Figure(name, caption) for name, (_, caption) in drawn.items() if name == "summary"),

@@ -8,7 +8,8 @@ from projected_grpo.pages import plane
 from projected_grpo.pages.blocks import Figure, Listing, Paragraph
 from projected_grpo.pages.plane_figure import dose_curves
 from projected_grpo.pages.plane_figure import plane as draw
-from projected_grpo.pages.standing import TRIED, standing
+from projected_grpo.pages.standing import TRIED, stands
+from projected_grpo.pages.text import seed_list
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
@@ -34,22 +35,25 @@ def make(context: Context) -> Verdict:
     page = replace(
         made.page,
         blocks=(*first, *plane.blocks(table, found), *rest),
-        finding=said[0],
-        top=(Paragraph(" ".join((*standing(table), *said))), *first[:1]),
+        finding=stands(table, said[0]),
+        top=(Paragraph(stands(table, *said)), *first[:1]),
     )
     return replace(made, page=page, frame=plane_frame(table, found))
 
 
 def again(context: Context, table: Table) -> tuple[Paragraph | Listing, ...]:
-    """Return the sentences once more without the seed of the first trials; nothing where there is no other seed."""
-    others = [seed for seed in table.seeds if seed != TRIED]
-    if not others or len(others) == len(table.seeds):
-        return ()
-    rows = (
-        replace(row, cells=tuple(cell for cell in row.cells if cell.seed != TRIED))
-        for row in context.question.rows
-    )
-    left = make_table(replace(context.question, rows=tuple(rows)), context.results, context.config.pilot)
-    said = plane.sentences(left, excesses(left, frontier(left, context.results)))
-    lead = f"Without seed {TRIED}, on which the small model's corpus was first tried (n = {len(others)})."
-    return Paragraph("", lead), Listing(said)
+    """Return the sentences once more without the seeds of early trials; nothing where there are no other seeds."""
+    blocks: list[Paragraph | Listing] = []
+    for tried in TRIED:
+        others = [seed for seed in table.seeds if seed not in tried]
+        if not others or len(others) == len(table.seeds):
+            continue
+        rows = (
+            replace(row, cells=tuple(cell for cell in row.cells if cell.seed not in tried))
+            for row in context.question.rows
+        )
+        left = make_table(replace(context.question, rows=tuple(rows)), context.results, context.config.pilot)
+        said = plane.sentences(left, excesses(left, frontier(left, context.results)))
+        lead = f"Without the seeds of early trials, {seed_list(tuple(tried))} (n = {len(others)})."
+        blocks += [Paragraph("", lead), Listing(said)]
+    return tuple(blocks)

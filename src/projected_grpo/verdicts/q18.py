@@ -8,6 +8,7 @@ from projected_grpo.measures.table import make_table
 from projected_grpo.pages import detector
 from projected_grpo.pages.blocks import Listing
 from projected_grpo.pages.detector_figure import detection, gamed
+from projected_grpo.pages.standing import stands
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
@@ -37,4 +38,5 @@ def make(context: Context) -> Verdict:
     drawn = {"detection": (detection(table, found), DETECTION), "gamed": (gamed(table, found), GAMED)}
     more = detector.blocks(table, found, by_score, lost)
     made = of_table(context, table, (Listing(said),), more, drawn=drawn, log=said)
-    return replace(made, page=replace(made.page, finding=said[0]), frame=detector_frame(table, found))
+    page = replace(made.page, finding=stands(table, said[0]))
+    return replace(made, page=page, frame=detector_frame(table, found))

@@ -8,7 +8,7 @@ from projected_grpo.measures.table import make_table
 from projected_grpo.measures.trend import Overlaps, trend_frame, trends, uses
 from projected_grpo.pages import trend
 from projected_grpo.pages.blocks import Figure, Listing, Paragraph, Source
-from projected_grpo.pages.standing import standing
+from projected_grpo.pages.standing import stands
 from projected_grpo.pages.trend_figure import trend as draw
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table
@@ -54,7 +54,9 @@ def make(context: Context) -> Verdict:
     drawn = {"trend": (draw(table, found, overlaps, config), CAPTION)}
     made = of_table(context, table, (Listing(said),), (), behind, drawn, said)
     first = tuple(Figure(name, made.drawn[name][1]) for name in drawn if name in made.drawn)
-    top = Paragraph(" ".join((*standing(table), *said[:2])))
+    top = Paragraph(stands(table, *said[:2]))
     rest = tuple(block for block in made.page.blocks if block not in first)
-    page = replace(made.page, blocks=(*first, *blocks, *rest), top=(top, *first), finding=said[0])
+    page = replace(
+        made.page, blocks=(*first, *blocks, *rest), top=(top, *first), finding=stands(table, said[0])
+    )
     return replace(made, page=page, frame=trend_frame(table, config, found, overlaps))
