@@ -1,5 +1,7 @@
 """Blocks and their two renderers: what is stored is what is read, nothing becomes markup by its content."""
 
+import subprocess
+
 import pytest
 from synthetic import plain_grid
 
@@ -21,6 +23,7 @@ from projected_grpo.pages.blocks import (
     write_page,
 )
 from projected_grpo.pages.html import of_page
+from projected_grpo.pages.text import short
 
 EVIL = "<img src=x onerror=alert(1)>"
 TABLE = plain_grid(
@@ -95,3 +98,11 @@ def test_a_grid_is_made_of_what_it_is_told_about_rows():
     made = grid([1, 2], {"n": lambda n: n, "twice": lambda n: Cell(str(2 * n), "x")}, title="t")
     assert (made.head, made.title) == (("n", "twice"), "t")
     assert made.rows == ((Cell("1"), Cell("2", "x")), (Cell("2"), Cell("4", "x")))
+
+
+def test_ids_that_differ_in_their_seed_alone_are_one_name_that_a_shell_expands():
+    ids = ["b-m0-s3", "a-m0.5-s41", "a-m0.5-s42", "a-m0.5-s44", "b-m0-s4", "run-2", "c-s7", "small-3M-s41"]
+    expanded = [
+        subprocess.check_output(["bash", "-c", f"echo {name}"], text=True).split() for name in short(ids)
+    ]
+    assert [len(names) for names in expanded] == [2, 3, 1, 1, 1] and sorted(sum(expanded, [])) == sorted(ids)

@@ -37,6 +37,12 @@ def test_all_marks_are_met_by_falling_credits_spread_scores_and_harder_pairs():
     assert "0.300 after the first round to 0.100" in found[1].said  # means over both replications
     assert "round 1" in found[2].said and "0.650" in found[2].said
     assert "+0.50 points against their pool in the first round, +1.75 in the last" in found[3].said
+    # Both seeds fall, but two seeds that differ tell nothing of the mean.
+    assert found[0].said.endswith("; not told from no change)")
+    told = marks(
+        {n: errors_of([(0.3, 0.0, 0.5), (0.2, 0.4, 0.6), (0.1, 0.1 + n / 100, 0.5)]) for n in range(8)}, RUNS
+    )
+    assert "not told" not in told[1].said and told[1].met
     assert hardness(RUNS) == {1: {1: 0.0, 2: 1.0}, 2: {1: 2.0, 2: 1.5}}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from projected_grpo.files import read_json, write_json
+from projected_grpo.pages.text import short
 
 T = TypeVar("T")
 
@@ -154,7 +155,10 @@ def grid(
 
 def left_out(found: Iterable[tuple[str, str]]) -> tuple:
     """Return a warning that names the cells that do not count, with the reason; nothing where all do."""
-    names = ", ".join(f"`{cell}` ({why})" for cell, why in found)
+    by_reason: dict[str, list[str]] = {}
+    for cell, why in found:
+        by_reason.setdefault(why, []).append(cell)
+    names = ", ".join(f"`{cell}` ({why})" for why, cells in by_reason.items() for cell in short(cells))
     return (Paragraph(f"{names}.", "Left out:", "warn"),) if names else ()
 
 

@@ -21,7 +21,7 @@ from projected_grpo.files import write_text
 from projected_grpo.pages import slot
 from projected_grpo.pages.blocks import Figure, Page, read_page
 from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.pages.text import seed_list
+from projected_grpo.pages.text import seed_list, short
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read, commit, read_sealed
 from projected_grpo.strict_yaml import read_mapping
@@ -54,21 +54,6 @@ def _section(page: Page, results: Path, docs: Path) -> str:
         shutil.copyfile(source, target)
     shown = to_markdown(replace(page, sources=()), f"figures/{page.id}-", level=2).strip()
     return "\n\n".join(filter(None, [f'<a id="{page.id}"></a>', shown, _behind(page)]))
-
-
-def short(cells: Iterable[str]) -> list[str]:
-    """Return cell ids with those that differ in their seed alone as one, in a form that a shell expands."""
-    seeds: dict[str, list[int]] = {}
-    for cell in cells:
-        name, _, seed = cell.rpartition("-s")
-        seeds.setdefault(name, []).append(int(seed))
-    found = []
-    for name, own in seeds.items():
-        own = sorted(set(own))
-        row = own == list(range(own[0], own[-1] + 1))
-        one = str(own[0]) if len(own) == 1 else f"{own[0]}..{own[-1]}" if row else ",".join(map(str, own))
-        found.append(f"{name}-s{one}" if len(own) == 1 else f"{name}-s{{{one}}}")
-    return found
 
 
 def _behind(page: Page) -> str:

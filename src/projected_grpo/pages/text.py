@@ -1,7 +1,8 @@
 """How numbers are written everywhere: three decimals, a sign on differences, a dash for what is not there."""
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 from projected_grpo.measures.stats import Paired
 
@@ -52,6 +53,23 @@ def seed_list(seeds: tuple[int, ...]) -> str:
     if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]}-{seeds[-1]}"
     return ", ".join(str(seed) for seed in seeds) or NONE
+
+
+def short(cells: Iterable[str]) -> list[str]:
+    """Return ids with those that differ in their seed alone as one, in a form that a shell expands."""
+    rows: dict[str, set[int]] = {}
+    for cell in cells:
+        name, seed = re.fullmatch(r"(.+?)(?:-s(\d+))?", cell).groups()
+        rows.setdefault(name, set()).update([int(seed)] if seed else [])
+
+    def said(name: str, seeds: list[int]) -> str:
+        if len(seeds) < 2:
+            return "-s".join([name, *map(str, seeds)])
+        gapless = seeds == list(range(seeds[0], seeds[-1] + 1))
+        inside = f"{seeds[0]}..{seeds[-1]}" if gapless else ",".join(map(str, seeds))
+        return f"{name}-s{{{inside}}}"
+
+    return [said(name, sorted(seeds)) for name, seeds in rows.items()]
 
 
 def listing(items: list[str]) -> str:

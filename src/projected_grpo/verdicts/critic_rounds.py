@@ -82,6 +82,12 @@ def _first_and_last(
     return None if pair is None else (first, last, pair)
 
 
+def _told(pair: stats.Paired) -> str:
+    """Return a difference, and whether it can be told from none: the mark asks for less, that its mean has the sign."""
+    told = pair.p is not None and pair.p < stats.ALPHA
+    return f"({paired_text(pair)}{'' if told else '; not told from no change'})"
+
+
 def _mean(values: Mapping[int, float]) -> float:
     return sum(values.values()) / len(values)
 
@@ -93,7 +99,7 @@ def _falls(measured: Seeds, name: str) -> Mark:
     first, last, pair = found
     verb = "falls" if pair.delta < 0 else "does not fall"
     between = f"from {rate(_mean(first))} after the first round to {rate(_mean(last))} after the last"
-    said = f"{WEAK_CREDITS[name]} against the weak score {verb}: {between} ({paired_text(pair)})"
+    said = f"{WEAK_CREDITS[name]} against the weak score {verb}: {between} {_told(pair)}"
     return Mark(pair.delta < 0, said)
 
 
@@ -115,7 +121,7 @@ def _harder(runs: Sequence[Mapping]) -> Mark:
     between = (
         f"{_mean(first):+.2f} points against their pool in the first round, {_mean(last):+.2f} in the last"
     )
-    return Mark(pair.delta > 0, f"accepted pairs get {verb}: {between} ({paired_text(pair)})")
+    return Mark(pair.delta > 0, f"accepted pairs get {verb}: {between} {_told(pair)}")
 
 
 def shares(evaluations: Seeds) -> pd.DataFrame:
