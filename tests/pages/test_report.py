@@ -25,6 +25,7 @@ from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, read_page
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.text import p_value
+from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.verdicts import grader, registry
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table, write
@@ -412,6 +413,9 @@ def test_publish_names_the_runs_and_takes_an_overlay(made, tmp_path, monkeypatch
     assert publish.main(call) == 2
     text = (tmp_path / "docs/results.md").read_text()
     assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
+    missing = re.search(r"^- No table yet: (.*)$", text, re.M)[1].split(", ")
+    asked = set(read_mapping(ROOT / "config/questions.yaml")) - {"$schema"}
+    assert set(missing) == {name for name in asked if f'<a id="{name}">' not in text} and missing
 
 
 def test_publish_says_which_tables_have_other_seeds(tmp_path):

@@ -112,8 +112,8 @@ def test_it_opens_with_two_sentences_and_the_figure(made):
         "A look, with n = 4"
     )
     assert "1 of 5 arms without an oracle leaves more honest work" in first.text
-    assert "hacks more than vanilla: 1" in first.text
-    assert "`penalty` hacks least" in first.text and "`penalty` must be given: monitor" in first.text
+    assert "The others: " not in first.text and "hacks more than vanilla: 1" in str(verdict.page.answer)
+    assert "`penalty` (given: monitor) hacks least" in first.text
     assert figure.name == "plane" and verdict.page.blocks[0] == figure
     svg = style.to_svg(verdict.drawn["plane"][0])
     ET.fromstring(svg)
@@ -152,10 +152,7 @@ def test_a_row_without_the_frontier_s_seeds_hacks_no_more_than_vanilla(made, tmp
     ]:
         shutil.rmtree(tmp_path / "gone/grpo" / cell.id)
     verdict = plane.make(context(tmp_path / "gone", SEEDS))
-    assert (
-        "hacks more than vanilla: 1" in verdict.page.top[0].text
-        and "not tested: 4" in verdict.page.top[0].text
-    )
+    assert "hacks more than vanilla: 1" in str(verdict.log) and "not tested: 4" in str(verdict.log)
 
 
 def test_of_several_that_hack_least_the_most_honest_one_is_named(made):
@@ -163,9 +160,9 @@ def test_of_several_that_hack_least_the_most_honest_one_is_named(made):
     lines = [
         replace(line, summary=line.summary | {"known_hack": stats.summarise([0.0])}) for line in table.lines
     ]
-    said = pages_plane.sentences(replace(table, lines=tuple(lines)), {})[-1]
-    assert said.startswith("`penalty` hacks least") and "As little, and no more honest: `vanilla`" not in said
-    assert "As little, and no more honest: `penalty, self-taught critic`; `inoculate`" in said
+    said = pages_plane.sentences(replace(table, lines=tuple(lines)), {})[1]
+    assert said.startswith("`penalty` (given: monitor) hacks least")
+    assert "; as little: `penalty, self-taught critic`; `inoculate`" in said and "`vanilla`" not in said
 
 
 def test_one_seed_claims_nothing(made, tmp_path):

@@ -9,7 +9,7 @@ from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_p
 from projected_grpo.pages.deployed import rests_on_nothing
-from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, rate
+from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
 
 Excesses = Mapping[str, stats.Paired]
 TITLE = "What each defence leaves, beside plain training that learns less"
@@ -117,34 +117,32 @@ def _arms(table: Table) -> list[Line]:
 
 
 def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
-    """Return which defences leave more honest work than training less, what the others do, and which hacks least."""
+    """Return which defences leave more honest work than training less, which hacks least, and what the others do."""
     lines, vanilla = _arms(table), baseline(table)
     if not lines or vanilla is None or HACK not in vanilla.summary:
         return ("No defence can be placed yet: its runs, or vanilla's, are missing.",)
-    known = [line for line in lines if line.name in found]
-    tested = [line for line in known if found[line.name].holm is not None]
-    more = [line for line in tested if is_shown(found[line.name]) and found[line.name].delta > 0]
-    less = [line for line in tested if is_shown(found[line.name]) and found[line.name].delta < 0]
-    more.sort(key=lambda line: -found[line.name].delta)
-    named = [f"`{line.name}` {with_p(found[line.name])}" for line in more[:3]]
-    worse = sum(line not in known and _hacks_more(table, line) for line in lines)
-    rest = {
-        "less honest work": len(less),
-        "not told apart": len(tested) - len(more) - len(less),
+    tested = [line for line in lines if line.name in found and found[line.name].holm is not None]
+    shown = [line for line in tested if is_shown(found[line.name])]
+    more = sorted(
+        (line for line in shown if found[line.name].delta > 0), key=lambda line: -found[line.name].delta
+    )
+    worse = sum(line not in tested and _hacks_more(table, line) for line in lines)
+    others = {
+        "less honest work": len(shown) - len(more),
+        "not told apart": len(tested) - len(shown),
         OUTSIDE: worse,
         "not tested": len(lines) - len(tested) - worse,
     }
-    others = ", ".join(f"{name}: {number}" for name, number in rest.items() if number)
+    rest = ", ".join(f"{name}: {number}" for name, number in others.items() if number)
     if not tested:
-        said = [f"Nothing can be told from noise ({others})."]
-    else:
-        first = (
-            f"{len(more)} of {len(lines)} arms without an oracle leave{'s' if len(more) == 1 else ''} more "
-        )
-        first += "honest work than plain training does at the same hacking"
-        first += f", the most {listing(named)}" if named else ""
-        said = [f"{first}.", *([f"The others: {others}."] if others else [])]
-    return *said, _least(lines, vanilla)
+        return f"Nothing can be told from noise ({rest}).", _least(lines, vanilla)
+    first = f"{len(more)} of {len(lines)} arms without an oracle leave{'s' if len(more) == 1 else ''} more honest work "
+    first += "than plain training does at the same hacking"
+    if more:
+        first += f": most `{more[0].name}`, {with_p(found[more[0].name])}"
+    if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
+        first += f"; then {' and '.join(following)}"
+    return f"{first}.", _least(lines, vanilla), *([f"The others: {rest}."] if rest else [])
 
 
 def _least(lines: list[Line], vanilla: Line) -> str:
@@ -153,15 +151,16 @@ def _least(lines: list[Line], vanilla: Line) -> str:
     same = [line for line in lines if line.summary[HACK].mean == lowest]
     least = max(same, key=lambda line: line.summary[HONEST].mean)
 
-    def both(line: Line) -> str:
-        return f"{rate(line.summary[HACK].mean)} of the loopholes used and {rate(line.summary[HONEST].mean)} honest"
+    def beside(name: str) -> str:
+        pair = least.to_baseline.get(name)
+        tested = "" if pair is None or pair.holm is None else f", Holm p {p_is(pair.holm)}"
+        return f"(vanilla {rate(vanilla.summary[name].mean)}{tested})"
 
-    pair = least.to_baseline.get(HACK)
-    p = f" ({with_p(pair)})" if pair else ""
-    also = listing([f"`{line.name}`" for line in same if line is not least]) if len(same) > 1 else ""
-    also = f" As little, and no more honest: {also}." if also else ""
-    said = f"`{least.name}` hacks least at deployment{p}: {both(least)}.{also} Vanilla: {both(vanilla)}."
-    return f"{said} `{least.name}` must be given: {must_give(least)}."
+    honest = rate(least.summary[HONEST].mean)
+    said = f"`{least.name}` (given: {must_give(least)}) hacks least after training: {rate(lowest)} of the loopholes "
+    said += f"used {beside(HACK)} and {honest} of the problems solved without {beside(HONEST)}"
+    also = [f"`{line.name}`" for line in same if line is not least]
+    return f"{said}{f'; as little: {listing(also)}' if also else ''}."
 
 
 def blocks(table: Table, found: Excesses) -> tuple:

@@ -133,10 +133,12 @@ def _runs(results: Path) -> dict[str, str]:
     }
 
 
-def _config(path: Path) -> tuple[Path, str]:
-    """Return results folder and model name of a config, laid over the default where it is not that itself."""
+def _config(path: Path) -> tuple[Path, str, list[str]]:
+    """Return results folder, model and questions of a config, laid over the default where it is not that itself."""
     layers = [read_mapping(file) for file in (DEFAULT, path)]
-    return Path((layers[0] | layers[1])["results"]), (layers[0]["model"] | layers[1].get("model", {}))["name"]
+    both = layers[0] | layers[1]
+    asked = [name for name in read_mapping(Path(both["questions"])) if name != "$schema"]
+    return Path(both["results"]), (layers[0]["model"] | layers[1].get("model", {}))["name"], asked
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -147,13 +149,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--readme", default="README.md", type=Path)
     options = parser.parse_args(arguments)
     try:
-        results, model = _config(options.configfile)
+        results, model, asked = _config(options.configfile)
+        missing = [name for name in asked if not (results / f"{name}.md").exists()]
         made = {
             "Date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "Machine": machine(),
             "Commit of this page": commit(),
             "Config": f"`{options.configfile}`, model `{model}`",
         } | _runs(results)
+        if missing:
+            made["No table yet"] = ", ".join(missing)
         pages = write_snapshot(results, options.docs, made)
         slot.fill(
             options.readme, (slot.finding(pages), slot.figure(pages, options.docs), slot.example(results))

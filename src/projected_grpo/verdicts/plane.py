@@ -36,7 +36,7 @@ def make(context: Context) -> Verdict:
         made.page,
         blocks=(*first, *plane.blocks(table, found), *rest),
         finding=stands(table, said[0]),
-        top=(Paragraph(stands(table, *said)), *first[:1]),
+        top=(Paragraph(stands(table, *said[:2])), *first[:1]),
     )
     return replace(made, page=page, frame=plane_frame(table, found))
 
