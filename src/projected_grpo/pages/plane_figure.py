@@ -4,7 +4,7 @@ Colour says what an arm acts on, the marker what it must be given; each point ha
 has to be seen. The drawing is as wide as a small screen, where its letters stay legible.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import get_args
 
@@ -33,7 +33,7 @@ COLOURS = dict(
     zip(ACTING, (style.SKY, style.RED, style.PINK, style.ORANGE, style.BLUE, style.GREEN), strict=True)
 )
 MARKERS = dict(zip(get_args(MustGive), ("o", "v", "s", "D", "^", "*"), strict=True))
-SIZE = style.WIDTH, 5.4  # inches
+SIZE = style.WIDTH, 6.2  # inches
 Box = tuple[float, float, float, float]  # in points: left, bottom, right, top
 
 
@@ -94,23 +94,30 @@ def places(
     such place.
     """
     taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
-    found: list[tuple[float, float] | None] = []
-    for (x, y), text in zip(points, texts, strict=True):
-        width, half = letter * len(text), letter
-        best = None
-        for away, side, rise in product((6, 12, 20, 30), ("right", "left", "middle"), (0, 1, -1)):
-            if side == "middle" and not rise:
+    found: list[tuple[float, float] | None] = [None] * len(points)
+    # Those that find room nearby come first: a name from afar would take it from them.
+    for reach in ((6, 12, 20, 30), (42, 56, 70, 84)):
+        for number, ((x, y), text) in enumerate(zip(points, texts, strict=True)):
+            if found[number] is not None:
                 continue
-            left = {"right": x + away, "left": x - away - width, "middle": x - width / 2}[side]
-            middle = y + rise * (away + (half if side == "middle" else 0))
-            box = (left, middle - half, left + width, middle + half)
-            inside = box[0] >= room[0] and box[1] >= room[1] and box[2] <= room[2] and box[3] <= room[3]
-            if inside and not any(_overlap(box, other) for other in taken):
-                best = left, middle
-                taken.append(box)
-                break
-        found.append(best)
+            for left, middle in _spots(x, y, letter * len(text), letter, reach):
+                box = (left, middle - letter, left + letter * len(text), middle + letter)
+                inside = box[0] >= room[0] and box[1] >= room[1] and box[2] <= room[2] and box[3] <= room[3]
+                if inside and not any(_overlap(box, other) for other in taken):
+                    found[number] = left, middle
+                    taken.append(box)
+                    break
     return found
+
+
+def _spots(
+    x: float, y: float, width: float, half: float, reach: Sequence[int]
+) -> Iterator[tuple[float, float]]:
+    """Yield where a text of this width and half height could begin, the nearest first."""
+    for away, side, rise in product(reach, ("right", "left", "middle"), (0, 1, -1)):
+        if side != "middle" or rise:
+            left = {"right": x + away, "left": x - away - width, "middle": x - width / 2}[side]
+            yield left, y + rise * (away + (half if side == "middle" else 0))
 
 
 def _overlap(a: Box, b: Box) -> bool:
@@ -169,8 +176,8 @@ def plane(table: Table, front: Frontier | None) -> Figure | None:
 def _axes(axes: Axes) -> None:
     axes.set_xlabel("known hack: loopholes used, after training")
     axes.set_ylabel("known honest: solved without them")
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=-0.02)  # no rate lies there: points at zero are drawn whole
+    axes.set_ylim(bottom=-0.02)
 
 
 def _legend(lines: list[Line]) -> list[Line2D]:
@@ -222,8 +229,8 @@ def dose_curves(table: Table, front: Frontier | None) -> Figure | None:
                 _spread(axes, line, colour)
                 _point(axes, line, small=True)
             axes.set_title(f"{curve.arm}: {curve.knob}", fontsize=7.5)
-            axes.set_xlim(left=0)
-            axes.set_ylim(bottom=0)
+            axes.set_xlim(left=-0.02)  # no rate lies there: points at zero are drawn whole
+            axes.set_ylim(bottom=-0.02)
             axes.tick_params(labelsize=7)
         for axes in list(panels.flat)[len(found) :]:
             axes.set_visible(False)
