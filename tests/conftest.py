@@ -13,6 +13,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items):
+    """Put the tests of a cluster and of a server first: begun last, they would run for minutes beside nothing."""
+    items.sort(key=lambda item: item.get_closest_marker("ci") is None)
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A copy of the default config in which single keys can be changed."""

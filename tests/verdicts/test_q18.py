@@ -105,7 +105,7 @@ def test_a_window_with_few_pairs_has_no_auroc(context):
     n = sum(fall.excess is not None and fall.excess.p is not None for fall in by_row.values())
     assert waiting.holm <= min(1, (n + 1) * waiting.p) + 1e-12 and n == 5
     text = to_markdown(q18.make(context).page)
-    assert "advantage-own_mode-w0.3-m0.125-s41" in text
+    assert "`advantage-own_mode-w0.3-m0.125-s{41" in text
 
 
 def test_the_place_is_among_placebos_of_a_kind_and_the_band_of_random_ones(context):
