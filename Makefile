@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE  # else every job compiles all that it imports
 
-.PHONY: all env serving docs test test-slow report bench bench-grader publish lint format lock
+.PHONY: all env optional docs test test-slow report bench bench-grader publish lint format lock
 
 all:
 	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) results/Q10.md
@@ -14,9 +14,9 @@ all:
 env:  # the wrapper makes .venv when it is missing or stale
 	@./snakemake --version >/dev/null
 
-serving: env  # for the test of a real server; apart from the environment, which is what its lock says
+optional: env  # for tests of a real server and of trackio; apart from the environment, which is what its lock says
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --upgrade \
-		--target .venv/serving -r envs/lock-serving.txt
+		--target .venv/optional -r envs/lock-optional.txt
 
 docs: .venv/docs/ready  # the documentation as a site in build/site, which opens offline
 	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs $(if $(SERVE),serve,build --strict --quiet)

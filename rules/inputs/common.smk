@@ -1,5 +1,6 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -61,6 +62,24 @@ onstart:
         raise SystemExit(
             f"error: device: 'cuda', but no GPU is here for {here[0].rule}; allowed: cpu, or a cluster"
         )
+
+
+def track():
+    """Give trackio the curves of the runs that are there, where the config names it as the tracker."""
+    if CONFIG.tracker == "trackio":
+        from projected_grpo.training import trackio  # seconds to import, and only some want it
+
+        project = trackio.project_of(RESULTS)
+        new = trackio.write_runs([Path(RESULTS, "grpo", cell) for cell in sorted(CELLS)], project)
+        print(f"curves of {new} more runs: .venv/bin/trackio show --project {project}", file=sys.stderr)
+
+
+onsuccess:
+    track()
+
+
+onerror:
+    track()
 
 
 wildcard_constraints:

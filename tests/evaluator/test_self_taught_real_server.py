@@ -20,12 +20,12 @@ from projected_grpo.evaluator import jobs
 from projected_grpo.evaluator.server import ServerBackend
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = Path(sys.prefix, "serving")  # beside the environment, which is what its lock says
+PACKAGES = Path(sys.prefix, "optional")  # beside the environment, which is what its lock says
 
 pytestmark = [
     pytest.mark.ci,
     pytest.mark.slow,  # half a minute for each start of the server and its answers
-    pytest.mark.skipif(not PACKAGES.exists(), reason="needs fastapi and uvicorn: make serving"),
+    pytest.mark.skipif(not PACKAGES.exists(), reason="needs fastapi and uvicorn: make optional"),
 ]
 
 

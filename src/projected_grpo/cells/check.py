@@ -7,6 +7,7 @@ be), then what no model says: names exist, numbers fit together, files are there
 import os
 from collections.abc import Mapping, Sequence
 from glob import glob
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ class _ConfigCheck:
     def __init__(self, layers: Layers, command_line: Mapping[str, Any]):
         self.config, self.fail = layers.typed(command_line), layers.fail
         self._results()
+        self._tracker()
         self._pair_folders()
         self._model()
         self._presets()
@@ -88,6 +90,10 @@ class _ConfigCheck:
 
     def _wrong_results(self, allowed: str) -> None:
         self.fail(["results"], f"{self.config.results!r}, allowed: {allowed}")
+
+    def _tracker(self) -> None:
+        if self.config.tracker == "trackio" and not find_spec("trackio"):
+            self.fail(["tracker"], "'trackio' is not installed; .venv/bin/pip install trackio")
 
     def _model(self) -> None:
         model = self.config.model

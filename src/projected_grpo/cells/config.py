@@ -204,8 +204,8 @@ class Config(Model):
     )
     threads: Annotated[int, Field(ge=1, le=1_024)] = Field(description="CPU threads of one model job.")
     sandbox: Literal["strong", "weak"] = Field(description="weak accepts a grader of resource limits only.")
-    tracker: Literal["none", "tensorboard"] = Field(
-        description="tensorboard: curves of runs made from then on."
+    tracker: Literal["none", "tensorboard", "trackio"] = Field(
+        description="tensorboard: curves of runs made from then on; trackio: of all, at the end of a call."
     )
     runs: Literal["make", "existing"] = Field(
         description="existing: tables, figures and report of what exists, nothing is trained."
