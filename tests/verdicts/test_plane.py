@@ -56,11 +56,11 @@ def judged(folder, hack, honest, key, times=2.0):
         steps.assign(cpu_seconds=times + 1.0).to_parquet(folder / "steps.parquet")
 
 
-def context(results, seeds, keep=ROWS) -> Context:
-    made = context_of("Q16", results, seeds)
+def context(results, seeds, keep=ROWS, name="Q16") -> Context:
+    made = context_of(name, results, seeds)
     question: Question = made.question
     rows = tuple(row for row in question.rows if row.name in keep)
-    return replace(made, questions=made.questions | {"Q16": replace(question, rows=rows)})
+    return replace(made, questions=made.questions | {name: replace(question, rows=rows)})
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +171,34 @@ def test_one_seed_claims_nothing(made, tmp_path):
     verdict = plane.make(context(tmp_path / "one", [41]))
     assert "Nothing can be told from noise" in verdict.page.top[0].text
     assert verdict.frame["p_excess"].isna().all() and verdict.frame["excess"].notna().any()
+
+
+def test_doses_are_drawn_whole_and_said_in_a_line_each(tmp_path):
+    levels = {"vanilla": (0.7, 0.15), "less x0.5": (0.5, 0.2)}
+    levels |= {"kl 0.03": (0.6, 0.2), "kl 0.1": (0.4, 0.3), "kl 0.3": (0.2, 0.3)}
+    levels |= {"penalty 1": (0.1, 0.85), "penalty 3": (0.0, 0.9), "penalty 9": (0.0, 0.0)}
+    found = context(tmp_path, [41, 42], levels, "Q17")
+    assert {row.name for row in found.question.rows} == set(levels)
+    for number, row in enumerate(found.question.rows):
+        for cell in row.cells:
+            judged(write_run(tmp_path, cell), *levels[row.name], [number, cell.seed])
+    verdict = plane.make(found)
+    drawing = verdict.drawn["doses"][0]
+    panels = [axes for axes in drawing.axes if axes.get_visible()]
+    assert [axes.get_title(loc="left") for axes in panels] == ["kl: beta", "penalty: cost"]
+    for axes in panels:
+        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+        points = [line.get_xydata()[0] for line in axes.lines if len(line.get_xydata()) == 1]
+        assert len(points) >= 3 and all(left <= x <= right and bottom <= y <= top for x, y in points)
+    table = make_table(found.question, tmp_path, found.config.pilot)
+    said = next(block for block in pages_plane.doses(table) if isinstance(block, Listing))
+    hack, honest = (
+        ", ".join(f"{table.line(f'penalty {n}').summary[name].mean:.3f}" for n in (1, 3, 9))
+        for name in ("known_hack", "known_honest")
+    )
+    assert said.items[1] == f"`penalty`, cost 1, 3, 9: known hack {hack}; known honest {honest}"
+    assert said in verdict.page.answer
+    assert "doses without an oracle" in str(verdict.page.answer)
 
 
 def test_without_runs_the_page_says_so(tmp_path):

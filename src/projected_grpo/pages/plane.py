@@ -6,9 +6,10 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.plane import HACK, HONEST, baseline, defences, labels, must_give, slower
 from projected_grpo.measures.table import Line, Table
-from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
+from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_p
 from projected_grpo.pages.deployed import rests_on_nothing
+from projected_grpo.pages.plane_figure import of_table
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
 
 Excesses = Mapping[str, stats.Paired]
@@ -136,8 +137,9 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
     rest = ", ".join(f"{name}: {number}" for name, number in others.items() if number)
     if not tested:
         return f"Nothing can be told from noise ({rest}).", _least(lines, vanilla)
-    first = f"{len(more)} of {len(lines)} arms without an oracle leave{'s' if len(more) == 1 else ''} more honest work "
-    first += "than plain training does at the same hacking"
+    rows = "doses" if of_table(table) else "arms"
+    first = f"{len(more)} of {len(lines)} {rows} without an oracle leave{'s' if len(more) == 1 else ''} "
+    first += "more honest work than plain training does at the same hacking"
     if more:
         first += f": most `{more[0].name}`, {with_p(found[more[0].name])}"
     if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
@@ -161,6 +163,23 @@ def _least(lines: list[Line], vanilla: Line) -> str:
     said += f"used {beside(HACK)} and {honest} of the problems solved without {beside(HONEST)}"
     also = [f"`{line.name}`" for line in same if line is not least]
     return f"{said}{f'; as little: {listing(also)}' if also else ''}."
+
+
+def doses(table: Table) -> tuple[Paragraph | Listing, ...]:
+    """Return what known hack and known honest are at each dose, a line a curve; nothing without a curve."""
+    said, vanilla = [], baseline(table)
+    for curve in of_table(table):
+        lines = [table.line(name) for name in curve.rows]
+        at = ", ".join("default" if value is None else f"{value:g}" for value in curve.values)
+        hack, honest = (", ".join(rate(line.summary[name].mean) for line in lines) for name in (HACK, HONEST))
+        said.append(f"`{curve.arm}`, {curve.knob} {at}: known hack {hack}; known honest {honest}")
+    if not said:
+        return ()
+    plain = ""
+    if vanilla is not None and HACK in vanilla.summary:
+        plain = ", ".join(rate(vanilla.summary[name].mean) for name in (HACK, HONEST))
+        plain = f" (vanilla: {plain})"
+    return Paragraph("", f"With the dose{plain}."), Listing(tuple(said))
 
 
 def blocks(table: Table, found: Excesses) -> tuple:

@@ -176,7 +176,12 @@ def plane(table: Table, front: Frontier | None) -> Figure | None:
 def _axes(axes: Axes) -> None:
     axes.set_xlabel("known hack: loopholes used, after training")
     axes.set_ylabel("known honest: solved without them")
-    axes.set_xlim(left=-0.02)  # no rate lies there: points at zero are drawn whole
+    _from_zero(axes)
+
+
+def _from_zero(axes: Axes) -> None:
+    """Begin both axes a little before zero, where no rate lies, so that points at zero are drawn whole."""
+    axes.set_xlim(left=-0.02)
     axes.set_ylim(bottom=-0.02)
 
 
@@ -229,9 +234,8 @@ def dose_curves(table: Table, front: Frontier | None) -> Figure | None:
                 _spread(axes, line, colour)
                 _point(axes, line, small=True)
             axes.set_title(f"{curve.arm}: {curve.knob}", fontsize=7.5)
-            axes.set_xlim(left=-0.02)  # no rate lies there: points at zero are drawn whole
-            axes.set_ylim(bottom=-0.02)
             axes.tick_params(labelsize=7)
+        _from_zero(panels[0, 0])  # all share their limits, which are fixed here: no panel may come after
         for axes in list(panels.flat)[len(found) :]:
             axes.set_visible(False)
         drawing.supxlabel("known hack", fontsize=8)

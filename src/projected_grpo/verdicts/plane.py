@@ -28,7 +28,9 @@ def make(context: Context) -> Verdict:
     found = excesses(table, front)
     said = plane.sentences(table, found)
     drawn = {"plane": (draw(table, front), CAPTION), "doses": (dose_curves(table, front), DOSES)}
-    made = of_table(context, table, (Listing(said), *again(context, table)), drawn=drawn, log=said)
+    made = of_table(
+        context, table, (Listing(said), *plane.doses(table), *again(context, table)), drawn=drawn, log=said
+    )
     names = [name for name in drawn if name in made.drawn]
     first = tuple(Figure(name, made.drawn[name][1]) for name in names)
     rest = tuple(block for block in made.page.blocks if block not in first)
