@@ -112,6 +112,7 @@ def test_it_opens_with_two_sentences_and_the_figure(made):
         "A look, with n = 4"
     )
     assert "1 of 5 arms without an oracle leaves more honest work" in first.text
+    assert "After 20 steps: 1 of 5 arms" in verdict.page.finding
     assert "The others: " not in first.text and "hacks more than vanilla: 1" in str(verdict.page.answer)
     assert "`penalty` (given: monitor) hacks least" in first.text
     assert figure.name == "plane" and verdict.page.blocks[0] == figure

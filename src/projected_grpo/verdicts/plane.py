@@ -37,10 +37,16 @@ def make(context: Context) -> Verdict:
     page = replace(
         made.page,
         blocks=(*first, *plane.blocks(table, found), *rest),
-        finding=stands(table, said[0]),
+        finding=stands(table, f"{_after(table)}{said[0]}"),
         top=(Paragraph(stands(table, *said[:2])), *first[:1]),
     )
     return replace(made, page=page, frame=plane_frame(table, found))
+
+
+def _after(table: Table) -> str:
+    """Return how long the runs of a table are, where all are equally long: what tells planes apart."""
+    steps = {run.cell.settings.training.steps for line in table.lines for run in line.runs}
+    return f"After {steps.pop()} steps: " if len(steps) == 1 else ""
 
 
 def again(context: Context, table: Table) -> tuple[Paragraph | Listing, ...]:
