@@ -7,7 +7,7 @@ from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.plane import HACK, HONEST, baseline, defences, labels, must_give, slower
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, grid
-from projected_grpo.pages.contrasts import is_shown, with_p
+from projected_grpo.pages.contrasts import against_random, is_shown, with_p
 from projected_grpo.pages.deployed import rests_on_nothing
 from projected_grpo.pages.plane_figure import of_table
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
@@ -144,7 +144,17 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
         first += f": most `{more[0].name}`, {with_p(found[more[0].name])}"
     if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
         first += f"; then {' and '.join(following)}"
-    return f"{first}.", _least(lines, vanilla), *([f"The others: {rest}."] if rest else [])
+    others = [f"The others: {rest}."] if rest else []
+    return f"{first}.", _least(lines, vanilla), *others, *_beyond(table)
+
+
+def _beyond(table: Table) -> tuple[str, ...]:
+    """Say which rows differ in known hack from the same arm along random axes; nothing where no row has these."""
+    by_verdict: dict[str, list[str]] = {}
+    for line, stands in against_random(table):
+        by_verdict.setdefault(stands, []).append(f"`{line.name}`")
+    said = "; ".join(f"{stands}: {listing(names)}" for stands, names in by_verdict.items())
+    return (f"In known hack beside the same arm along random axes: {said}.",) if said else ()
 
 
 def _least(lines: list[Line], vanilla: Line) -> str:

@@ -175,10 +175,10 @@ def to_page(
 ) -> Page:
     """Return the page of a question.
 
-    drawn: name -> (figure, caption); verdict: what a special question answers before its table does; blocks: what
-    it adds to the page; behind: what stands behind the tables of these.
+    drawn: name -> (figure, caption); verdict: what a special question answers, its tests of each row then stand
+    below the tables; blocks: what it adds to the page; behind: what stands behind the tables of these.
     """
-    question = table.question
+    question, tests = table.question, answer(table)
     judged = deployed_grid(table)
     extras = [judged, judged and Paragraph(ABOUT, kind="legend"), _arms(table)]
     extras += [_group(table, group) for group in GROUPS]
@@ -197,9 +197,10 @@ def to_page(
             *places.blocks(table),
             *(extra for extra in extras if extra is not None),
             *blocks,
+            *((Details("Every test in words", tests),) if verdict else ()),
             paper,
         ),
-        answer=(*map(Paragraph, standing(table)), *verdict, *answer(table)),
+        answer=(*map(Paragraph, standing(table)), *(verdict or tests)),
         sources=(*sources(table), *behind),
         left_out=tuple(table.left_out.items()),
         finding=stands(table, headline.finding(table)),
