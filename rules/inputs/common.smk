@@ -15,7 +15,6 @@ from projected_grpo.digests import announce, of_value
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
-from projected_grpo.strict_yaml import read_yaml
 from projected_grpo.verdicts.context import Context
 
 try:
@@ -28,7 +27,7 @@ try:
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
-announce({str(CONFIG.questions): of_value(read_yaml(CONFIG.questions))})
+announce({str(CONFIG.questions): of_value(parsed)})
 HERE = Path(workflow.current_basedir).parents[
     1
 ]  # of this repository, also where it is another workflow's module

@@ -118,6 +118,17 @@ def test_pairs_edited_after_the_plan_end_the_job_that_reads_them(tree):
     assert basis.read_bytes() == whole  # equal runs give equal bytes
 
 
+def test_questions_edited_after_the_plan_end_the_page_that_is_made_of_them(tree):
+    page, questions = tree / "results/smoke/Q10.md", tree / "config/questions-smoke.yaml"
+    page.unlink()
+    process = start(tree, str(page.relative_to(tree)))
+    wait_for(process, tree / "said", "Job stats:")
+    row = "    - { name: own_mode, arm: erase, basis: own_mode"
+    edited(questions, row, f"{row.replace('own_mode,', 'late, mix: 0,', 1)} }}\n{row}")
+    ended_by(tree, process, f"config/questions-smoke.yaml: {AGAIN}")
+    assert not page.exists()
+
+
 def test_an_input_exchanged_while_a_job_runs_ends_it(tree):
     run = tree / f"results/smoke/grpo/{CELL}/run.json"
     log = tree / f"results/smoke/logs/grpo/{CELL}.log"

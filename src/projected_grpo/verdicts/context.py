@@ -8,6 +8,7 @@ from pathlib import Path
 from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
 from projected_grpo.cells.config import FIRST_SEED, Config
 from projected_grpo.cells.setting import Setting
+from projected_grpo.digests import check_planned, of_value
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import base_file
 from projected_grpo.strict_yaml import read_yaml
@@ -27,8 +28,13 @@ class Context:
 
     @classmethod
     def read(cls, name: str, config: Config) -> "Context":
-        """Read the questions that the config names. Raises UserError where the file is missing or a row is unknown."""
-        return cls(name, config, load_questions(read_yaml(config.questions), config))
+        """Read the questions that the config names.
+
+        Raises UserError where the file is missing, a row is unknown, or the questions are not those of the plan.
+        """
+        asked = read_yaml(config.questions)
+        check_planned(config.questions, of_value(asked))
+        return cls(name, config, load_questions(asked, config))
 
     @property
     def results(self) -> Path:
