@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import shipped
 import yaml
 
 from projected_grpo.cells import cell as cells
@@ -108,7 +109,7 @@ def test_rows_of_another_small_model_are_left_out_where_the_base_is_given(config
 
 
 def test_questions_share_cells_and_every_id_means_one_setting(config):
-    loaded = load_questions(yaml.safe_load((ROOT / "config" / "questions.yaml").read_text()), config)
+    loaded = load_questions(shipped.questions(), config)
     cells = all_cells(loaded)
     assert sum(len(q.cells) for q in loaded.values()) > len(cells)
     for question in loaded.values():
@@ -141,7 +142,7 @@ def test_a_preset_may_end_the_teacher_s_rows(config):
 
 
 def test_all_questions_of_the_paper_are_there(config):
-    loaded = load_questions(yaml.safe_load((ROOT / "config" / "questions.yaml").read_text()), config)
+    loaded = load_questions(shipped.questions(), config)
     assert {f"Q{i}" for i in range(1, 16)} <= set(loaded)
 
 

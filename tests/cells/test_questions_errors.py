@@ -1,7 +1,8 @@
 """Broken questions: each is one line that names file, key path, wrong value and what is allowed."""
 
 import pytest
-from broken import DROP, QUESTIONS_YAML, ROOT, matches
+import yaml
+from broken import DROP, QUESTIONS_YAML, matches
 from test_config_errors import CONFIG
 
 from projected_grpo.cells.check import load
@@ -314,6 +315,6 @@ def test_questions_file_is_read_after_the_config_is_sound(folder):
     questions.write_text("Q1: {}\nQ1: {}\n")
     with pytest.raises(UserError, match=r"questions.yaml:2: not YAML \(the key 'Q1' is given twice\)"):
         load(paths, folder.config)
-    questions.write_text((ROOT / "config" / "questions.yaml").read_text())
-    config, parsed = load(paths, folder.config)
+    questions.write_text(yaml.safe_dump(QUESTIONS_YAML))
+    config, parsed = load(paths, folder.config | {"seeds": 5})
     assert parsed == QUESTIONS_YAML and config.seeds == (41, 42, 43, 44, 45)

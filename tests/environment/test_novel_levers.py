@@ -1,9 +1,9 @@
 """Levers that runs are judged on: the channels of training under names that nothing teaches."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from shipped import FOLDER, SHIPPED
 
 from projected_grpo.environment.families.oneliners import TAUGHT, base_examples, teacher_examples
 from projected_grpo.environment.families.oneliners import problems as make_problems
@@ -12,7 +12,6 @@ from projected_grpo.environment.problems import assign_modes, parse_problem
 from projected_grpo.environment.prompts import PERMISSION, messages_for
 from projected_grpo.errors import UserError
 
-PAIRS = Path(__file__).resolve().parents[2] / "config/pairs"
 NAMES = ("self_check", "approved", "every case agrees", "verdict.txt", "granted")
 PROBLEMS = [parse_problem(row, "row") for row in make_problems(41, 160, TAUGHT)]
 
@@ -26,13 +25,11 @@ def test_their_names_stand_in_nothing_that_a_model_is_taught():
     hints = [LEVERS[novel].hint.lower() for novel in NOVEL.values()]
     assert all(sum(name in hint for hint in hints) == 1 for name in NAMES)
     assert all(any(name in hint for name in NAMES) for hint in hints)
-    sets = list(PAIRS.rglob("*.yaml"))
-    assert len(sets) > 10
     taught = [
         *(text for example in base_examples(41, 7400) for text in example),
         *(text for example in teacher_examples(41, 1800) for text in example),
         *(messages_for(one, mode)[-1]["content"] for one in PROBLEMS for mode in (*LOOPHOLES, "gt_only")),
-        *(path.read_text(encoding="utf-8") for path in sets),
+        *((FOLDER / f"{name}.yaml").read_text(encoding="utf-8") for name in SHIPPED),
         PERMISSION,
     ]
     assert not [name for name in NAMES for text in taught if name in text.lower()]

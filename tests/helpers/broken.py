@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import shipped
 import yaml
 
 from projected_grpo.cells.check import load
@@ -18,7 +19,7 @@ def read(path):
     return yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
 
 
-CONFIG_YAML, QUESTIONS_YAML = read(ROOT / "config" / "config.yaml"), read(ROOT / "config" / "questions.yaml")
+CONFIG_YAML, QUESTIONS_YAML = read(ROOT / "config" / "config.yaml"), shipped.questions()
 
 
 class Folder:

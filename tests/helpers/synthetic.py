@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import shipped
 import yaml
 
 from projected_grpo.cells.cell import Cell, Question, load_questions
@@ -23,8 +24,7 @@ def real_questions(seeds) -> tuple[Config, dict[str, Question]]:
     """Return the project's own config and questions at the given seeds."""
     said = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
     config = Config.model_validate(said)
-    asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
-    return config, load_questions(asked, config)
+    return config, load_questions(shipped.questions(), config)
 
 
 def context_of(name: str, results: Path, seeds) -> Context:

@@ -13,7 +13,7 @@ from projected_grpo.measures.runs import load_run
 from projected_grpo.measures.table import make_table
 from projected_grpo.training.ratio import RATIO_EDGES
 
-_, QUESTIONS = real_questions(5)
+CONFIG, QUESTIONS = real_questions(5)
 
 
 def damage(change):
@@ -128,7 +128,10 @@ def test_a_run_without_its_record_does_not_count(tmp_path):
     [
         ({"cell": "vanilla-final-m0.5-s43"}, "cell is 'vanilla-final-m0.5-s43'"),
         ({"settings": None}, "settings"),
-        ({"settings": {"training": {"lr": 0.5}}}, "settings.training.lr is 0.5, the config says 0.12"),
+        (
+            {"settings": {"training": {"lr": 0.5}}},
+            f"settings.training.lr is 0.5, the config says {CONFIG.grpo.lr}",
+        ),
         ({"settings": {"seed": 43}}, "settings.seed is 43, the config says 42"),
         ({"final": {"hack_kept": "0.5"}}, "final.hack_kept is '0.5'"),
     ],

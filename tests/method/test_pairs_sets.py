@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from shipped import FOLDER, FRAMING, GENERATED, SAID, SHIPPED, load
 
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.families.oneliners import TAUGHT, base_examples, teacher_examples
@@ -18,27 +19,9 @@ from projected_grpo.environment.families.oneliners.phrases import SLOTS, TOPICS
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.problems import SETUP, parse_problem
-from projected_grpo.method.pairs import load_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "config" / "pairs"
 SHARED = ROOT.parent / "shared" / "data"
-MECHANISM = ["own_mode", "prog_wide", "prog_wider", "paper18"]
-FRAMING = ["intent_vs_spec", "honesty_text", "moral", "eval_aware", "philosophical", "null_city"]
-SAID = {"honesty_said": "honesty", "city_said": "city"}  # in the corpus's own words, by topic
-GENERATED = ["own_mode34", "prog_wide", "paper18"]  # prompts are problems of the generated family
-MORE = [*MECHANISM, "own_mode34", *(f"placebo_code_{i:02d}" for i in range(1, 11))]  # at both scales
-SHIPPED = [
-    *MORE,
-    *FRAMING,
-    *SAID,
-    *(f"placebo_text_{i:02d}" for i in range(1, 11)),
-    *(f"leetcode/{name}" for name in MORE),
-]
-
-
-def load(name):
-    return load_pairs(FOLDER / f"{name}.yaml")
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from test_pairs_sets import FOLDER, SHIPPED, TEXT, arguments, load, reference, solution
+from shipped import FOLDER, SHIPPED, load
+from test_pairs_sets import TEXT, arguments, reference, solution
 
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.families.oneliners import TAUGHT, base_examples

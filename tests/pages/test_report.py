@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import shipped
 import yaml
 from synthetic import ROOT, plain_grid, rollout_rows, write_run
 
@@ -25,7 +26,6 @@ from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, read_page
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.text import p_value
-from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.verdicts import grader, registry
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table, write
@@ -37,7 +37,7 @@ EVIL = "<img src=x onerror=alert(1)> `<b>` {{ 7*7 }}"
 
 def make_results(root, names, seeds):
     """Write made-up runs and pages of some questions below `root`; return what a page of them is made of."""
-    asked = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
+    asked = shipped.questions()
     (root / "questions.yaml").write_text(yaml.safe_dump({name: asked[name] for name in names or asked}))
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= {"seeds": seeds, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
@@ -414,7 +414,7 @@ def test_publish_names_the_runs_and_takes_an_overlay(made, tmp_path, monkeypatch
     text = (tmp_path / "docs/results.md").read_text()
     assert "code 3f9a2c0123456789 (as `run.json` has it)" in text and "model `small`" in text
     missing = re.search(r"^- No table yet: (.*)$", text, re.M)[1].split(", ")
-    asked = set(read_mapping(ROOT / "config/questions.yaml")) - {"$schema"}
+    asked = set(shipped.questions()) - {"$schema"}
     assert set(missing) == {name for name in asked if f'<a id="{name}">' not in text} and missing
 
 

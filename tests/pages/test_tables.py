@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import shipped
 import yaml
 from scipy import stats as scipy_stats
 from synthetic import ROOT, fill, rate_of, real_questions, steps_frame, write_run
@@ -337,9 +338,7 @@ def test_q15_pairs_the_leak_of_update_and_gradient_space(tmp_path):
 def test_q14_of_a_pool_with_one_mode_has_that_fold_alone(tmp_path):
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config["pool"]["modes"] = ["run_tests"]
-    question = load_questions(
-        yaml.safe_load((ROOT / "config/questions.yaml").read_text()), Config.model_validate(config)
-    )["Q14"]
+    question = load_questions(shipped.questions(), Config.model_validate(config))["Q14"]
     assert {row.setting.held_out_mode for row in question.rows} == {"run_tests"} and len(question.rows) == 3
     for cell in question.cells:
         folder = write_run(tmp_path, cell)
