@@ -1,7 +1,8 @@
-"""`make publish`: the tables and figures of a finished results tree as `docs/results.md` + `docs/figures/`, and the
-README's finding and example.
+"""`make publish`: the pages of a results tree as `docs/results/`, their index `docs/results.md`, the figures in
+`docs/figures/`, and the README's finding and example.
 
-Nothing is computed here: the snapshot is what the pipeline wrote, with date, machine and commit.
+Nothing is computed here: each page is what the pipeline wrote, with date, machine and commit. Pages that this tree has
+not made stay as they were published.
 """
 
 import argparse
@@ -17,16 +18,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from projected_grpo.errors import UserError
-from projected_grpo.files import write_text
+from projected_grpo.files import read_json, write_json, write_text
 from projected_grpo.pages import slot
 from projected_grpo.pages.blocks import Figure, Page, read_page
 from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.pages.text import seed_list, short
-from projected_grpo.parquet import read_parquet
+from projected_grpo.pages.text import NONE, seed_list, short
 from projected_grpo.records import check_read, commit, read_sealed
 from projected_grpo.strict_yaml import read_mapping
 
 DEFAULT = Path("config/config.yaml")
+STORE = "results/pages.json"  # below the documentation: what is published
 # In the order in which the first screen has them: the plane, the method and its controls, what is behind them.
 FINDINGS = ("Q16", "Q22", "Q10", "Q14", "Q3", "Q12", "Q18", "Q19", "Q20", "Q21")
 
@@ -40,20 +41,28 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {platform.system()}"
 
 
-def _order(path: Path) -> tuple[str, int]:
-    return path.stem.rstrip("0123456789"), int(re.sub(r"\D", "", path.stem) or 0)
+def _order(name: str) -> tuple[bool, str, int]:
+    """Return the place of a page's id: questions first, by number."""
+    return name[:1] != "Q", name.rstrip("0123456789"), int(re.sub(r"\D", "", name) or 0)
 
 
-def _section(page: Page, results: Path, docs: Path) -> str:
-    """Copy a page's figures to `docs/figures` and return it one heading level down."""
+def _figures(page: Page, results: Path, docs: Path) -> None:
+    """Copy a page's figures to `docs/figures` in place of those of its earlier snapshot."""
+    for old in (docs / "figures").glob(f"{page.id}-*.svg"):
+        old.unlink()
     for figure in (block for block in page.blocks if isinstance(block, Figure)):
         target = docs / "figures" / f"{page.id}-{figure.name}.svg"
         target.parent.mkdir(parents=True, exist_ok=True)
         source = results / "figures" / page.name / f"{figure.name}.svg"
         check_read(source)
         shutil.copyfile(source, target)
-    shown = to_markdown(replace(page, sources=()), f"figures/{page.id}-", level=2).strip()
-    return "\n\n".join(filter(None, [f'<a id="{page.id}"></a>', shown, _behind(page)]))
+
+
+def _published(page: Page, made: dict[str, str]) -> str:
+    """Return a page as Markdown, with how it was made below its title."""
+    title, rest = to_markdown(replace(page, sources=()), f"../figures/{page.id}-").strip().split("\n", 1)
+    how = "; ".join(f"{key}: {value}" for key, value in made.items())
+    return "\n\n".join(filter(None, [title, f"*{how}.*", rest.strip(), _behind(page)])) + "\n"
 
 
 def _behind(page: Page) -> str:
@@ -67,16 +76,28 @@ def _behind(page: Page) -> str:
     )
 
 
-def _findings(pages: Iterable[Page]) -> list[str]:
-    """Return what came out, a sentence a question, and the list of all sections."""
-    by_name = {page.name: page for page in pages}
-    named = [by_name[name] for name in FINDINGS if name in by_name]
-    said = [
-        f"{i}. {page.finding} ([{page.title}](#{page.id}))" for i, page in enumerate(named, 1) if page.finding
+def _index(stored: dict[str, dict], missing: Iterable[str]) -> str:
+    """Return the first screen: what came out, a sentence a question, and the list of all pages.
+
+    stored: id of a page -> its title, finding and how it was made.
+    """
+    parts = ["# Results", "What finished runs of the pipeline found; `make publish` writes these pages."]
+    found = [stored[name] | {"id": name} for name in FINDINGS if stored.get(name, {}).get("finding")]
+    said = [f"{i}. {p['finding']} ([{p['title']}](results/{p['id']}.md))" for i, p in enumerate(found, 1)]
+    if said:
+        parts += ["## What came out", "\n".join(said)]
+    rows = [
+        f"| [{page['title']}](results/{name}.md) | {page['made'].get('Seeds', NONE)} "
+        f"| {page['made'].get('Runs', NONE)} | {page['made']['Date']} |"
+        for name, page in sorted(stored.items(), key=lambda item: _order(item[0]))
     ]
-    titles = [f"- [{page.title}](#{page.id})" for page in by_name.values()]
-    parts = ["## What came out", "\n".join(said)] if said else []
-    return [*parts, "## Contents", "\n".join(titles)]
+    parts += [
+        "## Contents",
+        "\n".join(["| page | seeds | runs | made |", "| --- | --- | ---: | --- |", *rows]),
+    ]
+    if missing := [name for name in missing if name not in stored]:
+        parts.append(f"No table yet: {', '.join(missing)}.")
+    return "\n\n".join(parts) + "\n"
 
 
 def _pages(results: Path) -> list[Page]:
@@ -84,52 +105,46 @@ def _pages(results: Path) -> list[Page]:
     found = [path for pattern in ("*.json", "*/*.json") for path in results.glob(pattern)]
     found = [path for path in found if path.with_suffix(".md").exists()]
     check_read(*found)
-    return [read_page(path) for path in sorted(found, key=lambda path: (path.stem[:1] != "Q", _order(path)))]
+    return [read_page(path) for path in sorted(found, key=lambda path: _order(path.stem))]
 
 
-def write_snapshot(results: Path, docs: Path, made: dict[str, str]) -> list[Page]:
-    """Write `docs/results.md` and its figures, and return the pages; `made` says when, where and from what.
+def write_snapshot(results: Path, docs: Path, made: dict[str, str], asked: Iterable[str] = ()) -> list[Page]:
+    """Write the pages below `results` into `docs/results`, their figures, and the index of all that are published.
 
-    Raises UserError where there is no question table below `results`.
+    made: when, where and from what; asked: the questions of the config, so that the index names what has no page.
+    Raises UserError where there is no question table below `results`, or a file is not as it was made.
     """
     pages = _pages(results)
     if not any(re.fullmatch(r"Q\d+", page.name) for page in pages):
         raise UserError(
             f"{results}: no question table; run `./snakemake --cores all reports/paper.html` first"
         )
-    # Every figure of an earlier snapshot, also of a question that is gone; what others wrote there stays.
-    ours = re.compile(rf"([QR]\d+|{'|'.join(page.id for page in pages)})-.+")
-    for old in (docs / "figures").glob("*.svg"):
-        if ours.fullmatch(old.stem):
-            old.unlink()
-    parts = ["# Results", "A snapshot of one run of the pipeline; `make publish` writes it anew."]
-    parts.append("\n".join(f"- {key}: {value}" for key, value in made.items()))
-    write_text(
-        docs / "results.md",
-        "\n\n".join([*parts, *_findings(pages), *(_section(p, results, docs) for p in pages)]) + "\n",
-    )
+    store = docs / STORE
+    stored = read_json(store) if store.exists() else {}
+    for page in pages:
+        how = made | _runs(results, page)
+        _figures(page, results, docs)
+        write_text(docs / "results" / f"{page.id}.md", _published(page, how))
+        stored[page.id] = {"title": page.title, "finding": page.finding, "made": how}
+    write_json(store, stored)
+    write_text(docs / "results.md", _index(stored, asked))
     return pages
 
 
-def _runs(results: Path) -> dict[str, str]:
-    """Return seeds, number and code of the runs behind the question tables."""
-    seeds: dict[tuple[int, ...], list[str]] = {}
-    cells: set[str] = set()
-    for path in sorted(results.glob("Q*.parquet"), key=_order):
-        check_read(path)
-        frame = read_parquet(path, ["seeds", "cells"])
-        own = sorted({int(seed) for row in frame["seeds"] for seed in row.split(";") if seed})
-        seeds.setdefault(tuple(own), []).append(path.stem)
-        cells |= {cell for row in frame["cells"] for cell in row}
-    most = max(seeds, key=lambda own: len(seeds[own]), default=())
-    said = [seed_list(most) or "none"]
-    said += [f"{', '.join(names)}: {seed_list(own) or 'none'}" for own, names in seeds.items() if own != most]
-    runs = [results / "grpo" / cell / "run.json" for cell in sorted(cells)]
+def _runs(results: Path, page: Page) -> dict[str, str]:
+    """Return seeds, number and code of the runs behind a page; nothing where no run is."""
+    runs = [
+        results / "grpo" / cell / "run.json" for cell in sorted({c for s in page.sources for c in s.cells})
+    ]
     check_read(*runs)
-    code = sorted({str(read_sealed(run).get("code")) for run in runs})
+    records = [read_sealed(run) for run in runs]
+    if not records:
+        return {}
+    code = sorted({str(record.get("code")) for record in records})
     return {
-        "Seeds": "; ".join(said),
-        "Runs": f"{len(cells)}, code {', '.join(code)} (as `run.json` has it)" if cells else "none",
+        "Seeds": seed_list(sorted({record["settings"]["seed"] for record in records})),
+        "Runs": str(len(runs)),
+        "Code": f"{', '.join(code)} (as `run.json` has it)",
     }
 
 
@@ -150,23 +165,20 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         results, model, asked = _config(options.configfile)
-        missing = [name for name in asked if not (results / f"{name}.md").exists()]
         made = {
             "Date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "Machine": machine(),
             "Commit of this page": commit(),
             "Config": f"`{options.configfile}`, model `{model}`",
-        } | _runs(results)
-        if missing:
-            made["No table yet"] = ", ".join(missing)
-        pages = write_snapshot(results, options.docs, made)
-        slot.fill(
-            options.readme, (slot.finding(pages), slot.figure(pages, options.docs), slot.example(results))
-        )
+        }
+        pages = write_snapshot(results, options.docs, made, asked)
+        if slot.opens(pages, read_json(options.docs / STORE)):
+            texts = (slot.finding(pages), slot.figure(pages, options.docs), slot.example(results))
+            slot.fill(options.readme, texts)
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"wrote {options.docs / 'results.md'} and {options.readme}")
+    print(f"wrote {len(pages)} pages of {options.docs / 'results.md'}")
     return 0
 
 

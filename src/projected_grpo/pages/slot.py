@@ -23,6 +23,12 @@ def _first(pages: Iterable[Page]) -> Page | None:
     return next((by_name[name] for name in FOUND if name in by_name), None)
 
 
+def opens(pages: Iterable[Page], published: Iterable[str]) -> bool:
+    """Return whether the page that opens all published ones is among these, so that the README is written anew."""
+    first = next((name for name in FOUND if name in set(published)), None)
+    return first is None or any(page.name == first for page in pages)
+
+
 def finding(pages: Iterable[Page]) -> str:
     """Return what the page that the report opens with says of itself; empty without such a page."""
     page = _first(pages)
