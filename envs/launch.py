@@ -109,7 +109,7 @@ def run(arguments: list[str], lock: int) -> int:
             signal.signal(number, on_signal)
         status = snakemake.wait()
     except Stopped as stopped:
-        stop(snakemake, stopped.args[0])
+        stop(snakemake)
         say("stopped; type the same command to go on, finished steps are kept")
         return 128 + stopped.args[0]
     return status if status >= 0 else 128 - status
@@ -129,13 +129,10 @@ def homes() -> dict[str, str]:
     return own | ({"HF_HOME": str(hub)} if hub.is_dir() and "HF_HOME" not in os.environ else {})
 
 
-def stop(snakemake: subprocess.Popen, number: int) -> None:
+def stop(snakemake: subprocess.Popen) -> None:
     """End a run within GRACE seconds: SIGTERM to jobs, SIGINT to Snakemake, SIGKILL to what remains."""
-    # Ctrl-C has reached Snakemake from the terminal already; a second one would break off its clean-up.
-    terminal = number == signal.SIGINT and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp()
     deadline = time.monotonic() + GRACE
-    if not terminal:
-        snakemake.send_signal(signal.SIGINT)
+    snakemake.send_signal(signal.SIGINT)  # heard once, also where Ctrl-C has reached it already
     send([pid for pid in processes() if pid != snakemake.pid], signal.SIGTERM)
     while (snakemake.poll() is None or processes()) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -20,6 +20,7 @@ Snakemake's temporary folder lies in `.snakemake/tmp`, where the next start find
 import json
 import os
 import shlex
+import signal
 import sys
 import tempfile
 import time
@@ -40,6 +41,9 @@ CONFIG = "config/config.yaml"  # what the Snakefile reads by itself
 CONFIG_FILES = (".yaml", ".yml", ".json")
 PAIRS = ("--groups", "--group-components")  # NAME=VALUE lists whose help does not say so
 LISTS = ("?", "*", "+")
+STOPPED = {
+    code for number in (signal.SIGINT, signal.SIGTERM) for code in (-number, 128 + number)
+}  # how jobs end
 
 
 def takes(action, word: str) -> bool:
@@ -108,7 +112,7 @@ def add_logger(arguments: list[str], typed) -> list[str]:
     typed: `arguments` as parsed.
     """
     asked = typed.logger or typed.quiet is not None or typed.verbose or typed.printshellcmds
-    if asked or not starts_jobs(arguments) or str(typed.mode) != "default":
+    if asked or not (starts_jobs(arguments) or typed.dryrun) or str(typed.mode) != "default":
         return arguments
     return ["--logger", "terminal", *arguments]
 
@@ -129,7 +133,7 @@ def answers(targets: list[str], seconds: float) -> None:
     from projected_grpo.pages.blocks import Listing, Paragraph, read_page
 
     for file in map(Path, targets):
-        page = file.with_suffix(".json")
+        page, figures = file.with_suffix(".json"), ""
         with suppress(UserError, KeyError, TypeError, AttributeError):
             if file.suffix == ".md" and page.exists():
                 made = read_page(page)
@@ -140,8 +144,10 @@ def answers(targets: list[str], seconds: float) -> None:
                         block.items if isinstance(block, Listing) else [f"{block.lead} {block.text}".strip()]
                     )
                 print("", *said, sep="\n", file=sys.stderr)
+                drawn = file.parents[made.name.count("/")] / "figures" / made.name
+                figures = f", figures in {drawn}" if drawn.is_dir() else ""
         if file.exists():
-            print(file, file=sys.stderr)
+            print(f"{file}{figures}", file=sys.stderr)
     print(f"made in {timedelta(seconds=round(seconds))}", file=sys.stderr)
 
 
@@ -149,7 +155,7 @@ def quiet(execute):
     """Return Snakemake's `ScriptBase._execute_cmd` with what a job prints put at the end of its log.
 
     Libraries warn and draw bars on a job's standard error; people who wait for twenty jobs want none of it. What a
-    failed job printed is shown, too.
+    failed job printed is shown, too; one that a signal ended has nothing to tell.
     """
 
     def executed(self, cmd, **more):
@@ -158,8 +164,9 @@ def quiet(execute):
         try:
             # `exec`: a shell in between would die of a signal before the job that it waits for.
             return execute(self, f"exec {cmd} > {{printed:q}} 2>&1", printed=path, **more)
-        except BaseException:
-            print(Path(path).read_text(errors="replace"), end="", file=sys.stderr)
+        except BaseException as error:
+            if getattr(error, "returncode", None) not in STOPPED:
+                print(Path(path).read_text(errors="replace"), end="", file=sys.stderr)
             raise
         finally:
             printed = Path(path).read_text(errors="replace")
@@ -186,6 +193,18 @@ def check_yaml(files: list[str]) -> None:
         raise SystemExit(f"error: {error}") from None
 
 
+def interrupt_once(number, _frame) -> None:
+    """Raise KeyboardInterrupt at the first SIGINT alone: a second one would break off Snakemake's clean-up."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def terse(*said, **how) -> None:
+    """As `print`, without Snakemake's line on the profile that every call here has."""
+    if not str(said[0]).endswith("for setting default command line arguments."):
+        print(*said, **how)
+
+
 def unlimited(*args, **kwargs):
     """Return Snakemake's parser without its default limit of jobs a second."""
     parser = get_argument_parser(*args, **kwargs)
@@ -204,6 +223,7 @@ if __name__ == "__main__":
         arguments = fit_cores(arguments, typed, len(os.sched_getaffinity(0)))
         if "terminal" in (arguments := add_logger(arguments, typed)):
             script.ScriptBase._execute_cmd = quiet(script.ScriptBase._execute_cmd)
+            cli.print = terse
         os.environ["PGRPO_TARGETS"] = json.dumps(
             list(typed.targets)
         )  # for the Snakefile, which knows what there is
@@ -214,6 +234,7 @@ if __name__ == "__main__":
     own = partial(tempfile.TemporaryDirectory, dir=TEMPORARY)
     workflow.tempfile = SimpleNamespace(**{**vars(tempfile), "TemporaryDirectory": own})
     cli.get_argument_parser = unlimited
+    signal.signal(signal.SIGINT, interrupt_once)
     began = time.monotonic()
     try:
         cli.main()

@@ -1,8 +1,8 @@
 """Snakemake's terminal as people who wait for it want it: one line a job, with step, rate and time left.
 
 On a terminal the running jobs are bars below the lines of what is done; elsewhere a line says now and then how far they
-are. How far a job is stands in its log, whose last `12/20` is read. Snakemake's own full text is in
-`.snakemake/log`. `./snakemake` loads this unless the call asks for Snakemake's own words.
+are. How far a job is stands in its log, whose last `12/20` is read. A dry run has a line a rule and reason. Snakemake's
+own full text is in `.snakemake/log`. `./snakemake` loads this unless the call asks for Snakemake's own words.
 """
 
 import re
@@ -30,8 +30,18 @@ CHATTER = (
     "Assuming unrestricted", "Building DAG", "Using shell", "Provided cores", "Provided resources", "Rules claiming",
     "Select jobs", "Execute ", "Complete log", "Job stats", "host:", "Shutting down", "Exiting because", "Singularity",
     "Conda environments: ignored", "Elapsed time", "Will exit after", "Using workflow specific profile",
-    "Config file ",
+    "Config file ", "Reasons:", "This was a dry-run", "(check individual jobs",
 )  # fmt: skip
+STOPPING = "Terminating processes on user request"
+# Why a dry run would make a job: part of Snakemake's reason -> what is said of it; the first that is in it counts.
+WHY = {
+    "changed/code": "its code changed",
+    "changed/settings": "its settings changed",
+    "changed/inputs": "an input changed",
+    "changed/record": "its record is missing or damaged",
+    "Missing output": "not there yet",
+    "updated by another job": "an input is made anew",
+}
 
 
 @dataclass
@@ -93,6 +103,8 @@ class LogHandler(LogHandlerBase):
         self.known: dict[int, Job] = {}  # announced
         self.running: dict[int, Job] = {}
         self.done, self.total, self.began = 0, 0, time.monotonic()
+        self.dry: dict[tuple[str, str], list[str]] = {}  # of a dry run: (rule, why) -> its jobs
+        self.stopped = False  # by the user: how jobs end from then on is no news
         columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[at]}"))
         self.bars = Progress(*columns, TimeElapsedColumn(), console=self.console, transient=True)
         self.over = threading.Event()
@@ -115,22 +127,42 @@ class LogHandler(LogHandlerBase):
         try:
             if event in said:
                 said[event](record)
-            elif (
-                event not in quiet and (text := record.getMessage().strip()) and not text.startswith(CHATTER)
-            ):
-                self.console.print(
-                    escape(text), style="red" if record.levelname in ("ERROR", "CRITICAL") else None
-                )
+            elif event not in quiet and (text := record.getMessage().strip()):
+                self._other(text, record.levelname in ("ERROR", "CRITICAL"))
         except Exception:
             self.handleError(record)
 
+    def _other(self, text: str, is_error: bool) -> None:
+        if text.startswith(STOPPING):
+            self.stopped = True
+        if not text.startswith(CHATTER) and not (self.stopped and is_error):
+            self.console.print(escape(text), style="red" if is_error else None)
+
     def _planned(self, record: LogRecord) -> None:
+        if self.dry:
+            return self._would_make()  # a dry run says its plan again at its end
         self.total = int(record.stats.get("total", 0))
         if self.total:
             jobs = ", ".join(f"{n} {rule}" for rule, n in record.stats.items() if rule != "total")
             self.console.print(f"{self.total} jobs: {jobs}")
 
+    def _would_make(self) -> None:
+        from projected_grpo.pages.text import short  # which imports much; only a dry run has need of it
+
+        for (rule, why), names in self.dry.items():
+            jobs = f": {', '.join(sorted(short(names)))}" if any(names) else ""
+            self.console.print(f"  {len(names)} {rule}, {why}{escape(jobs)}")
+
     def _announced(self, record: LogRecord) -> None:
+        if self.common_settings.dryrun:
+            why = next(
+                (said for part, said in WHY.items() if part in record.reason), record.reason.split(":")[0]
+            )
+            of = sorted(
+                map(str, record.wildcards.values()), key=lambda word: "-s" in word
+            )  # the model comes last
+            self.dry.setdefault((record.rule_name, why), []).append(" ".join(of))
+            return
         named = " ".join([record.rule_name, *map(str, record.wildcards.values())])
         log = Path(str(record.log[0]).split(" ")[0]) if record.log else None
         self.known[record.jobid] = Job(named, log, time.monotonic())
@@ -155,7 +187,9 @@ class LogHandler(LogHandlerBase):
         self.done, self.total = record.done, record.total
 
     def _failed(self, record: LogRecord) -> None:
-        self._ended(record.jobid, "FAILED")
+        self._ended(record.jobid, "stopped" if self.stopped else "FAILED")
+        if self.stopped:
+            return
         logs = ", ".join(map(str, record.log))
         self.console.print(f"    log: {escape(logs)}", style="red")
         for log in record.log if self.common_settings.show_failed_logs else ():
@@ -176,7 +210,9 @@ class LogHandler(LogHandlerBase):
             self.done += 1
         took = duration(time.monotonic() - job.began)
         at = f"{self.done}/{self.total}"
-        self.console.print(f"{at} {escape(job.name)} {how} in {took}", style="red" if how != "done" else None)
+        self.console.print(
+            f"{at} {escape(job.name)} {how} in {took}", style="red" if how == "FAILED" else None
+        )
 
     # --- how far jobs are ---
 

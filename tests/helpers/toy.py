@@ -69,11 +69,13 @@ def call(root, *arguments, cwd=None, **environ):
     )
 
 
-def start_slow(root, name="a"):
+def start_slow(root, name="a", **how):
     """Start a run whose job sleeps, in a process group of its own, and wait until the job lives."""
     (root / "pid").unlink(missing_ok=True)
     words = [root / "snakemake", "--cores", "2", f"results/{name}.slow"]
-    process = subprocess.Popen(words, cwd=root, start_new_session=True, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        words, cwd=root, start_new_session=True, **{"stderr": subprocess.DEVNULL} | how
+    )
     deadline = time.monotonic() + 60
     while not (root / "pid").is_file() or not (root / "pid").read_text():
         assert time.monotonic() < deadline and process.poll() is None

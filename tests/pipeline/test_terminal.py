@@ -16,9 +16,15 @@ from projected_grpo.errors import UserError
 from projected_grpo.pages.blocks import Listing, Page, Paragraph, write_page
 
 
+def handler_of(**settings):
+    return terminal.LogHandler(
+        SimpleNamespace(**{"stdout": False, "show_failed_logs": True, "dryrun": False} | settings), None
+    )
+
+
 @pytest.fixture
 def handler():
-    made = terminal.LogHandler(SimpleNamespace(stdout=False, show_failed_logs=True), None)
+    made = handler_of()
     yield made
     made.close()
 
@@ -57,6 +63,46 @@ def test_a_failed_job_names_its_log_and_shows_its_end(handler, capsys, tmp_path)
     handler.emit(event(LogEvent.JOB_ERROR, **job))
     said = capsys.readouterr().err
     assert "base FAILED in" in said and str(log) in said and "line 29" in said and "line 19" not in said
+
+
+def test_a_job_that_the_user_stopped_has_not_failed(handler, capsys, tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text("line 29\n")
+    job = {"jobid": 3, "rule_name": "base", "wildcards": {}, "log": [str(log)]}
+    handler.emit(event(LogEvent.JOB_INFO, **job))
+    handler.emit(event(None, msg="Terminating processes on user request, this might take some time."))
+    handler.emit(event(LogEvent.JOB_ERROR, **job))
+    error = event(None, msg="RuleException: CalledProcessError in file base.smk, line 9:")
+    error.levelname = "ERROR"
+    handler.emit(error)
+    assert capsys.readouterr().err.splitlines() == [
+        "Terminating processes on user request, this might take some time.",
+        "0/0 base stopped in 0 s",
+    ]
+
+
+def test_a_dry_run_is_a_line_a_rule_and_reason(capsys):
+    handler = handler_of(dryrun=True)
+    handler.emit(event(LogEvent.RUN_INFO, stats={"grpo": 4, "total": 4}))
+    changed = "Updated input files: .snakemake/changed/code"
+    for number, (cell, reason) in enumerate(
+        [
+            ("less-m0-s42", changed),
+            ("less-m0-s41", changed),
+            ("kl-m0-s41", "Missing output files: results/grpo/kl-m0-s41/run.json"),
+            ("less-m0-s43", changed),
+        ]
+    ):
+        more = {"wildcards": {"cell": cell}, "log": [], "reason": reason}
+        handler.emit(event(LogEvent.JOB_INFO, jobid=number, rule_name="grpo", **more))
+    handler.emit(event(LogEvent.RUN_INFO, stats={"grpo": 4, "total": 4}))
+    handler.emit(event(None, msg="This was a dry-run (flag -n). The order of jobs does not reflect"))
+    handler.close()
+    assert capsys.readouterr().err.splitlines() == [
+        "4 jobs: 4 grpo",
+        "  3 grpo, its code changed: less-m0-s{41..43}",
+        "  1 grpo, not there yet: kl-m0-s41",
+    ]
 
 
 def test_how_far_a_job_is_stands_in_its_log(tmp_path, monkeypatch):
@@ -121,6 +167,9 @@ def test_what_a_job_prints_is_at_the_end_of_its_log_and_shown_where_it_failed(st
     with pytest.raises(subprocess.CalledProcessError):
         start.quiet(execute)(job, "sh -c 'echo error: no such file >&2; exit 3'")
     assert capfd.readouterr().err == "error: no such file\n" and log.read_text().endswith("no such file\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        start.quiet(execute)(job, "sh -c 'echo Traceback >&2; kill -INT $$'")
+    assert capfd.readouterr().err == "" and log.read_text().endswith("Traceback\n")
 
 
 def test_the_answer_at_the_end_is_what_the_first_screen_says(start, tmp_path, capsys):
@@ -132,11 +181,12 @@ def test_the_answer_at_the_end_is_what_the_first_screen_says(start, tmp_path, ca
     write_page(Page("uat", "t", "m", "a", (), answer=more), tmp_path / "uat.json")
     for name in ("Q10.md", "uat.md"):
         (tmp_path / name).write_text("")
+    (tmp_path / "figures/Q10").mkdir(parents=True)
     start.answers([str(tmp_path / "Q10.md"), str(tmp_path / "uat.md")], 61)
     lines = [
         "",
         said[0].text,
-        f"{tmp_path}/Q10.md",
+        f"{tmp_path}/Q10.md, figures in {tmp_path}/figures/Q10",
         "",
         "T1 to T4:",
         "T1 PASS",

@@ -120,6 +120,19 @@ def test_a_signal_ends_all_in_time_after_the_job_saved(root, limit):
         assert not list((root / ".snakemake" / "locks").glob("*"))
 
 
+def test_ctrl_c_reaches_all_at_once_and_is_three_lines(root):
+    process, job = start_slow(root, stderr=subprocess.PIPE, text=True)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does; the wrapper's own is a second one
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130 and not lives(job)
+    ends, job, last = said.splitlines()[-3:]
+    assert ends.startswith("Terminating processes on user request") and job.startswith(
+        "0/1 slow a stopped in "
+    )
+    assert last == "snakemake: stopped; type the same command to go on, finished steps are kept"
+    assert "Traceback" not in said and "Error" not in said
+
+
 def test_after_the_whole_group_was_killed_the_next_call_just_works(root):
     process, _ = start_slow(root)
     os.killpg(process.pid, signal.SIGKILL)
