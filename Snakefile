@@ -48,6 +48,8 @@ try:
         json.loads(os.environ.pop("PGRPO_TARGETS", "[]")),
         is_made,
         [*(f"{RESULTS}/{page}.md" for page in PAGES), REPORT],
+        ["all", "report"],
+        other_configs,
     )
 except UserError as error:
     raise SystemExit(f"error: {error}") from None

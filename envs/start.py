@@ -205,6 +205,18 @@ def terse(*said, **how) -> None:
         print(*said, **how)
 
 
+def check_config(words: list[str]) -> None:
+    """End with one line where a word of `--config` has a key with dots, which Snakemake takes for no key at all."""
+    for word in words:
+        key, equals, value = word.partition("=")
+        outer, *inner = key.split(".")
+        if equals and inner and all(part.isidentifier() for part in (outer, *inner)):
+            nested = "".join(f"{{{part}: " for part in inner) + value + "}" * len(inner)
+            raise SystemExit(
+                f"error: --config {word}: a key inside another, write --config '{outer}={nested}'"
+            )
+
+
 def unlimited(*args, **kwargs):
     """Return Snakemake's parser without its default limit of jobs a second."""
     parser = get_argument_parser(*args, **kwargs)
@@ -220,6 +232,7 @@ if __name__ == "__main__":
     arguments = free_targets(sys.argv[1:], parser)
     with suppress(CliException):  # Snakemake's own start says what is wrong
         typed = parser.parse_args(arguments)
+        check_config(typed.config or [])
         arguments = fit_cores(arguments, typed, len(os.sched_getaffinity(0)))
         if "terminal" in (arguments := add_logger(arguments, typed)):
             script.ScriptBase._execute_cmd = quiet(script.ScriptBase._execute_cmd)

@@ -1,6 +1,7 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from projected_grpo.digests import announce, of_value
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
+from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.verdicts.context import Context
 
 try:

@@ -23,6 +23,17 @@ def page_file(wildcards):
 PAGES = [page for page in MODULES if CONFIG.runs == "make" or wanted(page_needs(page)) == page_needs(page)]
 
 
+def other_configs():
+    """Results folder -> config file, for files beside the default one that have another folder than this call."""
+    found = {}
+    for path in sorted(Path("config").glob("*.yaml")):
+        with suppress(UserError):
+            named = read_mapping(path).get("results")
+            if isinstance(named, str) and named != "results" and named != RESULTS:
+                found[named] = str(path)
+    return found
+
+
 def is_made(target):
     """Whether a rule has this name or makes this file, or it lies there."""
     outputs = (output for rule in workflow.rules for output in rule.output)

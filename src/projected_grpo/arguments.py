@@ -1,7 +1,7 @@
 """What command lines say, checked where they are parsed."""
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from projected_grpo.errors import UserError
@@ -15,17 +15,30 @@ def output_file(text: str) -> Path:
     return path
 
 
-def check_targets(targets: Iterable[str], is_made: Callable[[str], bool], pages: Iterable[str]) -> None:
-    """Check what shall be made. Raises UserError on a target that nothing makes, with the page that may be meant.
+def check_targets(
+    targets: Iterable[str],
+    is_made: Callable[[str], bool],
+    pages: Iterable[str],
+    rules: Iterable[str] = (),
+    configs: Callable[[], Mapping[str, str]] = dict,
+) -> None:
+    """Check what shall be made. Raises UserError on a target that nothing makes, with what may be meant.
 
-    is_made: whether a rule has this name or makes a file of this name, or one lies there; pages: the files to look at.
+    is_made: whether a rule has this name or makes a file of this name, or one lies there; pages: the files to look at;
+    rules: names that can be targets; configs: returns results folder -> file of each other config.
     """
-    pages = list(pages)
+    pages, rules = list(pages), list(rules)
     for target in targets:
-        if is_made(target):
-            continue
-        by_stem = {Path(page).stem: page for page in pages}
-        stem = Path(target).stem.replace("O", "0")  # what looks alike: Q1O
-        close = difflib.get_close_matches(stem, by_stem, n=1, cutoff=0.5)
-        meant = f"; did you mean {by_stem[close[0]]}?" if close else f", allowed: {', '.join(pages)}, ..."
-        raise UserError(f"{target}: nothing makes this file{meant}")
+        if not is_made(target):
+            raise UserError(f"{target}: nothing makes this file{_meant(target, pages, rules, configs())}")
+
+
+def _meant(target: str, pages: list[str], rules: list[str], configs: Mapping[str, str]) -> str:
+    for results, config in configs.items():
+        if target.startswith(f"{results}/") or target == f"reports/{Path(results).name}.html":
+            return f" under this config; did you mean --configfile {config}?"
+    candidates = {Path(page).stem: page for page in pages} | {rule: rule for rule in rules}
+    stem = Path(target).stem.replace("O", "0")  # what looks alike: Q1O
+    if close := difflib.get_close_matches(stem, candidates, n=1, cutoff=0.5):
+        return f"; did you mean {candidates[close[0]]}?"
+    return f", allowed: {', '.join([*rules, *pages])}, ..."

@@ -87,6 +87,11 @@ def test_nested_numbers_of_the_command_line_arrive_as_numbers(copy):
     assert (
         done.stderr.splitlines()[-1] == "error: --config: grpo.lr: 'much', allowed: a number > 0 and <= 100"
     )
+    done = snakemake(copy, "-n", "report", "--config", "grpo.presets.fast.steps=5", wrapper=True, check=False)
+    nested = "'grpo={presets: {fast: {steps: 5}}}'"
+    assert done.stderr.splitlines()[-1] == (
+        f"error: --config grpo.presets.fast.steps=5: a key inside another, write --config {nested}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,20 @@ def test_a_target_that_nothing_makes_is_one_line_with_the_page_that_is_meant(typ
         check_targets(["made", typed], lambda target: target == "made", PAGES)
 
 
+def test_a_target_that_is_nearly_a_rule_or_belongs_to_another_config_says_so():
+    def check(target):
+        check_targets(
+            [target], lambda _: False, PAGES, ["all", "report"], lambda: {"results/demo": "config/demo.yaml"}
+        )
+
+    with pytest.raises(UserError, match=r"^reprot: nothing makes this file; did you mean report\?$"):
+        check("reprot")
+    for target in ("reports/demo.html", "results/demo/Q10.md"):
+        said = rf"^{target}: nothing makes this file under this config; did you mean --configfile config/demo.yaml\?$"
+        with pytest.raises(UserError, match=said):
+            check(target)
+
+
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """envs/start.py with a temporary folder of the test's."""
