@@ -137,13 +137,14 @@ def answers(targets: list[str], seconds: float) -> None:
         with suppress(UserError, KeyError, TypeError, AttributeError):
             if file.suffix == ".md" and page.exists():
                 made = read_page(page)
+                above = [made.banner] if made.banner else []
                 # What a page says on the report's first screen, else how its answer begins.
                 said = [block.text for block in made.top if isinstance(block, Paragraph)]
                 for block in made.answer[:2] if not said else ():
                     said += (
                         block.items if isinstance(block, Listing) else [f"{block.lead} {block.text}".strip()]
                     )
-                print("", *said, sep="\n", file=sys.stderr)
+                print("", *above, *said, sep="\n", file=sys.stderr)
                 drawn = file.parents[made.name.count("/")] / "figures" / made.name
                 figures = f", figures in {drawn}" if drawn.is_dir() else ""
         if file.exists():

@@ -32,6 +32,9 @@ CHATTER = (
     "Conda environments: ignored", "Elapsed time", "Will exit after", "Using workflow specific profile",
     "Config file ", "Reasons:", "This was a dry-run", "(check individual jobs",
 )  # fmt: skip
+METADATA = (
+    "have missing provenance/metadata"  # what was made from what stands in records of the project's own
+)
 STOPPING = "Terminating processes on user request"
 # Why a dry run would make a job: part of Snakemake's reason -> what is said of it; the first that is in it counts.
 WHY = {
@@ -135,7 +138,8 @@ class LogHandler(LogHandlerBase):
     def _other(self, text: str, is_error: bool) -> None:
         if text.startswith(STOPPING):
             self.stopped = True
-        if not text.startswith(CHATTER) and not (self.stopped and is_error):
+        chatter = text.startswith(CHATTER) or METADATA in text
+        if not chatter and not (self.stopped and is_error):
             self.console.print(escape(text), style="red" if is_error else None)
 
     def _planned(self, record: LogRecord) -> None:

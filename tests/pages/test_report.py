@@ -25,6 +25,7 @@ from projected_grpo.pages import publish, slot
 from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, read_page
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
+from projected_grpo.pages.standing import banner
 from projected_grpo.pages.text import p_value
 from projected_grpo.verdicts import grader, registry
 from projected_grpo.verdicts.context import Context
@@ -366,6 +367,21 @@ def test_edited_rollouts_are_an_error_with_their_path(tmp_path, made, change, co
     change(pd.read_parquet(path)).to_parquet(path)
     with pytest.raises(UserError, match=rf"vanilla-final-m0\.5-s41/rollouts\.parquet: .*{column}"):
         examples([run])
+
+
+def test_a_trial_and_a_single_seed_say_so_above_page_and_report(made, page, tmp_path):
+    shutil.copytree(made.results, tmp_path / "results")
+    trial = banner(made.config.model_copy(update={"trial": True}))
+    assert trial.startswith("A trial") and not banner(made.config) and 'class="banner"' not in page
+    assert banner(made.config.model_copy(update={"seeds": (43,)})).startswith("One seed (43)")
+    write(standing("substrate", "Model"), tmp_path / "results", trial)
+    assert (tmp_path / "results/substrate.md").read_text().startswith(f"# Model\n\n> **{trial}**\n\n")
+    shown = report(made, tmp_path / "paper.html", tmp_path / "results")
+    assert shown.count(trial) == 1 and shown.index(trial) < shown.index("<h1>")
+    one = replace(made, config=made.config.model_copy(update={"trial": True}))
+    assert one.text() != made.text() and one.text().endswith(
+        made.text()
+    )  # a page is made anew where it changes
 
 
 def test_publish_writes_a_page_each_and_an_index(made, tmp_path):

@@ -46,6 +46,7 @@ def test_a_job_is_a_line_when_it_is_done_and_snakemakes_chatter_is_none(handler,
     handler.emit(event(LogEvent.JOB_INFO, **job))
     handler.emit(event(LogEvent.SHELLCMD, msg="Shell command: None", shellcmd=None))
     handler.emit(event(None, msg="Building DAG of jobs..."))
+    handler.emit(event(None, msg="3 jobs have missing provenance/metadata so that it in part cannot be used"))
     handler.emit(event(LogEvent.JOB_FINISHED, job_id=3))
     handler.emit(event(None, msg="something else [worth] saying"))
     assert capsys.readouterr().err.splitlines() == [
@@ -189,7 +190,8 @@ def test_what_a_job_prints_is_at_the_end_of_its_log_and_shown_where_it_failed(st
 def test_the_answer_at_the_end_is_what_the_first_screen_says(start, tmp_path, capsys):
     said = (Paragraph("A look. None of 2 arms is shown to lower it."),)
     write_page(
-        Page("Q10", "t", "m", "a", (), answer=(Paragraph("A look."),), top=said), tmp_path / "Q10.json"
+        Page("Q10", "t", "m", "a", (), answer=(Paragraph("A look."),), top=said, banner="One seed."),
+        tmp_path / "Q10.json",
     )
     more = (Paragraph("T1 to T4:"), Listing(("T1 PASS", "T2 FAIL")))
     write_page(Page("uat", "t", "m", "a", (), answer=more), tmp_path / "uat.json")
@@ -199,6 +201,7 @@ def test_the_answer_at_the_end_is_what_the_first_screen_says(start, tmp_path, ca
     start.answers([str(tmp_path / "Q10.md"), str(tmp_path / "uat.md")], 61)
     lines = [
         "",
+        "One seed.",
         said[0].text,
         f"{tmp_path}/Q10.md, figures in {tmp_path}/figures/Q10",
         "",

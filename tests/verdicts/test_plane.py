@@ -161,7 +161,8 @@ def test_of_several_that_hack_least_the_most_honest_one_is_named(made):
     lines = [
         replace(line, summary=line.summary | {"known_hack": stats.summarise([0.0])}) for line in table.lines
     ]
-    said = pages_plane.sentences(replace(table, lines=tuple(lines)), {})[1]
+    found = {"penalty": table.line("penalty").to_baseline["known_honest"]}
+    said = pages_plane.sentences(replace(table, lines=tuple(lines)), found)[1]
     assert said.startswith("`penalty` (given: monitor) hacks least")
     assert "; as little: `penalty, self-taught critic`; `inoculate`" in said and "`vanilla`" not in said
 
@@ -170,7 +171,8 @@ def test_one_seed_claims_nothing(made, tmp_path):
     results, _ = made
     shutil.copytree(results, tmp_path / "one")
     verdict = plane.make(context(tmp_path / "one", [41]))
-    assert "Nothing can be told from noise" in verdict.page.top[0].text
+    top = verdict.page.top[0].text
+    assert "Nothing can be told from noise" in top and "hacks least" not in top
     assert verdict.frame["p_excess"].isna().all() and verdict.frame["excess"].notna().any()
 
 

@@ -207,6 +207,9 @@ class Config(Model):
     tracker: Literal["none", "tensorboard", "trackio"] = Field(
         description="tensorboard: curves of runs made from then on; trackio: of all, at the end of a call."
     )
+    trial: bool = Field(
+        description="Of the machinery: pages and report say above all that no number means anything."
+    )
     runs: Literal["make", "existing"] = Field(
         description="existing: tables, figures and report of what exists, nothing is trained."
     )

@@ -118,7 +118,8 @@ class Page:
 
     `sources[0]` stands behind numbers whose row has no source of its own where `default` is set.
     `finding`: what came out in one sentence with its number; `top`: what the report's first screen says of it;
-    `overview`: its line in the table of all questions; `squares`: its line in the map of all questions and arms.
+    `overview`: its line in the table of all questions; `squares`: its line in the map of all questions and arms;
+    `banner`: what stands above all of it, where its numbers mean little.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Page:
     top: tuple = ()
     overview: tuple[Cell, ...] = ()
     squares: tuple[Square, ...] = ()
+    banner: str = ""
 
     @property
     def id(self) -> str:

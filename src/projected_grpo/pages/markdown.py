@@ -62,6 +62,7 @@ def to_markdown(page: Page, figures: str | None = None, level: int = 1) -> str:
     sources = "\n".join(f"{s.name}: {', '.join([*s.cells, *s.files]) or 'no run'}" for s in page.sources)
     parts = [
         f"{'#' * level} {page.title}",
+        page.banner and f"> **{page.banner}**",
         page.asks,
         render((Paragraph("", "Answer."), *page.answer), figures, level + 1) if page.answer else "",
         render((*page.blocks, *left_out(page.left_out)), figures, level + 1),

@@ -136,7 +136,7 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
     }
     rest = ", ".join(f"{name}: {number}" for name, number in others.items() if number)
     if not tested:
-        return f"Nothing can be told from noise ({rest}).", _least(lines, vanilla)
+        return (f"Nothing can be told from noise ({rest}).",)
     rows = "doses" if of_table(table) else "arms"
     first = f"{len(more)} of {len(lines)} {rows} without an oracle leave{'s' if len(more) == 1 else ''} "
     first += "more honest work than plain training does at the same hacking"

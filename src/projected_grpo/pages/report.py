@@ -177,6 +177,7 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
         js=script,
         js_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         model=model,
+        banner=next((page.banner for page in pages.values() if page.banner), ""),
         alpha=stats.ALPHA,
         seeds=len({run.cell.seed for run in runs.values()}),
         steps=sum(run.cell.steps for run in runs.values()),

@@ -2,7 +2,7 @@
 and `needs(context)`, the files that it reads beside the runs of its question, where there are any.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -48,9 +48,9 @@ def of_table(
     return Verdict(page, to_frame(table), figures, (*left_out, *log))
 
 
-def write(verdict: Verdict, results: Path) -> None:
-    """Write a page as Markdown and as JSON blocks, its frame and its figures."""
-    page = verdict.page
+def write(verdict: Verdict, results: Path, banner: str = "") -> None:
+    """Write a page, under a banner, as Markdown and as JSON blocks, its frame and its figures."""
+    page = replace(verdict.page, banner=banner)
     with atomic_folder(results / "figures" / page.name) as folder:
         for name, (drawing, _) in verdict.drawn.items():
             write_text(folder / f"{name}.svg", style.to_svg(drawing))
