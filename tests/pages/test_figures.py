@@ -40,7 +40,17 @@ def test_forest_of_a_question_on_solve_shows_the_papers_solve(tmp_path):
     assert {-0.1, -0.15} <= drawn  # 0.200 and 0.150 beside vanilla's 0.300
 
 
-def test_trajectory_band_is_the_t_interval(q2):
+def test_few_seeds_are_drawn_one_by_one(q2):
+    left = figures.trajectories(q2).axes[0]
+    runs = [run.steps["hack_s"] for run in q2.lines[0].runs]
+    assert not left.collections
+    for drawn, values in zip(left.lines[:4], [np.mean(runs, axis=0), *runs], strict=True):
+        assert np.allclose(drawn.get_ydata(), values)
+    assert figures.of_question(q2, CONFIG)["trajectories"][1].endswith("mean over seeds; thin lines: seeds.")
+
+
+def test_trajectory_band_is_the_t_interval(q2, monkeypatch):
+    monkeypatch.setattr(figures, "FEW", 3)
     left = figures.trajectories(q2).axes[0]
     runs = np.stack([run.steps["hack_s"] for run in q2.lines[0].runs])
     mean = runs.mean(axis=0)

@@ -17,6 +17,7 @@ from projected_grpo.pages.contrasts import is_shown, uninformative
 from projected_grpo.pages.dose import dose
 from projected_grpo.pages.places_figure import AMONG_PLACEBOS, places_figure
 
+FEW = 5  # seeds below this are drawn one by one: a t-interval of them fills the panel
 MANY = 5  # more arms than this are drawn in small panels, one each
 # The rates that are drawn along a run and against a dose, with their looks where they share a panel.
 DRAWN = {
@@ -56,12 +57,18 @@ def _draw(axes, line: Line, measure: str, **look) -> None:
     mean, half = _band(series)
     steps = np.arange(1, len(mean) + 1)
     axes.plot(steps, mean, **look)
-    if half is not None:
+    if 1 < len(series) < FEW:
+        for own in series:
+            axes.plot(steps, own, color=look["color"], alpha=0.45, linewidth=0.6)
+    elif half is not None:
         axes.fill_between(steps, mean - half, mean + half, color=look["color"], alpha=0.16, linewidth=0)
 
 
 def trajectories(table: Table) -> Figure | None:
-    """Hack, solve and honest rate per step, mean over seeds with its 95% interval, for every arm."""
+    """Hack, solve and honest rate per step, mean over seeds, for every arm.
+
+    Around it its 95% interval, or each seed where there are few.
+    """
     lines = [line for line in table.lines if line.runs]
     if not lines:
         return None
@@ -195,6 +202,7 @@ def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
     interval, mean, std = " with 95% t-intervals", "mean over seeds", "; bars: one std over seeds"
     if ns == [1]:
         seeds, interval, mean, std = "one seed", "", "one seed", ""
+    around = "; thin lines: seeds" if ns and 1 < ns[-1] < FEW else interval.replace("with", "and")
     diamond = diamonds = ""
     if any(_published(table, line) is not None for line in table.lines):
         diamond = " Diamond: published (Qwen3-4B, often one seed)."
@@ -219,7 +227,7 @@ def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
         "dose": (dose(table, config), f"Rates against one knob at a time, {mean}{interval}."),
         "trajectories": (
             trajectories(table),
-            f"Hack, solve and honest rate per training step, {mean}{interval.replace('with', 'and')}.{ends}",
+            f"Hack, solve and honest rate per training step, {mean}{around}.{ends}",
         ),
     }
     return {name: (drawing, caption) for name, (drawing, caption) in drawn.items() if drawing is not None}

@@ -124,7 +124,7 @@ def _overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _name(axes: Axes, named: dict[str, tuple[float, float]], size: float = 7) -> None:
+def _name(axes: Axes, named: dict[str, tuple[float, float]], size: float = 8) -> None:
     """Write names beside their points, with a thin line where they stand away."""
     scale = 72 / axes.figure.dpi
     to_paper = axes.transData
@@ -162,7 +162,7 @@ def plane(table: Table, front: Frontier | None) -> Figure | None:
         for line in lines:
             _point(axes, line)
         _axes(axes)
-        drawing.legend(handles=_legend(lines), loc="outside lower center", ncols=3, fontsize=7.5)
+        drawing.legend(handles=_legend(lines), loc="outside lower center", ncols=3, fontsize=8)
         named |= {
             line.name: (line.summary[HACK].mean, line.summary[HONEST].mean)
             for line in lines
@@ -233,17 +233,17 @@ def dose_curves(table: Table, front: Frontier | None) -> Figure | None:
             for _, line in order:
                 _spread(axes, line, colour)
                 _point(axes, line, small=True)
-            axes.set_title(f"{curve.arm}: {curve.knob}", fontsize=7.5)
-            axes.tick_params(labelsize=7)
+            axes.set_title(f"{curve.arm}: {curve.knob}", fontsize=8.5)
+            axes.tick_params(labelsize=8)
         _from_zero(panels[0, 0])  # all share their limits, which are fixed here: no panel may come after
         for axes in list(panels.flat)[len(found) :]:
             axes.set_visible(False)
-        drawing.supxlabel("known hack", fontsize=8)
-        drawing.supylabel("known honest", fontsize=8)
+        drawing.supxlabel("known hack", fontsize=9)
+        drawing.supylabel("known honest", fontsize=9)
         _settle(drawing)
         for axes, curve in zip(panels.flat, found, strict=False):
             lines = [table.line(name) for name in curve.rows]
             values = ["default" if value is None else f"{value:g}" for value in curve.values]
             at = [(line.summary[HACK].mean, line.summary[HONEST].mean) for line in lines]
-            _name(axes, dict(zip(values, at, strict=True)), size=6.5)
+            _name(axes, dict(zip(values, at, strict=True)), size=8)
         return drawing

@@ -206,8 +206,8 @@ def to_page(
         finding=stands(table, headline.finding(table)),
         top=(
             Paragraph(headline.short(table)),
-            *(Figure(name, caption) for name, (_, caption) in drawn.items() if name == "summary"),
-        ),
+            *(Figure(name, drawn[name][1]) for name in ("places", "summary") if name in drawn),
+        )[:2],
         overview=headline.overview(table),
         squares=headline.squares(table),
     )

@@ -19,7 +19,7 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages import graph, html
-from projected_grpo.pages.blocks import Figure, Grid, Page, Paragraph, grid, left_out, read_page
+from projected_grpo.pages.blocks import Details, Figure, Grid, Page, Paragraph, grid, left_out, read_page
 from projected_grpo.pages.curves import curves
 from projected_grpo.pages.examples import BUDGET, Example, arm_of, examples
 from projected_grpo.pages.headline import OVERVIEW
@@ -191,7 +191,10 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
         dag=graph.draw(graph.made(results)),
         pages=[section(page, runs, results, out) for page in pages.values()],
         runs=[_run(run, results, out, software) for run in runs.values()],
-        left_out=missing,
+        left_out=len(missing),
+        gone=html.Renderer("runs", results, {}).render(
+            (Details(f"{len(missing)} runs left out", left_out(missing.items())),) if missing else ()
+        ),
         software=software,
     )
 
