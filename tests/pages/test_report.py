@@ -25,7 +25,6 @@ from projected_grpo.pages import publish, slot
 from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, read_page
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
-from projected_grpo.pages.standing import banner
 from projected_grpo.pages.text import p_value
 from projected_grpo.verdicts import grader, registry
 from projected_grpo.verdicts.context import Context
@@ -372,9 +371,9 @@ def test_edited_rollouts_are_an_error_with_their_path(tmp_path, made, change, co
 
 def test_a_trial_and_a_single_seed_say_so_above_page_and_report(made, page, tmp_path):
     shutil.copytree(made.results, tmp_path / "results")
-    trial = banner(made.config.model_copy(update={"trial": True}))
-    assert trial.startswith("A trial") and not banner(made.config) and 'class="banner"' not in page
-    assert banner(made.config.model_copy(update={"seeds": (43,)})).startswith("One seed (43)")
+    trial = made.config.model_copy(update={"trial": True}).banner
+    assert trial.startswith("A trial") and not made.config.banner and 'class="banner"' not in page
+    assert made.config.model_copy(update={"seeds": (43,)}).banner.startswith("One seed (43)")
     write(standing("substrate", "Model"), tmp_path / "results", trial)
     assert (tmp_path / "results/substrate.md").read_text().startswith(f"# Model\n\n> **{trial}**\n\n")
     shown = report(made, tmp_path / "paper.html", tmp_path / "results")

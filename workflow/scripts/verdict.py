@@ -2,7 +2,6 @@
 
 from projected_grpo.cells.config import Config
 from projected_grpo.job import job
-from projected_grpo.pages.standing import banner
 from projected_grpo.verdicts import registry
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import write
@@ -10,6 +9,6 @@ from projected_grpo.verdicts.verdict import write
 with job(snakemake) as log:
     context = Context.read(snakemake.wildcards.page, Config.model_validate(snakemake.config))
     verdict = registry.load(snakemake.params.module).make(context)
-    write(verdict, context.results, banner(context.config))
+    write(verdict, context.results, context.config.banner)
     for line in verdict.log:
         log.info("%s", line)

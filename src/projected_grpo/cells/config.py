@@ -235,6 +235,17 @@ class Config(Model):
         """Whether each seed trains its own base, teacher and pool."""
         return self.model.base == "small"
 
+    @property
+    def banner(self) -> str:
+        """What stands above all that is made: that it is a trial, or of one seed; else nothing."""
+        if self.trial:
+            return "A trial of the machinery: every rule runs, and no number here means anything."
+        if len(self.seeds) == 1:
+            return (
+                f"One seed ({self.seeds[0]}): nothing here is tested, and another seed may say the opposite."
+            )
+        return ""
+
     def model_name(self, seed: int, size: str | None = None, variant: str | None = None) -> str:
         """Return `{model}` of a seed: a replication of its own on the small model, one shared model otherwise.
 

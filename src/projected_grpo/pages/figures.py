@@ -162,7 +162,7 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1), max(high, 0.1))
         if compact:
-            axes.set_xlabel(style.wrapped(f"difference in {table.about.axis}"))
+            axes.set_xlabel(style.wrapped(f"difference in {table.about.axis}", 28))
             return drawing
         less = "solving" if table.primary == "solve" else "hacking"
         axes.set_xlabel(style.wrapped(f"difference in {table.about.axis} (left: less {less})"))

@@ -1,6 +1,5 @@
 """What a table's seeds let it say: a choice, a look, or a claim."""
 
-from projected_grpo.cells.config import Config
 from projected_grpo.measures.table import Table
 from projected_grpo.pages.text import seed_list
 
@@ -9,15 +8,6 @@ TUNING = range(31, 36)  # replications that settings were chosen on
 # the first edition, its learning rate and the critic's sampling on the others.
 TRIED = (range(41, 42), range(41, 46))
 CLAIM = 10  # seeds that a claim is made at
-
-
-def banner(config: Config) -> str:
-    """Return what stands above all that a config makes: that it is a trial, or has one seed; else nothing."""
-    if config.trial:
-        return "A trial of the machinery: every rule runs, and no number here means anything."
-    if len(config.seeds) == 1:
-        return f"One seed ({config.seeds[0]}): nothing here is tested, and another seed may say the opposite."
-    return ""
 
 
 def tuned(table: Table) -> tuple[int, ...]:

@@ -79,9 +79,9 @@ def rate_axis(axes: Axes) -> None:
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
 
 
-def wrapped(label: str) -> str:
+def wrapped(label: str, letters: int = 36) -> str:
     """Return the label of an axis in lines that a narrow drawing has room for."""
-    return textwrap.fill(label, 36)
+    return textwrap.fill(label, letters)
 
 
 def step_axis(axes: Axes) -> None:

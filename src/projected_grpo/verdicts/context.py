@@ -11,7 +11,6 @@ from projected_grpo.cells.setting import Setting
 from projected_grpo.digests import check_planned, of_value
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import base_file
-from projected_grpo.pages.standing import banner
 from projected_grpo.strict_yaml import read_yaml
 
 
@@ -63,7 +62,7 @@ class Context:
 
     def text(self) -> str:
         """Return all that decides the page beside files and code, as stable text."""
-        above = banner(self.config)
+        above = self.config.banner
         return f"{above}\n{self._asks()}" if above else self._asks()
 
     def _asks(self) -> str:
