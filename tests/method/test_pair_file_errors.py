@@ -41,8 +41,8 @@ def test_too_few_pairs_in_a_set_that_a_row_uses(folder):
     (folder.path / "pairs" / "moral.yaml").write_text(PAIR)
     assert matches(
         folder.error(),
-        "config.yaml: basis.n_pairs: 18, allowed: 1 to 1, the pairs in .*moral.yaml; "
-        "below bases put `moral: { pairs: moral, n_pairs: 1, n_heldout: 0, top_k: 1, k: 1 }` (basis 'moral')",
+        "pairs/moral.yaml: 1 pair, a basis takes 18 (basis.n_pairs); below `bases` in the config put "
+        "`moral: { pairs: moral, n_pairs: 1, n_heldout: 0, top_k: 1, k: 1 }`",
     )
 
 

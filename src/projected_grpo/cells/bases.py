@@ -10,7 +10,7 @@ from projected_grpo.cells.knobs import GENERATED_PAIRS, BasisKnobs, Control
 from projected_grpo.cells.layers import Layers, get
 from projected_grpo.cells.typed import NAME, WORDS
 from projected_grpo.cells.wrong import Keys, ascii_repr
-from projected_grpo.errors import nearest
+from projected_grpo.errors import UserError, nearest
 from projected_grpo.method.pairs import PairSet, load_pairs
 
 Fail = Callable[[Keys, str], NoReturn]  # (key path, problem) -> UserError
@@ -98,14 +98,18 @@ class Bases:
             )
         left = len(pairs.without_tag(tag)) if tag else len(pairs)
         if knobs.n_pairs > left:
-            heldout = min(knobs.n_heldout, left - 1)
-            fitting = {"n_pairs": left, "n_heldout": heldout, "top_k": min(knobs.top_k, left - heldout)}
-            fitting["k"] = min(knobs.k, fitting["top_k"])
-            line = ", ".join(f"{key}: {value}" for key, value in fitting.items())
-            # The file's own length, in a line to paste: other rows keep the global knobs.
-            paste = "" if basis in self.named else f"; below bases put `{basis}: {{ pairs: {name}, {line} }}`"
+            if basis not in self.named:  # the set's own length: other rows keep the global knobs
+                takes = (
+                    f"{left} pair{'' if left == 1 else 's'}, a basis takes {knobs.n_pairs} (basis.n_pairs)"
+                )
+                heldout = min(knobs.n_heldout, left - 1)
+                fitting = {"n_pairs": left, "n_heldout": heldout, "top_k": min(knobs.top_k, left - heldout)}
+                fitting["k"] = min(knobs.k, fitting["top_k"])
+                numbers = ", ".join(f"{key}: {value}" for key, value in fitting.items())
+                line = f"{basis}: {{ pairs: {name}, {numbers} }}"
+                raise UserError(f"{self.files[name]}: {takes}; below `bases` in the config put `{line}`")
             where = f"{self.files[name]}{f' without tag {tag}' if tag else ''}"
-            wrong("n_pairs", f"{knobs.n_pairs}, allowed: 1 to {left}, the pairs in {where}{paste}")
+            wrong("n_pairs", f"{knobs.n_pairs}, allowed: 1 to {left}, the pairs in {where}")
 
     def _load(self, name: str) -> PairSet:
         if name not in self._loaded:

@@ -58,6 +58,12 @@ def _import(args: argparse.Namespace) -> None:
 def _check(args: argparse.Namespace) -> None:
     pairs = load_pairs(args.file)
     print(f"{args.file}: {describe(pairs)}")
+    if len(pairs) > NORMAL:
+        name = args.file.stem
+        line = f"{name}: {{ pairs: {name}, n_pairs: {len(pairs)} }}"
+        print(
+            f"the first {NORMAL} of {len(pairs)} pairs are used; for all put `{line}` below `bases` in the config"
+        )
     for warning in warnings(pairs):
         print(f"warning: {warning}", file=sys.stderr)
 
