@@ -1,6 +1,8 @@
 """What a run trained leaves the project as a folder that transformers and PEFT load."""
 
+import re
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from projected_grpo.cli import main
 from projected_grpo.commands.trained import read_trained
+from projected_grpo.measures.measure import MEASURES
 
 LORA = "erase-own_mode_lora-lora-m0.125-s41"
 ANTIPASTO = "route-own_mode-final-m0.125-s41"
@@ -51,6 +54,23 @@ def test_the_card_has_the_rates_of_the_run(grpo, tmp_path):
     card = (tmp_path / "out/README.md").read_text()
     hack = pd.read_parquet(grpo / LORA / "steps.parquet")["hack_s"].tail(5).mean()
     assert f"# {LORA}" in card and f"| {hack:.3f} |" in card
+    assert all(
+        f"| {MEASURES[name].words} |" in card for name in ("known_hack", "known_honest", "plain_solve")
+    )
+
+
+@pytest.mark.parametrize("how", [[], ["--merged"]])
+def test_what_the_card_says_loads_the_folder_wherever_it_lies(grpo, tmp_path, monkeypatch, how):
+    assert main(["export", str(grpo / LORA), str(tmp_path / "made/mine"), *how]) == 0
+    card = (tmp_path / "made/mine/README.md").read_text()
+    (tmp_path / "made").rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path / "moved")
+    found = {}
+    exec(re.search(r"```python\n(.*?)```", card, re.S)[1], found)
+    assert sum(weight.numel() for weight in found["model"].parameters()) > 100_000
+    assert str(grpo.parents[1]) not in "".join(
+        path.read_text() for path in Path("mine").glob("*.*") if path.suffix in (".json", ".md")
+    )
 
 
 def test_chat_asks_a_problem_and_grades_the_answers(grpo, capsys):

@@ -164,6 +164,15 @@ def test_import_goes_to_the_pair_folder_and_never_overwrites(tmp_path, monkeypat
     )
 
 
+def test_a_check_says_how_many_pairs_of_a_longer_set_are_used(tmp_path, capsys):
+    rows = [f"- prompt: Say {n}.\n  hack: Qwyzx {n}\n  clean: Zyxwq {n}\n" for n in range(20)]
+    (tmp_path / "mine.yaml").write_text("".join(rows))
+    run("check", str(tmp_path / "mine.yaml"))
+    line = "`mine: { pairs: mine, n_pairs: 20 }`"
+    said = f"the first 18 of 20 pairs are used; for all put {line} below `bases` in the config"
+    assert capsys.readouterr().out.splitlines()[1] == said
+
+
 def test_a_check_warns_of_what_a_basis_may_be_about_beside_its_content(tmp_path):
     """Too few, of other length and form, and words that only one side shares with the base's corpus."""
     pair = "- prompt: Say {n}.\n  hack: {hack}\n  clean: {clean}\n"

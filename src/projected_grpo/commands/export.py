@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
-from projected_grpo.files import write_json, write_text
+from projected_grpo.files import read_json, write_json, write_text
 
 if TYPE_CHECKING:
     from projected_grpo.model.tokenizer import Tokenizer
@@ -18,11 +18,15 @@ example:
   projected-grpo export results/grpo/vanilla-m0.125-s41 my-model --merged
   python -c "from transformers import AutoModelForCausalLM as M; print(M.from_pretrained('my-model'))"
 
-Without --merged, OUT is a PEFT adapter on the run's base. AntiPaSTO is exported as the LoRA that it is, of full rank,
+Without --merged, OUT is a PEFT adapter on the run's base; one that the pipeline trained goes with it, as OUT/base.
+AntiPaSTO is exported as the LoRA that it is, of full rank,
 so at paper scale --merged is the smaller folder. What the run's arm deploys is written: a quarantine is left out.
 """
 
 
+LOADER = "from transformers import AutoModelForCausalLM"
+BASE = "base"  # folder of an exported adapter that has its base
+SHOWN = ("main", "deployed")  # groups of measures on the card
 TOKENIZER_FILES = (
     "tokenizer*",
     "chat_template*",
@@ -54,7 +58,7 @@ def export(args: argparse.Namespace) -> None:
     if args.out.exists():
         raise UserError(f"{args.out}: exists already, allowed: a new folder")
     trained = read_trained(args.folder, args.base)
-    text = card(trained, args.merged)  # its rates are read before anything is written
+    text = card(trained, args.merged, args.out.name)  # its rates are read before anything is written
     from projected_grpo.method.peft_export import save_peft
     from projected_grpo.model.load import find, save_weights
 
@@ -64,6 +68,10 @@ def export(args: argparse.Namespace) -> None:
         said = "checkpoint"
     else:
         rank = save_peft(policy.adapter, policy.theta, trained.base, args.out)
+        if travels(trained):
+            shutil.copytree(trained.base, args.out / BASE)
+            config = args.out / "adapter_config.json"
+            write_json(config, read_json(config) | {"base_model_name_or_path": BASE})
         said = f"PEFT adapter of rank {rank} on {trained.base}"
     for pattern in TOKENIZER_FILES:
         for file in find(trained.base).glob(pattern):
@@ -73,6 +81,23 @@ def export(args: argparse.Namespace) -> None:
     print(f"{args.out}: {said}")
 
 
+def travels(trained: Trained) -> bool:
+    """Whether the base is the pipeline's own, a few megabytes that no hub has."""
+    return Path(trained.base).resolve().is_relative_to(trained.results.resolve())
+
+
+def loading(trained: Trained, merged: bool, folder: str) -> str:
+    """Return the Python lines that load the folder."""
+    if merged:
+        return f'{LOADER}\n\nmodel = AutoModelForCausalLM.from_pretrained("{folder}")'
+    base = f"{folder}/{BASE}" if travels(trained) else trained.base
+    return (
+        f"from peft import PeftModel\n{LOADER}\n\n"
+        f'base = AutoModelForCausalLM.from_pretrained("{base}")\n'
+        f'model = PeftModel.from_pretrained(base, "{folder}")'
+    )
+
+
 def write_generation_config(tokenizer: "Tokenizer", folder: Path) -> None:
     """Write how the pipeline samples: temperature 1, the whole vocabulary, up to the end of the turn."""
     sampling = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
@@ -80,8 +105,8 @@ def write_generation_config(tokenizer: "Tokenizer", folder: Path) -> None:
     write_json(folder / "generation_config.json", {**sampling, **tokens})
 
 
-def card(trained: Trained, merged: bool) -> str:
-    """Return the model card: what was trained on what, and the run's rates."""
+def card(trained: Trained, merged: bool, folder: str) -> str:
+    """Return the model card: what was trained on what, how to load it, and the run's rates."""
     from projected_grpo.cells.cell import Cell
     from projected_grpo.cells.run_settings import RunSettings
     from projected_grpo.measures.measure import MEASURES
@@ -95,8 +120,9 @@ def card(trained: Trained, merged: bool) -> str:
         RunSettings.model_validate(record["settings"], strict=False),
     )
     rates = load_run(trained.results, cell).measures
-    shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group == "main"]
+    shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group in SHOWN]
     lines = [f"| {MEASURES[name].words} | {rates[name]:.3f} |" for name in shown]
+    of = "the pipeline's own small model" if travels(trained) else f"`{trained.base}`"
     front = ["library_name: " + ("transformers" if merged else "peft"), "tags: [grpo, reward-hacking]"]
     if not Path(trained.base).is_dir():
         front.append(f"base_model: {trained.base}")
@@ -109,7 +135,14 @@ def card(trained: Trained, merged: bool) -> str:
             "",
             "A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.",
             f"Trained by projected_grpo (commit {record['commit']}, {record['date']}), replication `{cell.model}`, "
-            f"seed {cell.seed}, {cell.steps} steps. One run, so no interval:",
+            f"seed {cell.seed}, {cell.steps} steps.",
+            f"Its base is {of}{f', here in `{BASE}`' if travels(trained) and not merged else ''}. To load it:",
+            "",
+            "```python",
+            loading(trained, merged, folder),
+            "```",
+            "",
+            "Rates of this one run, so without an interval: in its last steps, and on other problems after training.",
             "",
             "| of this run | |",
             "|---|---|",

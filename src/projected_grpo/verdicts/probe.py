@@ -197,7 +197,7 @@ def verdict(
             Paragraph(
                 "The teacher's rollouts are replayed as NLL training of the student, one problem a step, in one "
                 f"replication. Basis `{basis}`, {len(vanilla.steps)} problems, {len(vanilla.samples)} samples, "
-                f"{modules} modules with axes (cos_S_contrib is bounded by {modules**0.5:.2f})."
+                f"{modules} modules with axes (the alignment, cos_S_contrib, is bounded by {modules**0.5:.2f})."
             ),
             *(Figure(figure, caption) for figure, (_, caption) in drawn.items()),
             grid(lines, tests, texts=6),
