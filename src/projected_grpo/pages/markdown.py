@@ -29,15 +29,15 @@ def _grid(grid: Grid) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def render(blocks: tuple, figures: str, level: int = 2) -> str:
-    """Return blocks as Markdown. figures: prefix of the address of an SVG file; level: of the headings."""
-    return "\n\n".join(filter(None, (_block(block, figures, level) for block in blocks)))
+def render(blocks: tuple, figures: str) -> str:
+    """Return blocks as Markdown. figures: prefix of the address of an SVG file."""
+    return "\n\n".join(filter(None, (_block(block, figures) for block in blocks)))
 
 
-def _block(block: object, figures: str, level: int) -> str:
+def _block(block: object, figures: str) -> str:
     match block:
         case Heading(text):
-            return f"{'#' * level} {text}"
+            return f"## {text}"
         case Paragraph(text, lead):
             return f"**{lead}** {text}".strip() if lead else text
         case Listing(items):
@@ -47,7 +47,7 @@ def _block(block: object, figures: str, level: int) -> str:
         case Figure(name, caption):
             return f"![{caption}]({figures}{name}.svg)\n\n*{caption}*"
         case Details(summary, inner):
-            return f"**{summary}.**\n\n{render(inner, figures, level)}"
+            return f"**{summary}.**\n\n{render(inner, figures)}"
         case Pre(text):
             return f"<pre>{html.escape(text)}</pre>"
         case Foreign(text):
@@ -55,17 +55,17 @@ def _block(block: object, figures: str, level: int) -> str:
     raise TypeError(f"{block!r} is no block")
 
 
-def to_markdown(page: Page, figures: str | None = None, level: int = 1) -> str:
+def to_markdown(page: Page, figures: str | None = None) -> str:
     """Return a whole page; figures: prefix of the addresses of its figures, by default as seen from the page."""
     if figures is None:
         figures = "../" * page.name.count("/") + f"figures/{page.name}/"
     sources = "\n".join(f"{s.name}: {', '.join([*s.cells, *s.files]) or 'no run'}" for s in page.sources)
     parts = [
-        f"{'#' * level} {page.title}",
+        f"# {page.title}",
         page.banner and f"> **{page.banner}**",
         page.asks,
-        render((Paragraph("", "Answer."), *page.answer), figures, level + 1) if page.answer else "",
-        render((*page.blocks, *left_out(page.left_out)), figures, level + 1),
+        render((Paragraph("", "Answer."), *page.answer), figures) if page.answer else "",
+        render((*page.blocks, *left_out(page.left_out)), figures),
         f"<!-- sources\n{sources}\n-->" if page.sources else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -76,10 +76,10 @@ def _behind(page: Page) -> str:
     )
 
 
-def _index(stored: dict[str, dict], missing: Iterable[str]) -> str:
+def _index(stored: dict[str, dict], asked: Iterable[str]) -> str:
     """Return the first screen: what came out, a sentence a question, and the list of all pages.
 
-    stored: id of a page -> its title, finding and how it was made.
+    stored: id of a page -> its title, finding and how it was made; asked: questions, of which those without are named.
     """
     parts = ["# Results", "What finished runs of the pipeline found; `make publish` writes these pages."]
     found = [stored[name] | {"id": name} for name in FINDINGS if stored.get(name, {}).get("finding")]
@@ -95,7 +95,7 @@ def _index(stored: dict[str, dict], missing: Iterable[str]) -> str:
         "## Contents",
         "\n".join(["| page | seeds | runs | made |", "| --- | --- | ---: | --- |", *rows]),
     ]
-    if missing := [name for name in missing if name not in stored]:
+    if missing := [name for name in asked if name not in stored]:
         parts.append(f"No table yet: {', '.join(missing)}.")
     return "\n\n".join(parts) + "\n"
 
