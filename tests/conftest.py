@@ -24,9 +24,12 @@ def folder(tmp_path):
     return Folder(tmp_path)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def finished(tmp_path_factory, worker_id):
-    """A copy of the repository with the smoke report made: made once for a test run, a copy for each worker."""
+    """A copy of the repository with the smoke report made: made once for a test run, a copy for each file of tests.
+
+    Tests edit files in their copy and run further targets there, which the next file must not see.
+    """
     base = tmp_path_factory.getbasetemp()
     shared = base / "shared" if worker_id == "master" else base.parent / "shared"
     with FileLock(f"{shared}.lock"):
@@ -36,6 +39,7 @@ def finished(tmp_path_factory, worker_id):
             snakemake(tree, "--resources", "gpu=1", *TARGETS, wrapper=True)
             shutil.rmtree(tree / ".venv")  # it belongs to that place
             (shared / "done").touch()
-    own = base / "another path with spaces"
-    shutil.copytree(shared / "a path with spaces", own)  # tests edit files in it
-    return own
+    own = tmp_path_factory.mktemp("copies") / "another path with spaces"
+    shutil.copytree(shared / "a path with spaces", own)
+    yield own
+    shutil.rmtree(own)
