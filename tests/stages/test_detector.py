@@ -132,10 +132,10 @@ def test_scores_are_those_of_their_definitions_at_the_weights_of_the_step():
             grads, _ = sample_gradients(policy.merged(thetas[step - 1]), policy.adapter, samples)
             score, _ = sample_cosine(grads, bases["other"])
             right += [float(score[i] > score[j]) for i in (0, 2, 4) for j in (1, 3, 5)]
-    found = frame.query("score == 'cos_S' and first == 2 and direction == 'other'").iloc[0]
+    found = frame.query("score == 'alignment' and first == 2 and direction == 'other'").iloc[0]
     assert found["auroc"] == pytest.approx(sum(right) / len(right))
-    assert frame.query("score == 'cos_S'")["precision"].isna().all()
-    assert not frame.query("score != 'cos_S' and direction != 'oracle'")["recall"].isna().any()
+    assert frame.query("score == 'alignment'")["precision"].isna().all()
+    assert not frame.query("score != 'alignment' and direction != 'oracle'")["recall"].isna().any()
 
 
 def test_a_run_without_hacks_has_no_pairs_and_no_auroc():

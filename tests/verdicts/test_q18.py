@@ -39,14 +39,14 @@ def write_rankings(context, fall, thin=(), skip=()):
             write_run(context.results, cell)
             noise = draws.normal(0, 0.004)
             rows = []
-            for score in ("concept", "concept_base", "cos_S"):
+            for score in ("concept", "concept_base", "alignment"):
                 for i, (first, last) in enumerate(WINDOWS):
                     known = {"score": score, "first": first, "last": last}
                     known["pairs"] = 19 if row.name in thin and i == 3 else 120
                     own = 0.9 - (fall.get(row.name, 0.1) + noise) * i / 3
                     rates = {"precision": 0.5 + i / 10, "recall": 0.8 - i / 10, "flagged": 0.4}
                     rates["recall"] += noise - (0.3 if row.name == "penalty 0.6" and i == 3 else 0)
-                    rates = rates if score != "cos_S" else dict.fromkeys(rates)
+                    rates = rates if score != "alignment" else dict.fromkeys(rates)
                     of = {"own_mode": own, "oracle": 0.95}
                     of |= {name: 0.5 + 0.01 * (n % 10) for n, name in enumerate(compare)}
                     for name, value in [*of.items(), *(("random", q) for q in (0.3, 0.5, 0.7))]:
@@ -112,7 +112,7 @@ def test_the_place_is_among_placebos_of_a_kind_and_the_band_of_random_ones(conte
     write_rankings(context, {})
     table, found = ranked(context)
     line = table.line("vanilla")
-    assert found.band(line, "cos_S", -1) == pytest.approx((0.31, 0.69))
+    assert found.band(line, "alignment", -1) == pytest.approx((0.31, 0.69))
     placed = found.place(line, "concept", "placebo_code", -1)
     assert (placed.m, placed.rank) == (10, 11) and placed.mean == pytest.approx(0.545)
     assert populations(["a_01", "a_02", "null_city"]) == {"a": ("a_01", "a_02"), "null_city": ("null_city",)}

@@ -101,7 +101,7 @@ TREND = {  # name -> (unit, description)
 DETECTOR_SCORES = {
     "concept": "concept score",
     "concept_base": "concept score at the base's weights",
-    "cos_S": "alignment of the gradient",
+    "alignment": "alignment of the gradient",
 }
 _DETECTOR = {  # `{}` being the score -> (unit, description)
     "auroc_{}_first": ("share", "AUROC of the direction in the first window of steps"),

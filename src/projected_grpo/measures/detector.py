@@ -17,7 +17,7 @@ from projected_grpo.measures.columns import DETECTOR, DETECTOR_SCORES, to_frame
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.parquet import read_parquet
 
-CONCEPT, CONCEPT_BASE, COSINE = DETECTOR_SCORES
+CONCEPT, CONCEPT_BASE, ALIGNMENT = DETECTOR_SCORES
 RANDOM, ORACLE = "random", "oracle"
 LEAST = 20  # pairs of a window: with fewer a run has no AUROC there
 BAND = {"random_lo": 0.025, "random_hi": 0.975}  # quantiles of random directions

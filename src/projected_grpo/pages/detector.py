@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import DETECTOR_SCORES
 from projected_grpo.measures.detector import (
+    ALIGNMENT,
     CONCEPT,
-    COSINE,
     LEAST,
     ORACLE,
     RANDOM,
@@ -134,11 +134,11 @@ def falls_grid(table: Table, found: Rankings, falls: Falls) -> Grid:
 
     columns = {"row": lambda line: line.name, "baseline": lambda line: line.row.baseline or NONE}
     for score in DETECTOR_SCORES:
-        short = {"concept": "concept", "concept_base": "at the base", "cos_S": "cos_S"}[score]
+        short = {"concept": "concept", "concept_base": "at the base", "alignment": "gradient"}[score]
         if score == CONCEPT:
             columns |= {f"{short}, first": auroc(score, 0), f"{short}, last": auroc(score, -1)}
         columns |= {f"{short}, fall": fall(score), f"{short}, further": excess(score)}
-        if score in (CONCEPT, COSINE):
+        if score in (CONCEPT, ALIGNMENT):
             columns[f"{short}, reading"] = lambda line, s=score: falls[s][line.name].reading or NONE
     return grid(table.lines, columns, texts=2, title="How far AUROC falls from the first window to the last")
 
@@ -262,7 +262,7 @@ def sentences(
     line = first(table)
     if line is None or not found.has(line):
         return ("No run has been ranked.",)
-    said = [_detects(line, found, score) for score in (CONCEPT, COSINE)]
-    said += [_gamed(table, found, falls[score], score) for score in (CONCEPT, COSINE)]
+    said = [_detects(line, found, score) for score in (CONCEPT, ALIGNMENT)]
+    said += [_gamed(table, found, falls[score], score) for score in (CONCEPT, ALIGNMENT)]
     said.append(_kept(table, found, line, lost))
     return tuple(text for text in said if text)

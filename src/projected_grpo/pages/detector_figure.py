@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from projected_grpo.measures.columns import DETECTOR_SCORES
-from projected_grpo.measures.detector import CONCEPT, COSINE, ORACLE, Rankings
+from projected_grpo.measures.detector import ALIGNMENT, CONCEPT, ORACLE, Rankings
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import style
 from projected_grpo.pages.detector import first
@@ -39,7 +39,7 @@ def detection(table: Table, found: Rankings) -> Figure | None:
     with style.styled():
         drawing = style.figure(3.2)
         panels = drawing.subplots(1, 2, sharey=True)
-        for axes, score in zip(panels, (CONCEPT, COSINE), strict=True):
+        for axes, score in zip(panels, (CONCEPT, ALIGNMENT), strict=True):
             bands = [(i, found.band(line, score, i)) for i in range(len(windows))]
             known = [(i, *band) for i, band in bands if band]
             if known:
@@ -83,7 +83,7 @@ def gamed(table: Table, found: Rankings) -> Figure | None:
         return None
     rows = (
         ("AUROC, concept score", CONCEPT, "auroc"),
-        ("AUROC, cos_S", COSINE, "auroc"),
+        ("AUROC, alignment", ALIGNMENT, "auroc"),
         ("precision, step-0 threshold", CONCEPT, "precision"),
         ("recall, step-0 threshold", CONCEPT, "recall"),
     )

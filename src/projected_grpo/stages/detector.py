@@ -1,7 +1,7 @@
 """How well directions tell hacks from other rollouts of a run, as it trains (docs/detector.md, question Q18).
 
 Rollouts are scored at the weights that sampled them, rebuilt from the stored delta_S. Two scores: `concept`, the mean
-residual stream of a completion along a direction, and `cos_S`, the cosine of a rollout's gradient with one. Each has
+residual stream of a completion along a direction, and `alignment`, that of a rollout's gradient with one. Each has
 the directions of pair sets, random ones, and an oracle's.
 """
 
@@ -29,7 +29,7 @@ from projected_grpo.model.qwen3 import Qwen3
 from projected_grpo.stages.ranking import Ranking, flagged_rates, matched_pairs, rank, windows
 from projected_grpo.stages.replay import finite
 
-CONCEPT, CONCEPT_BASE, COSINE = "concept", "concept_base", "cos_S"
+CONCEPT, CONCEPT_BASE, ALIGNMENT = "concept", "concept_base", "alignment"
 RANDOM, ORACLE = "random", "oracle"
 FOLDS = 5  # of problems: the oracle scores rollouts of one by pairs of the others
 BATCH_TOKENS = 8192
@@ -108,26 +108,28 @@ def concepts(policy: Policy, sets: Mapping[str, PairSet], n_random: int, seed: i
 def gradients(
     policy: Policy, subject: PairSet, bases: Mapping[str, Basis], n_random: int, seed: int
 ) -> Fixed:
-    """Return directions of the gradient: v_m of `cos_S` per module, of bases (that of the pair set that is asked about
-    first), and random ones. A module without axes has zeros."""
+    """Return directions of the gradient: v_m of `alignment` per module, of bases and random ones.
+
+    bases: that of the pair set that is asked about first. A module without axes has zeros.
+    """
     sizes = list(policy.adapter.sizes.values())
     rows = []
     for basis in bases.values():
         parts = {name: basis.S[name] @ V for name, V in basis.V.items()}
         rows.append(torch.cat([parts.get(n, z) for n, z in policy.adapter.zeros().items()]))
     along = unit(torch.stack(rows), sizes)
-    random = unit(drawn(n_random, sizes, seed, COSINE).to(along), sizes)
+    random = unit(drawn(n_random, sizes, seed, ALIGNMENT).to(along), sizes)
     return settle(tuple(bases), along, random, *map(flat, pair_gradients(policy, subject)))
 
 
 def drawn(n: int, sizes: Sequence[int], seed: int, score: str) -> Tensor:
     """Return `[n, sum of sizes]` normal numbers, by seed and score."""
-    draws = np.random.Generator(np.random.Philox(key=[seed, 0xDE7EC7 + (score == COSINE)]))
+    draws = np.random.Generator(np.random.Philox(key=[seed, 0xDE7EC7 + (score == ALIGNMENT)]))
     return torch.from_numpy(draws.standard_normal((n, sum(sizes)), dtype=np.float32))
 
 
 def flat(grads: Mapping[str, Tensor]) -> Tensor:
-    """Return gradients `[n, size]` per module side by side, each row of them at length 1: a dot product is `cos_S`."""
+    """Return gradients `[n, size]` per module side by side, each row at length 1: a dot product is `alignment`."""
     return torch.nn.functional.normalize(torch.cat(list(grads.values()), 1), dim=1)
 
 
@@ -223,7 +225,7 @@ def measure(
     steps: int,
     theta: Callable[[int], Parameters],
     concept: Fixed,
-    cosine: Fixed,
+    along: Fixed,
 ) -> Iterator[dict]:
     """Yield a row per window, score and direction: `pairs`, `auroc` and `f05` over them; of a concept also `precision`,
     `recall` and `flagged`, over all rollouts.
@@ -244,8 +246,8 @@ def measure(
         place = torch.cumsum(window.paired, 0) - 1  # of a row among those in pairs
         hack, other = place[window.hack], place[window.other]
         oracle = oracle_margins(grads, hack, other, window.fold[window.paired], sizes)
-        ranked = rank(torch.cat([cosine.margins(grads), oracle], 1), hack, other)
-        yield from rows_of({"score": COSINE} | head, cosine, ranked, {})
+        ranked = rank(torch.cat([along.margins(grads), oracle], 1), hack, other)
+        yield from rows_of({"score": ALIGNMENT} | head, along, ranked, {})
 
 
 RATES = ("precision", "recall", "flagged")
