@@ -182,7 +182,7 @@ CONFIG = [
     (["basis", "control"], "randon", "basis.control: 'randon'; .*; did you mean 'random'?"),
     (["basis", "tau"], 1.5, "basis.tau: 1.5, allowed: a number >= 0 and <= 1"),
     (["basis", "k"], 13, "basis.k: 13, allowed: 1 to 5, top_k, the axes stored (basis 'v_hack_full')"),
-    (["basis", "n_pairs"], 40, "basis.n_pairs: 40, allowed: 1 to 18, the pairs in "),
+    (["basis", "n_pairs"], 40, "bases.v_hack_21pairs: 40 pairs are taken (basis.n_pairs), .* has 18"),
     (
         ["bases", "mine"],
         {"pears": "own_mode"},

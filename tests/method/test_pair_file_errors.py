@@ -1,7 +1,7 @@
 """Broken pair files, and which files of pairs a config reads at all."""
 
 import pytest
-from broken import matches
+import yaml
 
 PAIR = "- {prompt: p, hack: h, clean: c}\n"
 PAIR_FILES = [
@@ -36,14 +36,23 @@ def test_pair_sets_that_the_pipeline_writes_need_no_file(folder):
     folder.check()
 
 
-def test_too_few_pairs_in_a_set_that_a_row_uses(folder):
+@pytest.mark.parametrize("own", [None, {"pairs": "short"}, {"pairs": "short", "n_heldout": 1, "k": 2}])
+def test_a_set_that_is_shorter_ends_with_a_line_that_fits_it(folder, own):
     folder.copy_pairs()
-    (folder.path / "pairs" / "moral.yaml").write_text(PAIR)
-    assert matches(
-        folder.error(),
-        "pairs/moral.yaml: 1 pair, a basis takes 18 (basis.n_pairs); below `bases` in the config put "
-        "`moral: { pairs: moral, n_pairs: 1, n_heldout: 0, top_k: 1, k: 1 }`",
-    )
+    path = folder.path / "pairs/short.yaml"
+    path.write_text("".join(PAIR.replace("h,", f"h{n},") for n in range(8)))
+    basis = "mine" if own else "short"
+    folder.config["bases"] |= {basis: own} if own else {}
+    folder.questions["Q10"]["rows"].append({"name": "of a short set", "arm": "erase", "basis": basis})
+    message = folder.error()
+    said = f"bases.{basis}: 18 pairs are taken (basis.n_pairs), {path} has 8; below `bases` put `"
+    assert message.startswith(f"{folder.path / 'config.yaml'}: {said}")
+    line = yaml.safe_load(message.split("put `")[1].rstrip("`"))
+    assert line[basis] == {"n_pairs": 8, "n_heldout": 2, "top_k": 6, "k": 5, "pairs": "short"} | (
+        own or {}
+    ) | ({"top_k": 7} if own and "k" in own else {})
+    folder.config["bases"] |= line
+    folder.check()
 
 
 def test_a_pair_set_that_nothing_uses_is_not_read(folder):

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn, get_args
 
+import yaml
+
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.knobs import GENERATED_PAIRS, BasisKnobs, Control
 from projected_grpo.cells.layers import Layers, get
 from projected_grpo.cells.typed import NAME, WORDS
 from projected_grpo.cells.wrong import Keys, ascii_repr
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.errors import nearest
 from projected_grpo.method.pairs import PairSet, load_pairs
 
 Fail = Callable[[Keys, str], NoReturn]  # (key path, problem) -> UserError
@@ -97,19 +99,22 @@ class Bases:
                 f"{ascii_repr(tag)} is no tag of {self.files[name]}; {nearest(tag, pairs.tags)}",
             )
         left = len(pairs.without_tag(tag)) if tag else len(pairs)
-        if knobs.n_pairs > left:
-            if basis not in self.named:  # the set's own length: other rows keep the global knobs
-                takes = (
-                    f"{left} pair{'' if left == 1 else 's'}, a basis takes {knobs.n_pairs} (basis.n_pairs)"
-                )
-                heldout = min(knobs.n_heldout, left - 1)
-                fitting = {"n_pairs": left, "n_heldout": heldout, "top_k": min(knobs.top_k, left - heldout)}
-                fitting["k"] = min(knobs.k, fitting["top_k"])
-                numbers = ", ".join(f"{key}: {value}" for key, value in fitting.items())
-                line = f"{basis}: {{ pairs: {name}, {numbers} }}"
-                raise UserError(f"{self.files[name]}: {takes}; below `bases` in the config put `{line}`")
-            where = f"{self.files[name]}{f' without tag {tag}' if tag else ''}"
+        if knobs.n_pairs <= left:
+            return
+        where = f"{self.files[name]}{f' without tag {tag}' if tag else ''}"
+        own = self.named[basis].model_dump(exclude_unset=True) if basis in self.named else {"pairs": name}
+        if "n_pairs" in own:
             wrong("n_pairs", f"{knobs.n_pairs}, allowed: 1 to {left}, the pairs in {where}")
+        # Other bases keep the global knobs, so this one's line takes the length of its set.
+        heldout = min(knobs.n_heldout, left - 1)
+        fitting = {"n_pairs": left, "n_heldout": heldout, "top_k": min(knobs.top_k, left - heldout)}
+        fitting["k"] = min(knobs.k, fitting["top_k"])
+        line = yaml.safe_dump({basis: own | fitting}, default_flow_style=None, sort_keys=False, width=1000)
+        self.fail(
+            ["bases", basis],
+            f"{knobs.n_pairs} pairs are taken (basis.n_pairs), {where} has {left}; "
+            f"below `bases` put `{line.strip()}`",
+        )
 
     def _load(self, name: str) -> PairSet:
         if name not in self._loaded:
