@@ -67,9 +67,9 @@ def build(kind: str) -> None:
     say(f"making .venv from envs/{lock.name}, as {why}; this happens once and takes some minutes")
     if (ROOT / "results").is_dir():
         say("what is in results/ stays; ./snakemake -n --forceall TARGET lists what making it anew would run")
-    STAMP.unlink(missing_ok=True)
     if VENV.is_symlink():
-        VENV.unlink()  # what it points to belongs to somebody else
+        VENV.unlink()  # what it points to, its stamp too, belongs to somebody else
+    STAMP.unlink(missing_ok=True)
     # The base Python makes it: an environment cannot clear itself.
     base = sys._base_executable
     done = subprocess.run([base, "-m", "venv", "--clear", VENV], capture_output=True, text=True)
