@@ -8,73 +8,21 @@ import subprocess
 import time
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pandas as pd
 import pytest
-import shipped
-import yaml
-from synthetic import ROOT, plain_grid, rollout_rows, write_run
+from results_tree import make_results, standing
+from synthetic import rollout_rows
 
-from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
-from projected_grpo.files import write_json, write_text
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.measures.table import make_table
-from projected_grpo.pages import publish, slot
-from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source, read_page
+from projected_grpo.pages.blocks import Paragraph, read_page
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.text import p_value
 from projected_grpo.verdicts import grader, registry
 from projected_grpo.verdicts.context import Context
-from projected_grpo.verdicts.verdict import Verdict, of_table, write
-
-SHOWN = ("Q2", "Q10", "Q12", "Q14", "R7", "aa")
-COUNTS = {"x": {"a": [6, 0, 6], "b": [0, 0, 6]}, "y": {"a": [0, 0, 6], "b": [3, 6, 6]}}
-EVIL = "<img src=x onerror=alert(1)> `<b>` {{ 7*7 }}"
-
-
-def make_results(root, names, seeds):
-    """Write made-up runs and pages of some questions below `root`; return what a page of them is made of."""
-    asked = shipped.questions()
-    (root / "questions.yaml").write_text(yaml.safe_dump({name: asked[name] for name in names or asked}))
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    config |= {"seeds": seeds, "results": str(root / "results"), "questions": str(root / "questions.yaml")}
-    made = Context.read("", Config.model_validate(config))
-    for name, question in made.questions.items():
-        context = replace(made, name=name)
-        for cell in question.cells:
-            if not (context.results / "grpo" / cell.id).exists():
-                write_run(context.results, cell)
-        if question.kind == "probe":
-            blocks = (plain_grid(("basis", "t"), [["own_mode_grpo", "2.50"]]),)
-            behind = (Source("own_mode_grpo", files=("probe/small-s41/own_mode_grpo/vanilla",)),)
-            verdict = of_table(context, make_table(question, context.results), (), blocks, behind)
-        else:
-            verdict = registry.load(question.kind).make(context)
-        write(verdict, context.results)
-    return made
-
-
-def standing(name, title, *blocks):
-    """Return a page that is no question's."""
-    page = Page(
-        name, title, title, "asks", blocks, sources=(Source("Files", files=("models",)),), default=True
-    )
-    return Verdict(page, pd.DataFrame({"a": [1]}))
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A results tree of some questions at two seeds, with figures and pages of other stages."""
-    made = make_results(tmp_path_factory.mktemp("made"), SHOWN, 2)
-    write_json(made.results / "grader/matrix.json", {"sandbox": "namespaces", "counts": COUNTS})
-    write(grader.make(replace(made, name="grader/diagonal")), made.results)
-    model = (Paragraph(f"Text with {EVIL}."), plain_grid(("a", "b"), [["x", "0.5"]]))
-    write(standing("substrate", "Model", *model), made.results)
-    write(standing("self_taught", "Critic", Pre(EVIL)), made.results)
-    return made
+from projected_grpo.verdicts.verdict import write
 
 
 def report(made, out, results=None):
@@ -382,94 +330,6 @@ def test_a_trial_and_a_single_seed_say_so_above_page_and_report(made, page, tmp_
     assert one.text() != made.text() and one.text().endswith(
         made.text()
     )  # a page is made anew where it changes
-
-
-def test_publish_writes_a_page_each_and_an_index(made, tmp_path):
-    for name in ("Q10-old", "self_taught-old", "Q99-effects", "hand-made"):
-        write_text(tmp_path / "figures" / f"{name}.svg", "<svg/>")
-    how = {"Date": "2026-01-01", "Machine": "2 cores"}
-    publish.write_snapshot(made.results, tmp_path, how)
-    index, page = (tmp_path / "results.md").read_text(), (tmp_path / "results/Q10.md").read_text()
-    linked = set(re.findall(r"\]\(results/(.+?)\.md\)", index))
-    assert {"Q10", "R7", "grader-diagonal"} <= linked
-    assert linked == {path.stem for path in (tmp_path / "results").glob("*.md")}
-    finding = read_page(made.results / "Q10.json").finding
-    assert f"1. {finding} ([Q10." in index
-    assert page.startswith("# Q10. ") and "Date: 2026-01-01" in page and "Seeds: 41, 42" in page
-    assert "Code: 3f9a2c0123456789 (as `run.json` has it)" in page
-    assert "vanilla-m0.125-s{41" in page and "<!--" not in page
-    pages = {path.stem: path.read_text() for path in (tmp_path / "results").glob("*.md")}
-    shown = {Path(n).stem for text in pages.values() for n in re.findall(r"\]\(\.\./figures/([^)]+)\)", text)}
-    kept = {path.stem for path in (tmp_path / "figures").iterdir()}
-    assert shown <= kept and kept - shown == {"Q99-effects", "hand-made"}
-    assert {"grader-diagonal-matrix", "R7-effects"} <= kept
-    with pytest.raises(UserError, match="no question table"):
-        publish.write_snapshot(tmp_path / "none", tmp_path, {})
-
-
-def test_publish_keeps_pages_that_a_tree_has_not_made(made, tmp_path):
-    docs, part = tmp_path / "docs", tmp_path / "part"
-    publish.write_snapshot(made.results, docs, {"Date": "2026-01-01"})
-    before = {path.name: path.read_text() for path in (docs / "results").glob("*.md")}
-    shutil.copytree(made.results, part)
-    for path in part.rglob("*.md"):
-        if path.stem != "Q2":
-            path.unlink()
-    publish.write_snapshot(part, docs, {"Date": "2026-02-02"}, ["Q2", "Q10", "Q98"])
-    after = {path.name: path.read_text() for path in (docs / "results").glob("*.md")}
-    assert [name for name in before if after[name] != before[name]] == ["Q2.md"]
-    index = (docs / "results.md").read_text()
-    assert "No table yet: Q98." in index
-    assert [line[-12:-2] for line in index.split("\n") if line.startswith(("| [Q2.", "| [Q10."))] == [
-        "2026-02-02",
-        "2026-01-01",
-    ]
-
-
-def test_publish_fills_the_readme_and_takes_an_overlay(made, tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    overlay = tmp_path / "overlay.yaml"
-    overlay.write_text(f"results: {made.results}\n")
-    readme, docs = tmp_path / "README.md", tmp_path / "docs"
-    readme.write_text(f"# Name\n\n{slot.OPEN}\nold\n{slot.CLOSE}\n\nRest\n")
-    call = ["--configfile", str(overlay), "--docs", str(docs), "--readme", str(readme)]
-    assert publish.main(call) == 0 and publish.main(call) == 0
-    said = readme.read_text()
-    top = read_page(made.results / "Q10.json").top[0].text
-    assert said.startswith(f"# Name\n\n{slot.OPEN}\n\n**What came out** (Q10): {top}\n\n")
-    shown = tmp_path / re.search(r"!\[.*?\]\((.*?)\)", said)[1]
-    assert shown.exists() and shown.stem.startswith("Q10-")
-    assert said.endswith(f"</table>\n\n{slot.CLOSE}\n\nRest\n") and "old" not in said
-    run = re.search(r"As the model of `(.*?)` wrote them", said)[1]
-    rows = pd.read_parquet(made.results / "grpo" / run / "rollouts.parquet")
-    for text, channel in zip(
-        re.findall(r"<td><pre>(.*?)</pre></td>", said, re.S)[2:], (True, False), strict=True
-    ):
-        wrote = rows[rows["completion"].str.strip() == html.unescape(text)]
-        assert ((wrote["channel"] == channel) & (wrote["gt_pass"] != channel)).any()
-    assert "model `small`" in (docs / "results/Q10.md").read_text()
-    missing = re.search(r"^No table yet: (.*)\.$", (docs / "results.md").read_text(), re.M)[1].split(", ")
-    asked = set(shipped.questions()) - {"$schema"}
-    assert set(missing) == asked - {path.stem for path in (docs / "results").glob("*.md")} and missing
-    store = docs / publish.STORE
-    stored = json.loads(store.read_text())
-    write_text(store, json.dumps(stored | {"Q16": stored["Q10"]}))  # published before, from another tree
-    readme.write_text("# Name\n")
-    assert publish.main(call) == 0 and readme.read_text() == "# Name\n"
-    store.unlink()
-    assert publish.main(call) == 2
-
-
-def test_published_runs_are_named_as_a_shell_expands_them():
-    cells = [f"vanilla-m0.5-s{seed}" for seed in (43, 41, 42)] + [
-        "less-x0.5-m0.5-s41",
-        "kl-m0-s31",
-        "kl-m0-s33",
-    ]
-    said = publish.short(cells)
-    assert said == ["vanilla-m0.5-s{41..43}", "less-x0.5-m0.5-s41", "kl-m0-s{31,33}"]
-    expanded = subprocess.run(["bash", "-c", f"echo {' '.join(said)}"], capture_output=True, text=True).stdout
-    assert sorted(expanded.split()) == sorted(cells)
 
 
 CHROMIUM = shutil.which("chromium")

@@ -10,7 +10,6 @@ import html
 import os
 import platform
 import re
-import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -46,16 +45,21 @@ def _order(name: str) -> tuple[bool, str, int]:
     return name[:1] != "Q", name.rstrip("0123456789"), int(re.sub(r"\D", "", name) or 0)
 
 
-def _figures(page: Page, results: Path, docs: Path) -> None:
-    """Copy a page's figures to `docs/figures` in place of those of its earlier snapshot."""
-    for old in (docs / "figures").glob(f"{page.id}-*.svg"):
-        old.unlink()
-    for figure in (block for block in page.blocks if isinstance(block, Figure)):
-        target = docs / "figures" / f"{page.id}-{figure.name}.svg"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = results / "figures" / page.name / f"{figure.name}.svg"
-        check_read(source)
-        shutil.copyfile(source, target)
+def _figures(page: Page, results: Path) -> dict[str, str]:
+    """Return a page's figures by their published name. Raises UserError on one that is not as it was made."""
+    named = [block.name for block in page.blocks if isinstance(block, Figure)]
+    found = {f"{page.id}-{name}.svg": results / "figures" / page.name / f"{name}.svg" for name in named}
+    check_read(*found.values())
+    return {name: path.read_text() for name, path in found.items()}
+
+
+def _replace(page: Page, figures: dict[str, str], folder: Path) -> None:
+    """Write a page's figures to the folder, in place of those of its earlier snapshot."""
+    for name, text in figures.items():
+        write_text(folder / name, text)
+    for old in folder.glob(f"{page.id}-*.svg"):
+        if old.name not in figures:
+            old.unlink()
 
 
 def _published(page: Page, made: dict[str, str]) -> str:
@@ -121,9 +125,9 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str], asked: Itera
         )
     store = docs / STORE
     stored = read_json(store) if store.exists() else {}
-    for page in pages:
-        how = made | _runs(results, page)
-        _figures(page, results, docs)
+    checked = [(page, made | _runs(results, page), _figures(page, results)) for page in pages]
+    for page, how, figures in checked:  # nothing is written before all is read
+        _replace(page, figures, docs / "figures")
         write_text(docs / "results" / f"{page.id}.md", _published(page, how))
         stored[page.id] = {"title": page.title, "finding": page.finding, "made": how}
     write_json(store, stored)

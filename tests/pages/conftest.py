@@ -1,0 +1,9 @@
+"""The tree of made-up pages that tests of report and publishing show."""
+
+import pytest
+from results_tree import make_tree
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_tree(tmp_path_factory.mktemp("made"))
