@@ -34,11 +34,12 @@ def render(result: dict) -> str:
     parts = [
         "# What a step costs\n",
         "Made by `make bench` (`benchmarks/step.py`) from `benchmarks/results/step.json`; edit neither by hand.\n",
-        "One GRPO step is timed in four ways that take turns on one machine, one thread each, with the same weights, "
-        "prompts, tokens to draw and rewards: this project's own `one_step`; TRL's `GRPOTrainer` (full weights, no "
-        "reference model, no gradient checkpointing); a loop of the published structure (generate prompt by prompt, "
-        "adapter in the forward, log-softmax over the whole sequence, two backwards); and the arithmetic floor, the "
-        "step's matrix products alone. CPU seconds, medians over the rounds; ratios are taken within a round.\n",
+        "One GRPO step is timed in four ways that take turns on one machine, one thread each, with the same "
+        "weights, prompts, tokens to draw and rewards. These are this project's own `one_step`; TRL's "
+        "`GRPOTrainer` (full weights, no reference model, no gradient checkpointing); a loop of the published "
+        "structure; and the arithmetic floor, the step's matrix products alone. That loop generates prompt by "
+        "prompt, has the adapter in the forward, takes the log-softmax over the whole sequence, and goes "
+        "backward twice. CPU seconds, medians over the rounds; ratios are taken within a round.\n",
         f"Machine: {m['cpu']}, {m['cores']} cores, torch {m['torch']}; load average at the start "
         f"{m['load_average_at_start']} (a busy machine makes all engines slower and the ratios less exact).\n",
         "`equal`: prompts of 64 tokens, rows of 64, random, so that no two are alike: there is no work to share, and "
