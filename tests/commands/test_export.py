@@ -59,18 +59,34 @@ def test_the_card_has_the_rates_of_the_run(grpo, tmp_path):
     )
 
 
+@pytest.mark.parametrize("base", ["own", "elsewhere"])
 @pytest.mark.parametrize("how", [[], ["--merged"]])
-def test_what_the_card_says_loads_the_folder_wherever_it_lies(grpo, tmp_path, monkeypatch, how):
-    assert main(["export", str(grpo / LORA), str(tmp_path / "made/mine"), *how]) == 0
-    card = (tmp_path / "made/mine/README.md").read_text()
-    (tmp_path / "made").rename(tmp_path / "moved")
-    monkeypatch.chdir(tmp_path / "moved")
+def test_what_the_card_says_loads_the_folder_wherever_it_lies(grpo, tmp_path, monkeypatch, how, base):
+    if base == "elsewhere":
+        shutil.copytree(read_trained(grpo / LORA, None).base, tmp_path / "away")
+        how = [*how, "--base", str(tmp_path / "away")]
+    assert main(["export", str(grpo / LORA), str(tmp_path / "mine"), *how]) == 0
+    if base == "elsewhere":
+        shutil.rmtree(tmp_path / "away")
+    (tmp_path / "mine").rename(tmp_path / "another name")
+    monkeypatch.chdir(tmp_path / "another name")
+    card = Path("README.md").read_text()
     found = {}
     exec(re.search(r"```python\n(.*?)```", card, re.S)[1], found)
     assert sum(weight.numel() for weight in found["model"].parameters()) > 100_000
-    assert str(grpo.parents[1]) not in "".join(
-        path.read_text() for path in Path("mine").glob("*.*") if path.suffix in (".json", ".md")
-    )
+    written = "".join(path.read_text() for path in Path().glob("*.*") if path.suffix in (".json", ".md"))
+    assert str(grpo.parents[1]) not in written and str(tmp_path) not in written
+
+
+def test_a_run_whose_rates_are_edited_is_not_exported(grpo, tmp_path, capsys):
+    results = grpo.parent
+    shutil.copytree(results, tmp_path / "results", ignore=shutil.ignore_patterns("figures", "cache", "logs"))
+    steps = tmp_path / "results/grpo" / LORA / "steps.parquet"
+    frame = pd.read_parquet(steps)
+    frame.assign(hack_s=0.0, exploit_s=0.0).to_parquet(steps)
+    assert main(["export", str(steps.parent), str(tmp_path / "out")]) == 2
+    assert "steps.parquet: damaged or edited" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_chat_asks_a_problem_and_grades_the_answers(grpo, capsys):
@@ -91,6 +107,8 @@ def test_chat_asks_a_problem_and_grades_the_answers(grpo, capsys):
         (lambda run: (run / "run.json").write_text("{}"), "no record of a run of this pipeline"),
         (lambda run: shutil.rmtree(run.parents[1] / "models"), "allowed: the run's base by --base"),
         (lambda run: (run / "adapter.safetensors").unlink(), "adapter.safetensors"),
+        (lambda run: (run / "steps.parquet").unlink(), "no whole run (missing)"),
+        (lambda run: (run / "deployed.parquet").unlink(), "no whole run (no deployed.parquet)"),
         (lambda run: (run.parents[2] / "out").mkdir(), "exists already, allowed: a new folder"),
     ],
 )

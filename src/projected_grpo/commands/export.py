@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, write_json, write_text
+from projected_grpo.records import check_read
 
 if TYPE_CHECKING:
     from projected_grpo.model.tokenizer import Tokenizer
@@ -18,7 +19,7 @@ example:
   projected-grpo export results/grpo/vanilla-m0.125-s41 my-model --merged
   python -c "from transformers import AutoModelForCausalLM as M; print(M.from_pretrained('my-model'))"
 
-Without --merged, OUT is a PEFT adapter on the run's base; one that the pipeline trained goes with it, as OUT/base.
+Without --merged, OUT is a PEFT adapter on the run's base; a base that is a folder goes with it, as OUT/base.
 AntiPaSTO is exported as the LoRA that it is, of full rank,
 so at paper scale --merged is the smaller folder. What the run's arm deploys is written: a quarantine is left out.
 """
@@ -58,7 +59,7 @@ def export(args: argparse.Namespace) -> None:
     if args.out.exists():
         raise UserError(f"{args.out}: exists already, allowed: a new folder")
     trained = read_trained(args.folder, args.base)
-    text = card(trained, args.merged, args.out.name)  # its rates are read before anything is written
+    text = card(trained, args.merged)  # its rates are read before anything is written
     from projected_grpo.method.peft_export import save_peft
     from projected_grpo.model.load import find, save_weights
 
@@ -82,19 +83,19 @@ def export(args: argparse.Namespace) -> None:
 
 
 def travels(trained: Trained) -> bool:
-    """Whether the base is the pipeline's own, a few megabytes that no hub has."""
-    return Path(trained.base).resolve().is_relative_to(trained.results.resolve())
+    """Whether the base is a folder: no hub has it, and where it lies here says nothing elsewhere."""
+    return Path(trained.base).is_dir()
 
 
-def loading(trained: Trained, merged: bool, folder: str) -> str:
-    """Return the Python lines that load the folder."""
+def loading(trained: Trained, merged: bool) -> str:
+    """Return the Python lines that load the folder, run in it: whatever its name, they hold."""
     if merged:
-        return f'{LOADER}\n\nmodel = AutoModelForCausalLM.from_pretrained("{folder}")'
-    base = f"{folder}/{BASE}" if travels(trained) else trained.base
+        return f'{LOADER}\n\nmodel = AutoModelForCausalLM.from_pretrained(".")'
+    base = BASE if travels(trained) else trained.base
     return (
         f"from peft import PeftModel\n{LOADER}\n\n"
         f'base = AutoModelForCausalLM.from_pretrained("{base}")\n'
-        f'model = PeftModel.from_pretrained(base, "{folder}")'
+        f'model = PeftModel.from_pretrained(base, ".")'
     )
 
 
@@ -105,12 +106,17 @@ def write_generation_config(tokenizer: "Tokenizer", folder: Path) -> None:
     write_json(folder / "generation_config.json", {**sampling, **tokens})
 
 
-def card(trained: Trained, merged: bool, folder: str) -> str:
-    """Return the model card: what was trained on what, how to load it, and the run's rates."""
+def card(trained: Trained, merged: bool) -> str:
+    """Return the model card: what was trained on what, how to load it, and the run's rates.
+
+    Raises UserError where the run is not whole, or a file that the rates are of is not as it was made.
+    """
     from projected_grpo.cells.cell import Cell
     from projected_grpo.cells.run_settings import RunSettings
-    from projected_grpo.measures.measure import MEASURES
+    from projected_grpo.measures.measure import MEASURES, ROLLOUTS, STEPS
+    from projected_grpo.measures.panels import DEPLOYED
     from projected_grpo.measures.runs import load_run
+    from projected_grpo.measures.steps import Incomplete
 
     record = trained.record
     cell = Cell(
@@ -119,12 +125,20 @@ def card(trained: Trained, merged: bool, folder: str) -> str:
         record["model"],
         RunSettings.model_validate(record["settings"], strict=False),
     )
-    rates = load_run(trained.results, cell).measures
+    folder = trained.results / "grpo" / cell.id
+    check_read(*(folder / name for name in (STEPS, ROLLOUTS, DEPLOYED) if (folder / name).exists()))
+    try:
+        rates = load_run(trained.results, cell).measures
+    except Incomplete as error:
+        raise UserError(f"{folder}: no whole run ({error})") from error
     shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group in SHOWN]
     lines = [f"| {MEASURES[name].words} | {rates[name]:.3f} |" for name in shown]
-    of = "the pipeline's own small model" if travels(trained) else f"`{trained.base}`"
+    base = Path(trained.base).resolve()
+    of = f"`{base.name if travels(trained) else trained.base}`"
+    if base.is_relative_to(trained.results.resolve()):
+        of = "the pipeline's own small model"
     front = ["library_name: " + ("transformers" if merged else "peft"), "tags: [grpo, reward-hacking]"]
-    if not Path(trained.base).is_dir():
+    if not travels(trained):
         front.append(f"base_model: {trained.base}")
     return "\n".join(
         [
@@ -136,10 +150,11 @@ def card(trained: Trained, merged: bool, folder: str) -> str:
             "A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.",
             f"Trained by projected_grpo (commit {record['commit']}, {record['date']}), replication `{cell.model}`, "
             f"seed {cell.seed}, {cell.steps} steps.",
-            f"Its base is {of}{f', here in `{BASE}`' if travels(trained) and not merged else ''}. To load it:",
+            f"Its base is {of}{f', here in `{BASE}`' if travels(trained) and not merged else ''}. "
+            "To load it, in this folder:",
             "",
             "```python",
-            loading(trained, merged, folder),
+            loading(trained, merged),
             "```",
             "",
             "Rates of this one run, so without an interval: in its last steps, and on other problems after training.",
