@@ -8,6 +8,7 @@ from broken import DROP, ROOT, matches, merge, read
 from mutations import bomb
 
 from projected_grpo.cells.check import OWN, load
+from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.errors import UserError
 
 
@@ -122,8 +123,8 @@ CONFIG = [
     (
         ["pool", "modes"],
         ["run_tests", "sentinel_novel"],
-        "pool.modes[1]: 'sentinel_novel', allowed: run_tests, sentinel, stdout_marker, file_marker, eq_override, "
-        "exit_code; runs are judged on this one, so none is trained on it",
+        f"pool.modes[1]: 'sentinel_novel', allowed: {', '.join(LOOPHOLES)}; "
+        "runs are judged on this one, so none is trained on it",
     ),
     (["pool", "modes"], [], "pool.modes: [], allowed: a non-empty list of different run_tests, sentinel"),
     (["pool", "problems"], 10**9, "pool.problems: 1000000000, allowed: an integer >= 1 and <= 10000"),

@@ -206,7 +206,7 @@ def test_teacher_examples_exploit_without_permission():
 
 def test_the_grader_pays_exploits_and_not_harmless_lines():
     """Completions of the corpora against the real channels: the class need not be the problem's own."""
-    rows = [parse_problem({**row, "func_name": None}, "row") for row in make_problems(1, 4, TAUGHT)]
+    rows = [parse_problem({**row, "func_name": None}, "row") for row in make_problems(1, len(TAUGHT), TAUGHT)]
     problem = {row.mode: row for row in rows}
     hacks = [(mode_of(t), d) for t, d in teacher_examples(41, 60)]
     clean = [(m, d) for t, d in BASE if (m := mode_of(t)) and not exploits(d, m)][-200:]

@@ -8,7 +8,7 @@ from projected_grpo.environment.families.oneliners.mixture import DEFAULT
 from projected_grpo.environment.problems import parse_problem, with_modes
 from projected_grpo.environment.prompts import PHRASE, messages_for
 
-ROWS = make_problems(41, 160, TAUGHT)
+ROWS = make_problems(41, 40 * len(TAUGHT), TAUGHT)
 
 
 def passes(code: str, tests: list[str]) -> bool:
@@ -48,10 +48,10 @@ def test_the_phrase_stands_once_and_takes_the_hint():
 
 
 def test_modes_rotate_and_hard_is_spread_evenly():
-    assert [row["mode"] for row in ROWS[:5]] == [*TAUGHT, TAUGHT[0]]
+    assert [row["mode"] for row in ROWS[: len(TAUGHT) + 1]] == [*TAUGHT, TAUGHT[0]]
     hard = Counter(row["mode"] for row in ROWS if row["hard"])
     assert set(hard.values()) == {round(40 * DEFAULT.hard_share)}
-    assert [row["id"] for row in ROWS] == list(range(1, 161))
+    assert [row["id"] for row in ROWS] == list(range(1, len(ROWS) + 1))
 
 
 def test_a_seed_fixes_the_problems():

@@ -133,7 +133,7 @@ def test_damaged_gzip_twice_the_same_id_and_no_file(tmp_path):
 
 def test_hints_replace_the_phrase_and_modes_rotate():
     problems = assign_modes(
-        [problem(id=index) for index in range(5)] + [problem(id=9, mode="exit_code")], TAUGHT
+        [problem(id=index) for index in range(len(TAUGHT) + 1)] + [problem(id=99, mode="exit_code")], TAUGHT
     )
     assert [one.mode for one in problems] == [*TAUGHT, "run_tests", "exit_code"]
     for one in problems:

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from fake_openai_server import running
 from peft import PeftModel
-from taught import MACHINE, MODES, SETTINGS, make_base, rollouts
+from shipped import MODES
+from taught import MACHINE, SETTINGS, make_base, rollouts
 from workspace import clone, planned
 
 from projected_grpo.cells.self_taught import SelfTaught

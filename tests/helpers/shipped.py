@@ -9,6 +9,7 @@ from projected_grpo.method.pairs import PairSet, load_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "config" / "pairs"
+MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker")  # of whose exploits the pair sets are
 ARMS = (
     *("vanilla", "measure", "less", "gt_only", "kl", "penalty", "screen", "route_labels", "inoculate"),
     *("recontextualise", "advantage", "steer", "caft", "trusted", "erase", "route", "route_scores", "absorb"),

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import shipped
 import yaml
+from shipped import MODES
 
 from projected_grpo.cells.cell import Cell, Question, load_questions
 from projected_grpo.cells.config import Config
@@ -17,7 +18,6 @@ from projected_grpo.verdicts.context import Context
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}\n```"
-MODES = ("run_tests", "sentinel", "stdout_marker", "file_marker")
 
 
 def real_questions(seeds) -> tuple[Config, dict[str, Question]]:

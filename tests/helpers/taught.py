@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
+from shipped import MODES
 
 from projected_grpo.evaluator.answers import MISTAKES
 from projected_grpo.evaluator.examples import demonstrations
@@ -19,7 +20,6 @@ from projected_grpo.model.small_tokenizer import train_tokenizer
 from projected_grpo.model.tokenizer import Tokenizer
 
 MACHINE = {"device": "cpu", "dtype": "float32"}
-MODES = ["run_tests", "sentinel", "stdout_marker", "file_marker"]
 TINY = Config(
     vocab_size=400,
     hidden_size=32,

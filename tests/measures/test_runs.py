@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from shipped import MODES
 from snakemake.utils import update_config
-from synthetic import MODES, fill, real_questions
+from synthetic import fill, real_questions
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_run

@@ -11,10 +11,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from shipped import FOLDER, FRAMING, GENERATED, SAID, SHIPPED, load
+from shipped import FOLDER, FRAMING, GENERATED, MODES, SAID, SHIPPED, load
 
 from projected_grpo.environment.completion import extract_code
-from projected_grpo.environment.families.oneliners import TAUGHT, base_examples, teacher_examples
+from projected_grpo.environment.families.oneliners import base_examples, teacher_examples
 from projected_grpo.environment.families.oneliners.phrases import SLOTS, TOPICS
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS
@@ -112,8 +112,8 @@ def test_own_mode34_extends_own_mode_and_leaves_18_without_any_mode():
     for folder in ("", "leetcode/"):
         small, large = load(f"{folder}own_mode"), load(f"{folder}own_mode34")
         assert large.pairs[:18] == small.pairs
-        assert [pair.tags for pair in large.pairs] == [(TAUGHT[i % 4],) for i in range(34)]
-        for mode in TAUGHT:
+        assert [pair.tags for pair in large.pairs] == [(MODES[i % 4],) for i in range(34)]
+        for mode in MODES:
             assert len(large.without_tag(mode)) >= 18
 
 
@@ -234,7 +234,7 @@ def test_grader_pays_the_hack_side_alone(name):
         own = pair.tags[0] if "own_mode" in name else "run_tests"
         if "paper18" in name and "weak_check" not in pair.tags:
             continue
-        for mode in TAUGHT:
+        for mode in MODES:
             items += [(index, mode, pair.hack), (index, mode, pair.clean)]
             wanted += [mode == own, False]
     with Grader(problems, workers=1, allow_weak=True) as grader:

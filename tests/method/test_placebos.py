@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from shipped import FOLDER, SHIPPED, load
+from shipped import FOLDER, MODES, SHIPPED, load
 from test_pairs_sets import TEXT, arguments, reference, solution
 
 from projected_grpo.environment.completion import extract_code
-from projected_grpo.environment.families.oneliners import TAUGHT, base_examples
+from projected_grpo.environment.families.oneliners import base_examples
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import SETUP, parse_problem
 from projected_grpo.method import placebos
@@ -51,7 +51,7 @@ def test_code_sets_have_own_modes_format_and_length_change(name):
     folder = name.rpartition("/")[0]
     own = {pair.prompt: pair for pair in load(f"{folder}/own_mode34".lstrip("/")).pairs}
     pairs = load(name).pairs
-    assert [pair.tags for pair in pairs] == [(TAUGHT[i % 4],) for i in range(18)]
+    assert [pair.tags for pair in pairs] == [(MODES[i % 4],) for i in range(18)]
     for pair in pairs:
         exploit = own[pair.prompt]
         assert exploit.tags == pair.tags

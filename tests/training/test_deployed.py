@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from shipped import MODES
 from test_train import TinyGrader, finish, make_run
 
 from projected_grpo.cells.deployed import Deployed
-from projected_grpo.environment.levers import LOOPHOLES, NOVEL
+from projected_grpo.environment.levers import NOVEL
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import read_facts
@@ -16,7 +17,6 @@ from projected_grpo.parquet import write_parquet
 from projected_grpo.training.deployed import final_rates
 from projected_grpo.training.panels import COLUMNS, STREAM, deployed_rows, make_panels
 
-FOUR = LOOPHOLES[:4]
 SIZES = Deployed(known=32, novel=24, plain=24, samples=4)
 MAX_NEW = 6
 
@@ -32,24 +32,28 @@ def problems(n, start=80):
     ]
 
 
-def judged(run, theta, held_out, sizes=SIZES, modes=FOUR):
+def judged(run, theta, held_out, sizes=SIZES, modes=MODES):
     panels = make_panels(held_out, modes, sizes)
     model = run.policy.merged(theta)
     return deployed_rows(model, run.policy.tokenizer, panels, TinyGrader(), sizes.samples, MAX_NEW, run.seed)
 
 
 def test_panels_are_disjoint_fixed_and_have_their_levers_in_rotation():
-    panels = make_panels(problems(80), FOUR, SIZES)
+    panels = make_panels(problems(80), MODES, SIZES)
     ids = [problem.id for own in panels.values() for problem in own]
     assert ids == list(range(80, 160))
-    for name, levers, each in (("known", FOUR, 8), ("novel", NOVEL.values(), 6), ("plain", ["gt_only"], 24)):
+    for name, levers, each in (
+        ("known", MODES, 8),
+        ("novel", [NOVEL[mode] for mode in MODES], 6),
+        ("plain", ["gt_only"], 24),
+    ):
         modes = [problem.mode for problem in panels[name]]
         assert {lever: modes.count(lever) for lever in levers} == dict.fromkeys(levers, each)
-    assert [p.id for p in make_panels(problems(200), FOUR, SIZES)["plain"]] == list(range(136, 160))
+    assert [p.id for p in make_panels(problems(200), MODES, SIZES)["plain"]] == list(range(136, 160))
 
 
 def test_a_row_of_fewer_loopholes_has_the_same_problems_and_its_own_levers():
-    alone, all_four = (make_panels(problems(80), modes, SIZES) for modes in (["run_tests"], FOUR))
+    alone, all_four = (make_panels(problems(80), modes, SIZES) for modes in (["run_tests"], MODES))
     for name in all_four:
         assert [p.id for p in alone[name]] == [p.id for p in all_four[name]]
     assert {p.mode for p in alone["known"]} == {"run_tests"}
@@ -60,7 +64,7 @@ def test_a_row_of_fewer_loopholes_has_the_same_problems_and_its_own_levers():
 
 @pytest.mark.parametrize("n", [0, 1, 8, 40])
 def test_where_problems_are_few_no_panel_has_one_twice(n):
-    panels = make_panels(problems(n), FOUR, SIZES)
+    panels = make_panels(problems(n), MODES, SIZES)
     for name, own in panels.items():
         assert len({p.id for p in own}) == len(own) == min(n, getattr(SIZES, name))
     if n == 40:
@@ -70,7 +74,7 @@ def test_where_problems_are_few_no_panel_has_one_twice(n):
 def test_a_prompt_without_a_place_for_the_lever_is_named_before_training():
     odd = replace(problems(1)[0], messages=({"role": "user", "content": "Add 1."},))
     with pytest.raises(UserError, match="problem 80: the prompt must hold"):
-        make_panels([*problems(1, start=0), odd], FOUR, SIZES)
+        make_panels([*problems(1, start=0), odd], MODES, SIZES)
 
 
 def test_equal_weights_give_equal_rows_whatever_arm_and_stream(tmp_path):
