@@ -153,7 +153,7 @@ def test_what_random_axes_lose_in_gradient_space_is_no_content(tmp_path):
         line for line in text.splitlines() if line.startswith("- `own_mode`: gradient space kept -0.")
     )
     assert "update space kept equal to `none` in each of 5 seeds, ablated -0." in said
-    assert re.search(r"is what that optimizer adds: `own_mode` -0\.(29|30)", text)
+    assert re.search(r"is what that optimizer adds:\n\n- `own_mode` -0\.(29|30)", text)
     assert "Random axes lower it in gradient space and not shown to in update space" in text
 
 

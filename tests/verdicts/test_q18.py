@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sentences import long
 from synthetic import context_of, write_run
 
 from projected_grpo.errors import UserError
@@ -123,15 +124,16 @@ def test_the_page_says_what_its_numbers_say(context):
     made = q18.make(context)
     assert all((context.results / path).exists() for path in map(str, q18.needs(context)))
     said = "\n".join(made.log)
+    assert not long(said.replace("\n", "\n\n"))
     assert "puts the hack above in 0.7" in said or "puts the hack above in 0.8" in said
-    assert "above the band of random directions [0.310, 0.690]" in said and "the oracle 0.950" in said
+    assert "above the band of random directions [0.310, 0.690]" in said and "the oracle has 0.950" in said
     assert (
         "score, 5 penalised rows against" in said and "1 fall further (evasion), 4 fall, no further" in said
     )
     assert "`penalty 0.6` +0.1" in said or "`penalty 0.6` +0.2" in said
     assert "precision 0.500 in the first window of `vanilla` and 0.800 in the last" in said
     assert (
-        "recall is lower than the unpenalised baseline's in 1 of 5 penalised rows that hack (`penalty 0.6` -0.3"
+        "Recall is lower than the unpenalised baseline's in 1 of 5 penalised rows that hack (`penalty 0.6` -0.3"
         in said
     )
     assert set(made.drawn) >= {"detection", "gamed"}

@@ -191,13 +191,16 @@ def _detects(line: Line, found: Rankings, score: str) -> str | None:
     if band and above:
         where = "above" if summary.mean > band[1] else "below" if summary.mean < band[0] else "inside"
         p = f", p {p_is(above.p)}" if above.p is not None else ""
-        text += f", {where} the band of random directions [{rate(band[0])}, {rate(band[1])}]"
-        text += f" ({paired_text(above)} to their mean{p})"
-    for name in found.populations:
-        placed = found.place(line, score, name, -1)
-        if placed and placed.p is not None:
-            text += f"; {placed.m} placebos `{name}` have {rate(placed.mean)} (p {p_is(placed.p)})"
-    return text + (f"; the oracle {rate(mean(oracle))}." if oracle else ".")
+        text += f", {where} the band of random directions [{rate(band[0])}, {rate(band[1])}]. "
+        text += f"To their mean it is {paired_text(above)}{p}"
+    placed = {name: found.place(line, score, name, -1) for name in found.populations}
+    beside = [
+        f"{own.m} of `{name}` have {rate(own.mean)} (p {p_is(own.p)})"
+        for name, own in placed.items()
+        if own and own.p is not None
+    ]
+    beside += [f"the oracle has {rate(mean(oracle))}"] * bool(oracle)
+    return f"{text}. " + (f"Beside it, {', '.join(beside)}." if beside else "")
 
 
 def penalised(table: Table) -> list[Line]:
@@ -251,7 +254,7 @@ def _kept(table: Table, found: Rankings, line: Line, lost: Mapping[str, stats.Pa
         return f"{text}."
     less = [row for row in known if is_shown(lost[row.name]) and lost[row.name].delta < 0]
     named = [f"`{row.name}` {with_p(lost[row.name])}" for row in less]
-    text += f"; recall is lower than the unpenalised baseline's in {len(less)} of {len(known)} penalised rows that hack"
+    text += f". Recall is lower than the unpenalised baseline's in {len(less)} of {len(known)} penalised rows that hack"
     return text + (f" ({listing(named)})." if named else ".")
 
 

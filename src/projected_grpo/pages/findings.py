@@ -7,7 +7,7 @@ from projected_grpo.measures.measure import LAST, MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Listing, Paragraph
 from projected_grpo.pages.contrasts import is_shown, with_bound, with_p
-from projected_grpo.pages.text import listing, paired_text, rate
+from projected_grpo.pages.text import paired_text, rate
 
 
 def pooled(table: Table) -> list:
@@ -125,9 +125,9 @@ def routing(table: Table) -> list:
         ),
         Listing(tuple(items)),
         Paragraph(
-            f"{MEASURES['hack_ablated'].words.capitalize()}, gradient less update space, is what that optimizer adds: "
-            f"{listing(more)}."
+            f"{MEASURES['hack_ablated'].words.capitalize()}, gradient less update space, is what that optimizer adds:"
         ),
+        Listing(tuple(more)),
     ]
     for gradient, update in found:
         if not gradient.row.is_control or "hack_ablated" not in gradient.to_baseline:
