@@ -41,7 +41,7 @@ def test_a_set_that_is_shorter_ends_with_a_line_that_fits_it(folder, own):
     folder.copy_pairs()
     path = folder.path / "pairs/short.yaml"
     path.write_text("".join(PAIR.replace("h,", f"h{n},") for n in range(8)))
-    basis = "mine" if own else "short"
+    basis = "of_short" if own else "short"
     folder.config["bases"] |= {basis: own} if own else {}
     folder.questions["Q10"]["rows"].append({"name": "of a short set", "arm": "erase", "basis": basis})
     message = folder.error()

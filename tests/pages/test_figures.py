@@ -10,6 +10,7 @@ from synthetic import fill, real_questions, write_run
 from projected_grpo.cells.cell import load_questions
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages import dose, figures, style
+from projected_grpo.pages.svg import inline
 
 CONFIG, QUESTIONS = real_questions(3)
 
@@ -67,7 +68,7 @@ def test_svg_is_valid_deterministic_and_live_text(q2):
     assert first == second
     ET.fromstring(first)
     assert "own_mode frozen-V" in first and "<path" in first
-    page = style.inline(first, "Q2-effects", 'a "quoted" <label>')
+    page = inline(first, "Q2-effects", 'a "quoted" <label>')
     ET.fromstring(page)
     assert "var(--ink)" in page and style.INK not in page and 'id="Q2-effects-' in page
 

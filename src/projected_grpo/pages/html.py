@@ -8,7 +8,6 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-from projected_grpo.pages import style
 from projected_grpo.pages.blocks import (
     Cell,
     Details,
@@ -21,6 +20,7 @@ from projected_grpo.pages.blocks import (
     Paragraph,
     Pre,
 )
+from projected_grpo.pages.svg import inline
 from projected_grpo.pages.text import NONE
 
 _FOREIGN = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])
@@ -80,7 +80,7 @@ class Renderer:
     def figure(self, name: str, caption: str) -> Markup:
         """Return an SVG file of the page with its caption."""
         svg = (self.figures / f"{name}.svg").read_text(encoding="utf-8")
-        drawn = Markup(style.inline(svg, f"{self.page}-{name}", caption))
+        drawn = Markup(inline(svg, f"{self.page}-{name}", caption))
         return Markup(
             '<figure class="fig"><div class="scroll" tabindex="0" role="region" aria-label="{0}">'
             '<div class="draw">{1}</div></div><figcaption>{0}</figcaption></figure>'

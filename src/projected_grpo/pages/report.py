@@ -121,38 +121,43 @@ def squares(pages: Iterable[Page]) -> dict:
     return {"arms": arms, "rows": rows, "full": FULL}
 
 
-def _run(run: Run, results: Path, out: Path, software: list[dict]) -> dict:
-    info, settings = run.info, run.info["settings"]
-    versions = info.get("versions") or {}
-    if versions not in software:
-        software.append(versions)
-    rates = {MEASURES[name].head: rate(run.measures.get(name)) for name in RATES}
-    log = info.get("log")
-    inputs = ", ".join(f"{name} {digest}" for name, digest in (info.get("inputs") or {}).items() if digest)
-    facts = {
-        "seed": run.cell.seed,
-        "model": run.cell.model,
-        "basis": run.cell.basis or "none",
-        "steps": run.cell.steps,
-        **rates,
-        "code": info.get("code", "not recorded"),
-        "grader's sandbox": info.get("sandbox", "not recorded"),
-        "device": f"{info.get('device', '?')}, {info.get('dtype', '?')}",
-        "inputs": inputs or "not recorded",
-    }
-    return {
-        "cell": run.cell.id,
-        "short": f"hack {rates['hack']} · solve {rates['solve']} · honest {rates['honest']}",
-        "facts": facts,
-        "software": software.index(versions) + 1,
-        "arm": arm_of(run.cell.id),
-        "settings": "\n".join(
-            f"{key}: {json.dumps(settings[key])}" for key in sorted({*settings} - {"seed"})
-        ),
-        "folder": os.path.relpath(results / "grpo" / run.cell.id, out.parent),
-        "log": os.path.relpath(log, out.parent) if log else "",
-        "log_name": log or "",
-    }
+def by_arm(runs: Iterable[Run], results: Path, out: Path, software: list[dict]) -> dict[str, list[dict]]:
+    """Return by arm its kinds: runs that are alike but for seed and replication, what they share said once.
+
+    software: of the runs so far, by number; new ones are added. Folders and logs are relative to `out`.
+    """
+    found: dict[str, dict[tuple, dict]] = {}
+    for run in sorted(runs, key=lambda run: (arm_of(run.cell.id), run.cell.seed)):
+        info, settings = run.info, run.info["settings"]
+        versions = info.get("versions") or {}
+        if versions not in software:
+            software.append(versions)
+        shared = {
+            "basis": run.cell.basis or "none",
+            "steps": run.cell.steps,
+            "code": info.get("code", "not recorded"),
+            "grader's sandbox": info.get("sandbox", "not recorded"),
+            "device": f"{info.get('device', '?')}, {info.get('dtype', '?')}",
+        }
+        text = "\n".join(f"{key}: {json.dumps(settings[key])}" for key in sorted({*settings} - {"seed"}))
+        number = software.index(versions) + 1
+        kinds = found.setdefault(arm_of(run.cell.id), {})
+        kind = kinds.setdefault(
+            (*shared.values(), text, number), {"facts": shared, "settings": text, "runs": []}
+        )
+        log, inputs = info.get("log"), info.get("inputs") or {}
+        kind |= {"software": number}
+        kind["runs"].append(
+            {
+                "cell": run.cell.id,
+                "model": run.cell.model,
+                "rates": [rate(run.measures.get(name)) for name in RATES],
+                "inputs": ", ".join(f"{name} {digest}" for name, digest in inputs.items() if digest),
+                "folder": os.path.relpath(results / "grpo" / run.cell.id, out.parent),
+                "log": os.path.relpath(log, out.parent) if log else "",
+            }
+        )
+    return {arm: list(kinds.values()) for arm, kinds in found.items()}
 
 
 def build(results: Path, model: str, questions: dict[str, Question], names: Iterable[str], out: Path) -> str:
@@ -190,7 +195,9 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
         curves=Markup(curves(questions.values(), runs)),
         dag=graph.draw(graph.made(results)),
         pages=[section(page, runs, results, out) for page in pages.values()],
-        runs=[_run(run, results, out, software) for run in runs.values()],
+        runs=by_arm(runs.values(), results, out, software),
+        number=len(runs),
+        rates=[MEASURES[name].head for name in RATES],
         left_out=len(missing),
         gone=html.Renderer("runs", results, {}).render(
             (Details(f"{len(missing)} runs left out", left_out(missing.items())),) if missing else ()

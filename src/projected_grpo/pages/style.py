@@ -8,7 +8,6 @@ import io
 import re
 import textwrap
 from collections.abc import Sequence
-from html import escape
 
 import matplotlib
 from cycler import cycler
@@ -114,24 +113,3 @@ def to_svg(drawing: Figure) -> str:
         drawing.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")
     # Matplotlib names the font it measured with; a reader's own sans-serif is narrower: nothing overflows.
     return re.sub(r"'DejaVu Sans'[^;\"]*", "sans-serif", buffer.getvalue())
-
-
-def inline(svg: str, name: str, label: str) -> str:
-    """Return an SVG file's text for use inside a page: unique ids, theme colours, an accessible label."""
-    svg = svg[svg.index("<svg") :]
-    # A tenth of a point is enough, and a third less text; what stands between the tags is for readers.
-    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d)\d+", r"\1", tag[0]), svg)
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    svg = svg.replace("fill: #ffffff", "fill: none", 1)  # the page's own background
-    svg = svg.replace("font-family: sans-serif; ", "")
-    for colour, variable in VARIABLES.items():
-        svg = svg.replace(colour, f"var(--{variable})")
-    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups()
-    spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    # Never much larger than drawn: its letters are as large as the page's.
-    size = f'style="max-width: {float(width) * 1.75:.0f}px"'
-    head = f'<svg viewBox="0 0 {width} {height}" {size} role="img" aria-label="{escape(label)}" {spaces}>'
-    return head + svg[svg.index(">") + 1 :]

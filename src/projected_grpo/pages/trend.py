@@ -165,14 +165,16 @@ def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tupl
         where = "the size of the model" if axis == SIZE else f"the link on {axis}"
         moved = [series for series in own if is_shown(series.effect)]
         still = [series for series in own if series not in moved]
-        more = [_sentence(table, series) for series in moved if series.effect.delta < 0]
-        less = [_sentence(table, series) for series in moved if series.effect.delta > 0]
-        for verb, group in (("falls", more), ("rises", less)):
-            if group:
-                said.append(f"The difference in {table.about.words} {verb} with {where}: {listing(group)}.")
+        for series in moved:
+            verb = "falls" if series.effect.delta < 0 else "rises"
+            said.append(
+                f"The difference in {table.about.words} {verb} with {where} in {_sentence(table, series)}."
+            )
         if still:
-            kept = [_sentence(table, series) for series in still]
-            said.append(f"Not shown to change with {where}: {listing(kept)}.")
+            slopes = sorted(series.effect.delta for series in still)
+            ends = " to ".join(dict.fromkeys(map(delta, (slopes[0], slopes[-1]))))
+            names = listing([f"`{series.name}`" for series in still])
+            said.append(f"Not shown to change with {where}: {names} (slope {ends} {per(still[0])}).")
     return tuple(said)
 
 
