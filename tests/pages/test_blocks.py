@@ -79,13 +79,17 @@ def test_markdown_has_the_answer_first_and_figures_as_seen_from_the_page():
 def test_html_escapes_and_leads_to_what_was_run(tmp_path):
     folder = tmp_path / "figures/probe/uat"
     folder.mkdir(parents=True)
-    (folder / "effects.svg").write_text('<svg viewBox="0 0 1 1" id="i"><g id="x"/></svg>')
+    (folder / "effects.svg").write_text('<svg viewBox="0 0 1 1"><g id="x"/><use href="#x"/></svg>')
     text = of_page(PAGE, tmp_path).render(PAGE.blocks)
     assert "<img" not in text and "javascript" not in text.replace("javascript:alert(1))", "")
     assert '<a class="n" href="#probe-uat-row0"><code>a|b</code></a> and <code>other</code>' in text
-    linked = '<td class="num strong"><a class="n" href="#probe-uat-row0">0.5<small>0.1</small></a></td>'
+    linked = '<td class="strong"><a class="n" href="#probe-uat-row0">0.5<small>0.1</small></a></td>'
     assert linked in text and '<th scope="row">c</th>' in text
-    assert 'id="probe-uat-effects-x"' in text and "<figcaption>a caption</figcaption>" in text
+    assert (
+        '<g id="probe-uat-effects-0" />' in text
+        and 'href="#probe-uat-effects-0"' in text
+        and "<figcaption>a caption</figcaption>" in text
+    )
     assert "<strong>b</strong>" in text and "<summary>more</summary>" in text
 
 

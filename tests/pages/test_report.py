@@ -91,12 +91,12 @@ def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, made, name):
         link = f'<a class="n" href="#{name}-row{number}">'
         section = page[page.index(f'<section id="{name}"') :]
         cells = re.search(rf"<tr>(?:(?!</tr>).)*?{link}.*?</tr>", section, re.S)[0]
-        first = re.search(r'<td class="num">.*?</td>', cells)[0]
+        first = re.search(r"<td>.*?</td>", cells)[0]
         shown = f"{row[measure]:.3f}<small>{row[f'{measure}_std']:.3f}</small></a></td>"
-        assert first == f'<td class="num">{link}{shown}'
+        assert first == f"<td>{link}{shown}"
         for rate in ("hack", "honest", "hack_compiled"):
             assert f"{link}{row[rate]:.3f}<small>{row[f'{rate}_std']:.3f}</small></a>" in cells
-        strong = re.findall(r'<td class="num strong">(.*?)</td>', cells)
+        strong = re.findall(r'<td class="strong">(.*?)</td>', cells)
         assert len(strong) == (row[f"p_{measure}_holm"] < 0.05)
         if not pd.isna(row["baseline"]):
             assert f"{link}{row[f'delta_{measure}']:+.3f}<small>[" in cells

@@ -74,7 +74,7 @@ class Renderer:
             case Pre(text):
                 return Markup('<pre tabindex="0">{}</pre>').format(text)
             case Foreign(text):
-                return Markup(_FOREIGN.render(text))
+                return Markup('<div class="foreign">{}</div>').format(Markup(_FOREIGN.render(text)))
         raise TypeError(f"{block!r} is no block")
 
     def figure(self, name: str, caption: str) -> Markup:
@@ -112,7 +112,7 @@ class Renderer:
             shown = Markup('<a class="n" href="#{}">{}</a>').format(target, shown)
         if i == 0:
             return Markup('<th scope="row">{}</th>').format(shown)
-        names = " ".join(name for name, on in (("num", i >= texts), ("strong", cell.strong)) if on)
+        names = " ".join(name for name, on in (("text", i < texts), ("strong", cell.strong)) if on)
         return Markup("<td{}>{}</td>").format(Markup(' class="{}"').format(names) if names else "", shown)
 
 

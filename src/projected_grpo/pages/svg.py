@@ -17,10 +17,10 @@ def inline(text: str, name: str, label: str) -> str:
     """
     root = ElementTree.fromstring(text)
     width, height = root.get("viewBox").split()[2:]
-    root.remove(root.find(f"{SVG}metadata"))
-    next(part for part in root.iter() if part.get("style") == "fill: #ffffff").set(
-        "style", "fill: none"
-    )  # the page's
+    for part in root.findall(f"{SVG}metadata"):
+        root.remove(part)
+    for part in [part for part in root.iter() if part.get("style") == "fill: #ffffff"][:1]:
+        part.set("style", "fill: none")  # the page's own background
     ids = {
         old: f"{name}-{new}"
         for new, old in enumerate(dict.fromkeys(re.findall(r'(?:url\(|href=")#([^")]+)', text)))
@@ -30,8 +30,9 @@ def inline(text: str, name: str, label: str) -> str:
         part.tag = part.tag.removeprefix(SVG)
         part.attrib = _short(part.attrib, ids, classes)
     _dissolve(root)
-    rules = "".join(f"#{name} .{short}{{{style}}}" for style, short in classes.items())
-    root.find("defs/style").text += rules
+    rules = Element("style")
+    rules.text = "".join(f"#{name} .{short}{{{style}}}" for style, short in classes.items())
+    root.insert(0, rules)
     # Never much larger than drawn: its letters are as large as the page's.
     own = {"id": name, "viewBox": f"0 0 {width} {height}", "style": f"max-width: {float(width) * 1.75:.0f}px"}
     root.attrib = {**own, "role": "img", "aria-label": label, "xmlns": SVG.strip("{}")}
@@ -55,7 +56,7 @@ def _short(attributes: dict[str, str], ids: dict[str, str], classes: dict[str, s
             kept["class"] = classes.setdefault(style, f"s{len(classes)}")
         elif key == "d":
             kept["d"] = re.sub(r" ?([A-Za-z]) ?", r"\1", value)
-        elif key == LINK:
+        elif key in (LINK, "href"):
             kept["href"] = f"#{ids[value.removeprefix('#')]}"
         else:
             kept[key] = re.sub(r"url\(#([^)]+)\)", lambda found: f"url(#{ids[found[1]]})", value)
