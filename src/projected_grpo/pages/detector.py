@@ -192,7 +192,7 @@ def _detects(line: Line, found: Rankings, score: str) -> str | None:
         where = "above" if summary.mean > band[1] else "below" if summary.mean < band[0] else "inside"
         p = f", p {p_is(above.p)}" if above.p is not None else ""
         text += f", {where} the band of random directions [{rate(band[0])}, {rate(band[1])}]. "
-        text += f"To their mean it is {paired_text(above)}{p}"
+        text += f"Against their mean: {paired_text(above)}{p}"
     placed = {name: found.place(line, score, name, -1) for name in found.populations}
     beside = [
         f"{own.m} of `{name}` have {rate(own.mean)} (p {p_is(own.p)})"
