@@ -1,5 +1,6 @@
 """Figures: they show the table's numbers, are valid SVG, and are the same for the same data."""
 
+import base64
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -12,6 +13,7 @@ from projected_grpo.measures.table import make_table
 from projected_grpo.pages import dose, figures, style
 from projected_grpo.pages.svg import inline
 
+HEAD = "data:image/png;base64,"
 CONFIG, QUESTIONS = real_questions(3)
 
 
@@ -130,3 +132,14 @@ def test_one_seed_draws_no_error_bars(name, figure, tmp_path):
     assert error_marks(drawing) == []
     assert "one seed" in caption and "std" not in caption and "interval" not in caption
     ET.fromstring(style.to_svg(drawing))
+
+
+def test_a_heat_map_stands_in_a_page_as_the_image_that_it_is():
+    drawing = style.figure(2)
+    drawing.subplots().imshow(np.eye(3))
+    svg = style.to_svg(drawing)
+    link = "{http://www.w3.org/1999/xlink}href"
+    (drawn,) = [part.get(link) for part in ET.fromstring(svg).iter() if part.tag.endswith("image")]
+    page = ET.fromstring(inline(svg, "q-heat", "a heat map"))
+    (shown,) = [part.get("href") for part in page.iter() if part.tag.endswith("image")]
+    assert shown == drawn.replace(" ", "") and base64.b64decode(shown.removeprefix(HEAD))[1:4] == b"PNG"

@@ -57,7 +57,8 @@ def _short(attributes: dict[str, str], ids: dict[str, str], classes: dict[str, s
         elif key == "d":
             kept["d"] = re.sub(r" ?([A-Za-z]) ?", r"\1", value)
         elif key in (LINK, "href"):
-            kept["href"] = f"#{ids[value.removeprefix('#')]}"
+            # a heat map is an image that the link itself holds
+            kept["href"] = f"#{ids[value[1:]]}" if value.startswith("#") else value.replace(" ", "")
         else:
             kept[key] = re.sub(r"url\(#([^)]+)\)", lambda found: f"url(#{ids[found[1]]})", value)
     return kept
