@@ -81,7 +81,7 @@ def test_publish_fills_the_readme_and_takes_an_overlay(made, tmp_path, monkeypat
     ):
         wrote = rows[rows["completion"].str.strip() == html.unescape(text)]
         assert ((wrote["channel"] == channel) & (wrote["gt_pass"] != channel)).any()
-    assert "model `small`" in (docs / "results/Q10.md").read_text()
+    assert "Config: `overlay.yaml`, model `small`" in (docs / "results/Q10.md").read_text()
     missing = re.search(r"^No table yet: (.*)\.$", (docs / "results.md").read_text(), re.M)[1].split(", ")
     asked = set(shipped.questions()) - {"$schema"}
     assert set(missing) == asked - {path.stem for path in (docs / "results").glob("*.md")} and missing

@@ -169,11 +169,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         results, model, asked = _config(options.configfile)
+        place = options.configfile.resolve()
+        inside = place.is_relative_to(Path.cwd())  # another machine has no use for this one's folders
+        named = place.relative_to(Path.cwd()) if inside else place.name
         made = {
             "Date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "Machine": machine(),
             "Commit of this page": commit(),
-            "Config": f"`{options.configfile}`, model `{model}`",
+            "Config": f"`{named}`, model `{model}`",
         }
         pages = write_snapshot(results, options.docs, made, asked)
         if slot.opens(pages, read_json(options.docs / STORE)):
