@@ -64,7 +64,7 @@ class QuestionsCheck:
                 if (other := getattr(row, key)) is not None:
                     self._other_row([*where, key], other, names)
             cells.append(self._row(row, shared, name, where))
-        Roles(self, name, question, dict(zip(names, cells, strict=True))).check()
+        Roles(self.fail, self.config, name, question, dict(zip(names, cells, strict=True))).check()
         if knob := PROBES.get(name):
             self._twins(name, knob, [cell.setting for cell in cells])
         if name == DETECTOR:

@@ -1,23 +1,23 @@
 """What a row stands for in its table: a claim, its control, one of a population of placebos, a part of a pooled row."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import NoReturn
 
 from projected_grpo.cells.cell import Cell, is_control
+from projected_grpo.cells.config import Config
 from projected_grpo.cells.questions import Question, Row
 from projected_grpo.cells.wrong import Keys
 from projected_grpo.errors import nearest
 
-if TYPE_CHECKING:
-    from projected_grpo.cells.check_questions import QuestionsCheck
-
 LEAST = 3  # placebos of a population: with fewer there is no spread to speak of
+Fail = Callable[[Keys, str], NoReturn]
 
 
 class Roles:
     """Checks that rows are only held against what differs from them in content alone."""
 
-    def __init__(self, check: "QuestionsCheck", name: str, question: Question, cells: dict[str, Cell]):
-        self.fail, self.config, self.name = check.fail, check.config, name
+    def __init__(self, fail: Fail, config: Config, name: str, question: Question, cells: dict[str, Cell]):
+        self.fail, self.config, self.name = fail, config, name
         self.rows = {row.name: row for row in question.rows}
         self.baseline, self.cells = question.baseline, cells
 
