@@ -6,6 +6,7 @@ knows Snakemake or torch: rules, scripts and tables all read this one expansion.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 from projected_grpo.cells.config import Config
@@ -109,7 +110,12 @@ class Question:
 
 
 def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
-    """Complete a setting to a cell. Raises SettingError where setting, basis and config do not fit together."""
+    """Complete a setting to the cell of one seed. Raises SettingError like `make_cells`."""
+    return make_cells(setting, (seed,), config)[0]
+
+
+def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[Cell, ...]:
+    """Complete a setting to a cell per seed. Raises SettingError where setting, basis and config do not fit."""
     if setting.modes == config.pool.modes:  # saying what is the default makes no other cell
         setting = setting.model_copy(update={"modes": None})
     for key, named in {"size": config.small.sizes, "variant": config.small.variants}.items():
@@ -118,7 +124,7 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
             raise SettingError(key, f"{value!r}; {nearest(value, named)}")
     if setting.size == config.model.size:  # saying what is the default makes no other cell
         setting = setting.model_copy(update={"size": None})
-    use, file = None, None
+    use = None
     training = config.training(setting.preset, setting.mix, setting.adapter, setting.lr)
     training = setting.defence.training(setting.knobs, training)
     if setting.basis:
@@ -129,17 +135,22 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
             )
         if setting.knob("k") == own.k:  # saying what is the default makes no other cell
             setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
-        use, file = config.use(setting.basis, setting.knob("k")), config.basis_file(setting.basis, seed)
+        use = config.use(setting.basis, setting.knob("k"))
     if setting.needs.clean_run:
         setting, use = _of_clean_run(setting, config)
+    basis = setting.basis
     direction = config.knobs(setting.source).direction if setting.needs.direction else None
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
-    settings = RunSettings(
-        seed=seed, setting=complete, training=training, basis=file, use=use, direction=direction
-    )
-    model = config.model_name(seed, setting.size, setting.variant)
-    pool = "-".join([model, *filter(None, ["+".join(setting.modes or ())])])
-    return Cell(cell_id(setting, seed), model, pool, settings)
+    cells = []
+    for seed in seeds:
+        file = config.basis_file(basis, seed) if basis else None
+        settings = RunSettings(
+            seed=seed, setting=complete, training=training, basis=file, use=use, direction=direction
+        )
+        model = config.model_name(seed, setting.size, setting.variant)
+        pool = "-".join([model, *filter(None, ["+".join(setting.modes or ())])])
+        cells.append(Cell(cell_id(setting, seed), model, pool, settings))
+    return tuple(cells)
 
 
 def is_control(setting: Setting, config: Config) -> bool:
@@ -211,7 +222,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             roles = {key: row.get(key) for key in ROLES}
-            cells = tuple(make_cell(setting, seed, config) for seed in config.seeds[: entry.get("seeds")])
+            cells = make_cells(setting, config.seeds[: entry.get("seeds")], config)
             control = is_control(setting, config)
             rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others, **roles))
         first = {}
