@@ -37,6 +37,7 @@ rule drift:
         base=lambda w: cell_base(w),
         svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
         adapter=f"{RESULTS}/grpo/{{cell}}/adapter.safetensors",
+        deltas=f"{RESULTS}/grpo/{{cell}}/deltas.safetensors",
         basis=lambda w: cell_basis(w)[0],
         plan=planned("drift"),
     output:
@@ -54,6 +55,7 @@ rule drift:
         pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
         pairs_digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,
+        steps=lambda w: CELLS[w.cell].training.steps,
         machine=COMPUTE,
         code=code("r6_drift.py"),
     script:

@@ -14,7 +14,7 @@ from projected_grpo.method.basis import sample_cosine
 from projected_grpo.method.concept import batches_of, make_concept, row_means
 from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.model.batch import Batch
-from projected_grpo.stages import detector
+from projected_grpo.stages import detector, kept
 from projected_grpo.stages.detector import ORACLE, RANDOM
 from projected_grpo.stages.ranking import flagged_rates, matched_pairs, rank, windows
 from projected_grpo.training.results import write_deltas
@@ -193,14 +193,14 @@ def test_weights_are_those_before_the_step(tmp_path):
     thetas = [random_theta(policy.adapter, 0.5, seed) for seed in range(3)]
     path = tmp_path / "deltas.safetensors"
     write_deltas(path, thetas)
-    assert not any(value.any() for value in detector.weights(path, policy, 1).values())
-    found = detector.weights(path, policy, 3)
+    assert not any(value.any() for value in kept.weights(path, policy, 1).values())
+    found = kept.weights(path, policy, 3)
     assert all(torch.equal(found[name], value) for name, value in thetas[1].items())
     for step in (5, 2):
         if step == 2:
             path.write_bytes(b"x" * 20)
         with pytest.raises(UserError, match="has no delta_S of this model"):
-            detector.weights(path, policy, step)
+            kept.weights(path, policy, step)
 
 
 def test_the_end_token_is_that_of_the_run():

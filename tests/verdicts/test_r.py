@@ -108,7 +108,14 @@ def write_r6(results, lora, vanilla_lora=0.7, lost=()):
         (results / "grpo" / cells[name][number].id / "steps.parquet").unlink()
     write_replays(context, "adapter", {"own_mode": 0.05, "own_mode_lora": 0.1})
     for path in r6.drifts(context):
-        write_json(path, {"overlap_fresh": 0.4, "overlap_null": 0.05})
+        looks = [] if "lora" in path else [(5, 0.7), (10, 0.6), (15, 0.5)]
+        write_json(
+            path,
+            [
+                {"step": step, "overlap_fresh": share, "overlap_null": 0.05}
+                for step, share in [*looks, (20, 0.4)]
+            ],
+        )
     return context
 
 
@@ -122,6 +129,10 @@ def test_r6_success_and_clean_negative(tmp_path):
     assert "of the SVD effect (LoRA minus 0.8 SVD " in said
     assert "at least 80% of it, the interval agrees" in said
     assert text.startswith("# R6.") and "overlap with fresh" in text and "0.400" in text and "0.900" in text
+    table, measured = make_table(context.question, context.results), r6.measured(context)
+    curves = r6.drift_series(table, measured)["overlap of the frozen V with a fresh one"]
+    assert curves["own_mode SVD"].to_dict() == {0: 1.0, 5: 0.7, 10: 0.6, 15: 0.5, 20: 0.4}
+    assert curves["own_mode LoRA"].to_dict() == {0: 1.0, 20: 0.4}
     assert (tmp_path / "a/figures/R6/drift.svg").exists() and "](figures/R6/drift.svg)" in text
     assert list(pd.read_parquet(tmp_path / "a/R6.parquet").columns[:2]) == ["question", "row"]
     assert "less than 80% of it, a clean negative" in first_pair(write_r6(tmp_path / "b", lora=0.6))

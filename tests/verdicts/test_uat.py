@@ -11,7 +11,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
 from projected_grpo.pages import style
 from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.verdicts import marks, probe, replays
+from projected_grpo.verdicts import marks, probe, replays, replications
 from projected_grpo.verdicts.figures import distributions, trajectory
 
 
@@ -63,7 +63,8 @@ def both(tmp_path):
 
 
 def page(both, others=None, controls=()):
-    return to_markdown(probe.verdict("probe/uat", *both, others or {}, "v_hack_full", list(controls)).page)
+    probed = [replications.Probed(41, *both, others or {})]
+    return to_markdown(probe.verdict("probe/uat", probed, "v_hack_full", controls).page)
 
 
 def test_all_pass_where_all_holds(both):
@@ -299,3 +300,60 @@ def test_figures_draw(tmp_path, both):
 def test_frames_hold_every_row(both):
     assert len(both[0].samples) == 160 and len(both[0].steps) == 20
     assert isinstance(both[0].samples, pd.DataFrame)
+
+
+@pytest.fixture
+def probed(tmp_path, both):
+    """Four replications: the probe's basis sees hacks in all but the last, random V in none; the third has few right
+    hacks, so no t."""
+    made = []
+    for seed, gap in zip((41, 42, 43, 44), (0.05, 0.06, 0.05, -0.01), strict=True):
+        folder, right = tmp_path / str(seed), 0.01 if seed == 43 else 0.5
+        vanilla = write(folder / "vanilla", vanilla_changes, gap=gap, seed=seed, right=right)
+        random = write(folder / "random", vanilla_changes, gap=0.0, seed=100 + seed, right=right)
+        projected = write(folder / "projected", later_differs, gap=gap, seed=seed, right=right)
+        made.append(replications.Probed(seed, vanilla, projected, {"random": random}))
+    assert replays.t4(made[2].vanilla.samples).t is None
+    return made
+
+
+def gap_of(frame):
+    sides = frame.groupby("gt_pass").cos_S_contrib.mean()
+    return sides[False] - sides[True]
+
+
+def test_all_replications_as_one_are_scipys_paired_tests(probed):
+    found = replications.gaps(probed, "own", "random")
+    first, alone = found[0], [gap for gap in found if gap.basis == "random"]
+    known = [one for one in probed if one.seed != 43]  # without right hacks there is no gap
+    own = [gap_of(one.vanilla.samples) for one in known]
+    random = [gap_of(one.others["random"].samples) for one in known]
+    assert (first.basis, first.asked) == ("own", 4)
+    assert first.met == sum(one.marks[3].passed for one in probed)
+    assert list(first.by_seed.values()) == pytest.approx(own)
+    assert first.own.p == pytest.approx(stats.ttest_1samp(own, 0).pvalue)
+    assert first.beyond.p == pytest.approx(stats.ttest_rel(own, random).pvalue)
+    assert all(gap.beyond is None for gap in alone) and len(alone) == len(replications.READINGS)
+    family = [gap.own.p for gap in found if gap.own.p is not None]
+    assert min(gap.own.holm for gap in found if gap.own) == pytest.approx(min(1, min(family) * len(family)))
+
+
+def test_a_page_of_several_replications_has_each_and_their_mean(probed):
+    made = probe.verdict("probe/uat", probed, "own", ["random"])
+    text = to_markdown(made.page)
+    passed = [sum(one.marks[i].passed for one in probed) for i in range(4)]
+    for test, met in zip(("T1", "T2", "T3", "T4"), passed, strict=True):
+        assert re.search(rf"^- {test}, .*: PASS on {met} of 4 replications", text, re.M), test
+    ts = [replays.t4(one.vanilla.samples).t for one in probed]
+    mean = np.mean([t for t in ts if t is not None])
+    last = next(line for line in text.splitlines() if line.startswith("| all"))
+    assert f"{mean:.2f}" in last and f"PASS on {passed[3]} of 4" in last
+    assert [line[2:9] for line in text.splitlines() if re.match(r"\| seed 4\d", line)] == [
+        f"seed {seed}" for seed in (41, 42, 43, 44)
+    ]
+    assert "In full: seed 41" in text and "less that of random" in text
+    assert made.frame.groupby("test").size().eq(4).all() and set(made.frame.seed) == {41, 42, 43, 44}
+
+
+def test_one_replication_is_no_population(both):
+    assert "replications" not in page(both).replace("each replication by itself", "")

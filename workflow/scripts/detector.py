@@ -12,7 +12,8 @@ from projected_grpo.method.basis import Basis
 from projected_grpo.method.extraction import select_pairs
 from projected_grpo.method.policy import load_policy
 from projected_grpo.parquet import read_parquet, write_parquet
-from projected_grpo.stages.detector import COLUMNS, concepts, gradients, measure, weights
+from projected_grpo.stages.detector import COLUMNS, concepts, gradients, measure
+from projected_grpo.stages.kept import weights
 
 with job(snakemake) as log:
     given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine

@@ -1,4 +1,4 @@
-"""A finished run + its frozen basis -> how much of it a fresh basis at the run's last weights still shares."""
+"""A finished run + its frozen basis -> how much of it a fresh basis still shares, along the run."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,8 @@ from projected_grpo.job import job
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.extraction import select_pairs
 from projected_grpo.method.policy import load_policy
-from projected_grpo.stages.contrast import drift, read_adapter
+from projected_grpo.stages.contrast import drift
+from projected_grpo.stages.kept import looks
 
 with job(snakemake) as log:
     given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine
@@ -17,7 +18,8 @@ with job(snakemake) as log:
     knobs = json.loads(frozen.metadata["knobs"])
     pairs = select_pairs(Path(params.pairs), knobs)
     policy = load_policy(knobs["adapter"], params.base, Path(given.svd), **machine)
-    policy.theta = read_adapter(Path(given.adapter), policy)
-    measured = drift(policy, pairs, knobs, use, frozen, params.seed)
+    deltas = None if knobs["adapter"] == "lora" else Path(given.deltas)
+    kept = looks(Path(given.adapter), deltas, policy, params.steps)
+    measured = drift(policy, kept, pairs, knobs, use, frozen, params.seed)
     write_json(snakemake.output[0], measured)
     log.info("%s", measured)

@@ -61,7 +61,7 @@ def read_trained(folder: Path, base: str | None) -> Trained:
     check_read(*read, *([svd] if kind == "antipasto" and svd.exists() else []))
     # Imported here, not above: torch takes seconds.
     from projected_grpo.method.policy import load_policy
-    from projected_grpo.stages.contrast import read_adapter
+    from projected_grpo.stages.kept import read_adapter
 
     policy = load_policy(kind, given, svd, record.get("dtype", "float32"), "cpu")
     policy.theta = read_adapter(folder / "adapter.safetensors", policy)

@@ -1,14 +1,11 @@
 """Bases compared: of two losses (R7), a frozen V with itself later (R6), any with the exploits' own (Q19, Q20)."""
 
 import json
-from pathlib import Path
+from collections.abc import Iterable
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
-from projected_grpo.errors import UserError
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis, Grads, Knobs, content_hash, extract, overlap
 from projected_grpo.method.extraction import extract_basis, pair_gradients
@@ -116,20 +113,22 @@ def overlaps(
     return found
 
 
-def read_adapter(path: Path, policy: Policy) -> Parameters:
-    """Read a run's trained parameters, quarantine left out. Raises UserError on a file of another adapter."""
-    try:
-        tensors = load_file(path, device=str(policy.base.device))
-        return {name: tensors[f"{name}.delta_S"] for name in policy.adapter.names}
-    except (SafetensorError, OSError, KeyError) as error:
-        raise UserError(f"{path}: no adapter of this model ({error})") from error
+def drift(
+    policy: Policy,
+    looks: Iterable[tuple[int, Parameters]],
+    pairs: PairSet,
+    knobs: dict,
+    use: dict,
+    frozen: Basis,
+    seed: int,
+) -> list[dict]:
+    """Return how much of a frozen basis one extracted at a run's weights still shares, at each look.
 
-
-def drift(policy: Policy, pairs: PairSet, knobs: dict, use: dict, frozen: Basis, seed: int) -> dict:
-    """Extract a fresh basis at the policy's trained weights and compare the frozen one with it."""
-    fresh = extract_basis(policy, pairs, knobs, seed).used(**use)
-    return {
-        "overlap_fresh": overlap(frozen.V, fresh.V),
-        "overlap_null": null_overlap(frozen, fresh),
-        "delta_norm": total_norm(policy.theta),
-    }
+    looks: (step, the parameters after it); the policy is left with the last ones.
+    """
+    found = []
+    for step, policy.theta in looks:
+        fresh = extract_basis(policy, pairs, knobs, seed).used(**use)
+        shares = {"overlap_fresh": overlap(frozen.V, fresh.V), "overlap_null": null_overlap(frozen, fresh)}
+        found.append({"step": step, **shares, "delta_norm": total_norm(policy.theta)})
+    return found

@@ -7,16 +7,12 @@ the directions of pair sets, random ones, and an oracle's.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
-from projected_grpo.errors import UserError
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.concept import SIDES, batches_of, middle, row_means
@@ -131,20 +127,6 @@ def drawn(n: int, sizes: Sequence[int], seed: int, score: str) -> Tensor:
 def flat(grads: Mapping[str, Tensor]) -> Tensor:
     """Return gradients `[n, size]` per module side by side, each row at length 1: a dot product is `alignment`."""
     return torch.nn.functional.normalize(torch.cat(list(grads.values()), 1), dim=1)
-
-
-def weights(path: Path, policy: Policy, step: int) -> Parameters:
-    """Return the delta_S that sampled a step's rollouts, from a run's `deltas.safetensors`.
-
-    Raises UserError where the file is none of this adapter.
-    """
-    if step == 1:
-        return policy.adapter.zeros()
-    try:
-        tensors = load_file(path, device=str(policy.base.device))
-        return {name: tensors[f"{name}.delta_S"][step - 2] for name in policy.adapter.names}
-    except (SafetensorError, OSError, KeyError, IndexError) as error:
-        raise UserError(f"{path}: has no delta_S of this model after step {step - 1} ({error})") from error
 
 
 def means(model: Qwen3, rows: Sequence[tuple[list[int], list[int]]], layer: int) -> Tensor:

@@ -25,13 +25,15 @@ PAPER = {"T1": "0.994", "T2": "100%", "T3": "20/20 steps", "T4": "t = 4.46"}
 
 @dataclass(frozen=True)
 class Mark:
-    """One line of the page: a test with its figure and mark."""
+    """One line of the page: a test with its figure and mark; `value` is what the mark is on, `unit` its name."""
 
     test: str
     requirement: str
     figure: str
     mark: str
     passed: bool
+    value: float | None
+    unit: str
 
     @property
     def word(self) -> str:
@@ -47,6 +49,8 @@ def t1(vanilla: Replay) -> Mark:
         f"hacked {rate(share)} of {len(vanilla.samples)} samples, {n} step files",
         f">= {T1_RATE:.2f} over >= {T1_FILES} step files",
         share >= T1_RATE and n >= T1_FILES,
+        share,
+        "hacked rate",
     )
 
 
@@ -59,6 +63,8 @@ def t2(vanilla: Replay) -> Mark:
         f"finite on {int(finite.sum())} of {len(finite)} rows ({100 * finite.mean():.1f}%)",
         f">= {100 * T2_SHARE:.0f}% of vanilla rows",
         bool(finite.mean() >= T2_SHARE),
+        float(finite.mean()),
+        "share of rows",
     )
 
 
@@ -73,6 +79,8 @@ def t3(projected: Replay) -> Mark:
         f"cout < cin on {lower}/{len(steps)} steps, fired {rate(fired)}",
         f">= {100 * T3_SHARE:.0f}% of projected steps, fired > {T3_FIRED}",
         lower >= T3_SHARE * len(steps) and fired > T3_FIRED,
+        lower / len(steps),
+        "share of steps",
     )
 
 
@@ -96,6 +104,8 @@ def t4_mark(vanilla: Replay) -> Mark:
         sides_text(sides),
         "one-sided Welch t > 2, p < 0.05",
         sides.passed,
+        sides.t,
+        "t",
     )
 
 

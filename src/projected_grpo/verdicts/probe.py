@@ -1,17 +1,18 @@
-"""The page of the probe's acceptance tests: T1-T4, what could fake each, and T4 in other readings.
+"""The page of the probe's acceptance tests: T1-T4 of every replication; of the first what could fake each, and T4 in
+other readings.
 
 A FAIL is a result. What is missing or unreadable is an error and raises before the page is written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from projected_grpo.pages.blocks import Cell, Figure, Grid, Listing, Page, Paragraph, Source, grid
+from projected_grpo.pages.blocks import Cell, Figure, Grid, Heading, Listing, Page, Paragraph, Source, grid
 from projected_grpo.pages.text import NONE, p_value
 from projected_grpo.verdicts.context import Context
-from projected_grpo.verdicts.figures import distributions, trajectory
-from projected_grpo.verdicts.marks import PAPER, marks, sides_text, sneaky
+from projected_grpo.verdicts.figures import distributions, t4_strip, trajectory
+from projected_grpo.verdicts.marks import PAPER, sides_text, sneaky
 from projected_grpo.verdicts.replays import (
     ALIGNMENT,
     BUCKET,
@@ -28,6 +29,15 @@ from projected_grpo.verdicts.replays import (
     t4_matched,
     t4_problem_means,
     t4_within,
+)
+from projected_grpo.verdicts.replications import (
+    READ,
+    Probed,
+    gaps,
+    gaps_grid,
+    replications_grid,
+    sentences,
+    t4s,
 )
 from projected_grpo.verdicts.verdict import Verdict
 
@@ -113,46 +123,45 @@ def matching(vanilla: Replay) -> str:
     return f"{text} (means {means[False]:.1f} wrong, {means[True]:.1f} right)."
 
 
-def folders(context: Context) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the folders of the replays: the probe's own two, then those of other bases on the same pool."""
-    seed = context.config.seeds[0]
-    model = context.config.model_name(seed)
-    own = {arm: f"{arm}_seed{seed}" for arm in ("vanilla", "projected")}
-    compare = context.config.probe.compare
-    return own, {name: f"{model}/{context.config.basis_file(name, seed)}/vanilla" for name in compare}
+def folders(context: Context) -> dict[int, tuple[dict[str, str], dict[str, str]]]:
+    """Return by replication the folders of its replays: the probe's own two, then those of other bases."""
+    config, found = context.config, {}
+    for seed in config.seeds if config.is_replicated else config.seeds[:1]:
+        model = config.model_name(seed)
+        own = {arm: f"{arm}_seed{seed}" for arm in ("vanilla", "projected")}
+        compare = {name: f"{model}/{config.basis_file(name, seed)}/vanilla" for name in config.probe.compare}
+        found[seed] = own, compare
+    return found
 
 
 def needs(context: Context) -> list[str]:
     """The replays."""
-    found = [folder for each in folders(context) for folder in each.values()]
+    found = [folder for own in folders(context).values() for each in own for folder in each.values()]
     return context.below(*(path for folder in found for path in files(folder, context.config)))
 
 
 def make(context: Context) -> Verdict:
     """Return the acceptance page."""
-    steps = n_steps(context.config)
-    own, others = (
-        {name: read_replay(context.results / "probe" / folder, steps) for name, folder in each.items()}
-        for each in folders(context)
-    )
-    controls = [name for name in others if context.config.knobs(name).control != "none"]
-    basis = context.config.probe.basis
-    return verdict(context.name, own["vanilla"], own["projected"], others, basis, controls)
+    steps, probed = n_steps(context.config), []
+    for seed, each in folders(context).items():
+        own, others = (
+            {name: read_replay(context.results / "probe" / folder, steps) for name, folder in part.items()}
+            for part in each
+        )
+        probed.append(Probed(seed, own["vanilla"], own["projected"], others))
+    controls = [name for name in probed[0].others if context.config.knobs(name).control != "none"]
+    return verdict(context.name, probed, context.config.probe.basis, controls)
 
 
-def verdict(
-    name: str,
-    vanilla: Replay,
-    projected: Replay,
-    others: Mapping[str, Replay],
-    basis: str,
-    controls: list[str],
-) -> Verdict:
-    """Return the page of these replays.
+def verdict(name: str, probed: Sequence[Probed], basis: str, controls: Sequence[str]) -> Verdict:
+    """Return the page of these replays: every replication, then the first of them in full.
 
-    others: basis -> its vanilla replay of the same pool; controls: those of them without content.
+    controls: those of the other bases that have no content.
     """
-    lines = marks(vanilla, projected)
+    first, control = probed[0], next(iter(controls), None)
+    vanilla, projected, others = first.vanilla, first.projected, first.others
+    pooled = gaps(probed, basis, control)
+    lines = first.marks
     tests = {
         "test": lambda mark: mark.test,
         "requirement": lambda mark: mark.requirement,
@@ -187,7 +196,16 @@ def verdict(
         control_sentence(others, controls),
         f"{untested} samples have no gt_pass (no hidden tests) and are left out of T4." if untested else "",
     )
-    replays = [vanilla, projected, *others.values()]
+    said, every = (), ()
+    if len(probed) > 1:
+        strip = t4_strip({each: t4s(probed, basis, each) for each in first.by_basis(basis)})
+        drawn |= {"replications": (strip, "T4 on every replication; the bar is the mean.")} if strip else {}
+        said = (Listing(sentences(probed, pooled, control)), Paragraph("", f"In full, {first.name}:"))
+        every = (
+            *(Paragraph(text, kind="legend") for text in READ),
+            replications_grid(probed, basis),
+            gaps_grid(pooled, control),
+        )
     page = Page(
         name=name,
         title="Distillation probe: acceptance tests",
@@ -195,11 +213,13 @@ def verdict(
         asks="Does the basis see hacking at all, and does projection take it out?",
         blocks=(
             Paragraph(
-                "The teacher's rollouts are replayed as NLL training of the student, one problem a step, in one "
-                f"replication. Basis `{basis}`, {len(vanilla.steps)} problems, {len(vanilla.samples)} samples, "
-                f"{modules} modules with axes (the alignment, cos_S_contrib, is bounded by {modules**0.5:.2f})."
+                "The teacher's rollouts are replayed as NLL training of the student, one problem a step, in each "
+                f"replication by itself. Basis `{basis}`, {len(vanilla.steps)} problems, {len(vanilla.samples)} "
+                f"samples, {modules} modules with axes (the alignment, cos_S_contrib, is at most {modules**0.5:.2f})."
             ),
             *(Figure(figure, caption) for figure, (_, caption) in drawn.items()),
+            *every,
+            Heading(f"In full: {first.name}"),
             grid(lines, tests, texts=6),
             grid(sneaky(vanilla, projected), checks, texts=4, title="What could fake it"),
             Paragraph(
@@ -211,17 +231,19 @@ def verdict(
             *(Paragraph(text) for text in notes if text),
         ),
         answer=(
+            *said,
             Listing(tuple(f"{mark.test} {mark.word}: {mark.requirement}; {mark.figure}" for mark in lines)),
             Paragraph("A FAIL is a result: it says what the GRPO tables can be expected to show."),
         ),
         sources=(
             Source("Files behind this page", files=("logs/probe",)),
-            *(Source(folder, files=(folder,)) for folder in (_below(replay) for replay in replays)),
+            *(Source(one.name, files=tuple(map(_below, one.replays))) for one in probed),
         ),
         default=True,
     )
     log = tuple(f"{mark.test} {mark.word}: {mark.figure} ({mark.mark})" for mark in lines)
-    return Verdict(page, pd.DataFrame([{**vars(mark), "passed": mark.passed} for mark in lines]), drawn, log)
+    frame = pd.DataFrame([{"seed": one.seed, **vars(mark)} for one in probed for mark in one.marks])
+    return Verdict(page, frame, drawn, log)
 
 
 def _below(replay: Replay) -> str:

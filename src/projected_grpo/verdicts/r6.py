@@ -1,6 +1,6 @@
 """R6: is the effect in LoRA space at least 80% of that in SVD space, at matched vanilla arms?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +23,8 @@ MATCHED = 0.10  # vanilla arms whose mean rates differ by no more count as match
 DRIFT = (
     "Drift: cin is the hack-ward share of the gradient (null: along a random V of the same shape). The gate one_sided "
     "makes cout 0 by algebra.",
-    "Overlap with fresh: of the frozen V with one extracted on the run's last weights (1: unchanged). A run keeps no "
-    "weights of steps between, so there is one point and no curve.",
+    "Overlap with fresh: of the frozen V with one extracted on the run's weights (1: unchanged), here after its last "
+    "step; the figure has every fifth step. A LoRA run keeps its last weights alone, so there it has one point.",
     "Overlap per refresh: in a refreshing run, of each new V with the one that it replaces (at the first refresh the "
     "one of the start). Later ones say how V moves between refreshes, not since then.",
 )
@@ -124,19 +124,24 @@ def mean_by_step(line: Line, column: str) -> pd.Series:
     return pd.Series(means, index=line.runs[0].steps["step"].astype(int)).dropna()
 
 
-def drift_grid(table: Table, measured: Mapping[str, dict]) -> Grid:
-    """Return what the basis sees over the run, and what a fresh one shares with it.
+Drifts = Mapping[str, Sequence[Mapping]]  # cell id -> what `stages.contrast.drift` measured, look after look
 
-    measured: cell id -> what `stages.contrast.drift` measured after the run.
-    """
+
+def measured(context: Context) -> Drifts:
+    """Read the drift files."""
+    return {Path(path).stem: read_json(path) for path in drifts(context)}
+
+
+def drift_grid(table: Table, found: Drifts) -> Grid:
+    """Return what the basis sees over the run, and what a fresh one shares with it."""
 
     def leak(line: Line) -> str:
         update, seen = (_part_mean(line, name, slice(-5, None)) for name in ("cout_update", "cin"))
         return f"{update / seen:.2f}" if update is not None and seen else NONE
 
     def fresh(line: Line, key: str) -> str:
-        found = [measured[cell][key] for cell in line.cells if cell in measured]
-        return rate(float(np.mean(found)) if found else None)
+        shares = [found[cell][-1][key] for cell in line.cells if cell in found]
+        return rate(float(np.mean(shares)) if shares else None)
 
     def refreshed(line: Line, place: int) -> str:
         overlaps = mean_by_step(line, "basis_overlap")
@@ -157,17 +162,29 @@ def drift_grid(table: Table, measured: Mapping[str, dict]) -> Grid:
     return grid([line for line in table.lines if "cin" in line.summary], columns, title="Drift of the basis")
 
 
-def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
-    """Return title -> row -> values by step: cin of the frozen arms, overlap of the refreshing ones."""
+def fresh_by_step(line: Line, found: Drifts) -> pd.Series:
+    """Return step -> overlap of the frozen V with a fresh one, mean over seeds; 1 before the first step."""
+    looks = [look for cell in line.cells for look in found.get(cell, ())]
+    if not looks:
+        return pd.Series(dtype=float)
+    means = pd.DataFrame(looks).groupby("step")["overlap_fresh"].mean()
+    return pd.concat([pd.Series({0: 1.0}), means])
+
+
+def drift_series(table: Table, found: Drifts) -> dict[str, dict[str, pd.Series]]:
+    """Return title -> row -> values by step: cin and overlap of the frozen arms, overlaps of the refreshing ones."""
     lines = [line for line in table.lines if "cin" in line.summary]
-    frozen = {line.name: mean_by_step(line, "cin") for line in lines if not line.row.setting.knob("refresh")}
+    frozen = [line for line in lines if not line.row.setting.knob("refresh")]
     renewed = [line for line in lines if line.row.setting.knob("refresh")]
     before, first = (
         {line.name: mean_by_step(line, name) for line in renewed}
         for name in ("basis_overlap", "basis_overlap_first")
     )
     return {
-        "hack-ward share (cin), frozen V": frozen,
+        "hack-ward share (cin), frozen V": {line.name: mean_by_step(line, "cin") for line in frozen},
+        "overlap of the frozen V with a fresh one": {
+            line.name: fresh_by_step(line, found) for line in frozen
+        },
         "overlap of a new V with the one before": before,
         "overlap of a new V with the first one": first,
     }
@@ -176,16 +193,17 @@ def drift_series(table: Table) -> dict[str, dict[str, pd.Series]]:
 def make(context: Context) -> Verdict:
     """Return R6's page."""
     table, pairs, sights = read(context, KNOB)
-    measured = {Path(path).stem: read_json(path) for path in drifts(context)}
+    found = measured(context)
     said = (*matched_sentences(table, pairs), *(pair_sentence(table, pair) for pair in pairs))
     notes = (Paragraph(text, kind="note") for text in DRIFT)
-    blocks = (*t4_blocks(pairs, sights), *notes, drift_grid(table, measured))
+    blocks = (*t4_blocks(pairs, sights), *notes, drift_grid(table, found))
     drawn = {
         "t4": (t4_strip({name: sight.t for name, sight in sights.items()}), "T4 in SVD and in LoRA space."),
         "drift": (
-            over_steps(drift_series(table)),
-            "How the basis ages: hack-ward share of the gradient along a frozen V; in refreshing runs, the overlap of "
-            "each new V with the one that it replaces (a frozen V's own overlap with a fresh one: last step only).",
+            over_steps(drift_series(table, found)),
+            "How the basis ages: hack-ward share of the gradient along a frozen V, and that V's overlap with one "
+            "extracted anew (LoRA: at the end alone); in refreshing runs, the overlap of each new V with the one that "
+            "it replaces, and with the first.",
         ),
     }
     return of_table(context, table, (Listing(said),), blocks, sources(context, KNOB), drawn, said)

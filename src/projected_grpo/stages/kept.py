@@ -1,0 +1,46 @@
+"""What a finished run keeps of its trained weights: delta_S after every step, and what is deployed after the last."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from projected_grpo.errors import UserError
+from projected_grpo.method.adapter import Parameters
+from projected_grpo.method.policy import Policy
+
+EVERY = 5  # steps between two looks at a run
+
+
+def read_adapter(path: Path, policy: Policy) -> Parameters:
+    """Read a run's trained parameters, quarantine left out. Raises UserError on a file of another adapter."""
+    try:
+        tensors = load_file(path, device=str(policy.base.device))
+        return {name: tensors[f"{name}.delta_S"] for name in policy.adapter.names}
+    except (SafetensorError, OSError, KeyError) as error:
+        raise UserError(f"{path}: no adapter of this model ({error})") from error
+
+
+def weights(path: Path, policy: Policy, step: int) -> Parameters:
+    """Return the delta_S that sampled a step's rollouts, from a run's `deltas.safetensors`.
+
+    Raises UserError where the file is none of this adapter.
+    """
+    if step == 1:
+        return policy.adapter.zeros()
+    try:
+        tensors = load_file(path, device=str(policy.base.device))
+        return {name: tensors[f"{name}.delta_S"][step - 2] for name in policy.adapter.names}
+    except (SafetensorError, OSError, KeyError, IndexError) as error:
+        raise UserError(f"{path}: has no delta_S of this model after step {step - 1} ({error})") from error
+
+
+def looks(adapter: Path, deltas: Path | None, policy: Policy, steps: int) -> Iterator[tuple[int, Parameters]]:
+    """Yield (step, the parameters after it) at every fifth step of a run and the last.
+
+    deltas: None for a LoRA run, which keeps its last weights alone.
+    """
+    for step in range(EVERY, steps, EVERY) if deltas else ():
+        yield step, weights(deltas, policy, step + 1)
+    yield steps, read_adapter(adapter, policy)
