@@ -21,5 +21,5 @@ with job(snakemake) as log:
     deltas = None if knobs["adapter"] == "lora" else Path(given.deltas)
     kept = looks(Path(given.adapter), deltas, policy, params.steps)
     measured = drift(policy, kept, pairs, knobs, use, frozen, params.seed)
-    write_json(snakemake.output[0], measured)
+    write_json(snakemake.output[0], {"looks": measured})
     log.info("%s", measured)

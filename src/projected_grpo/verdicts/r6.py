@@ -129,7 +129,7 @@ Drifts = Mapping[str, Sequence[Mapping]]  # cell id -> what `stages.contrast.dri
 
 def measured(context: Context) -> Drifts:
     """Read the drift files."""
-    return {Path(path).stem: read_json(path) for path in drifts(context)}
+    return {Path(path).stem: read_json(path)["looks"] for path in drifts(context)}
 
 
 def drift_grid(table: Table, found: Drifts) -> Grid:
