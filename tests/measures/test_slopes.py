@@ -1,5 +1,7 @@
 """Series over size and link: which rows are one, slopes by seed against a fit by hand, what is left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
@@ -12,6 +14,8 @@ from projected_grpo.model.load import shapes
 from projected_grpo.model.recipes import BaseRecipe
 
 CONFIG, QUESTIONS = real_questions(5)
+# On the rate in training, which is told by steps and not by few rollouts.
+QUESTIONS = {name: replace(question, primary="hack") for name, question in QUESTIONS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,8 @@ def test_a_link_s_series_begin_at_the_corpus_without_one(q19):
         0.5: "city_said, city0.5",
         1.0: "city_said, city1",
     }
-    assert ("city", "moral") not in found and len(found) == 8 + 6
+    assert found["city", "moral"].rows == {0.0: "moral", 0.5: "moral, city0.5", 1.0: "moral, city1"}
+    assert len(found) == 8 + 8
     assert found["honesty", "vanilla"].effect is None and found["honesty", "vanilla"].level is not None
     assert found["city", "random V"].beyond is None and found["city", "own_mode"].beyond is not None
 

@@ -15,7 +15,7 @@ from projected_grpo.measures.table import make_table
 from projected_grpo.pages import answers
 from projected_grpo.pages.blocks import Paragraph
 from projected_grpo.pages.contrasts import against_random
-from projected_grpo.pages.headline import overview, short
+from projected_grpo.pages.headline import finding, overview, short
 from projected_grpo.pages.markdown import render
 from projected_grpo.pages.question import to_page
 
@@ -104,8 +104,10 @@ def test_content_is_told_against_placebos_of_its_format(tmp_path):
     assert "`prog_wide` -0.2" in rest and "`honesty_text`" in rest, (
         "it is lower than any, but within the spread"
     )
-    assert re.search(r"Of the text placebos, seen differ from unseen by \+0\.0[45]", text)
-    assert "Lower than the placebos of their format: 2 of 11." in short(table)
+    assert re.search(r"Of the text placebos, seen differ from unseen: \+0\.0[45]", text)
+    assert "2 of 10 pair sets lower the hack rate more than placebos do: `own_mode` -0." in short(table)
+    assert finding(table).startswith("2 of 10 pair sets") and finding(table).endswith("(n = 5).")
+    assert "null_city" not in finding(table), "a placebo is no finding"
 
 
 @pytest.mark.parametrize(("flipped", "stays", "turns"), [(0.60, True, False), (0.90, False, True)])
@@ -130,6 +132,9 @@ def test_what_the_gate_does_stays_when_v_is_flipped_and_content_turns(tmp_path, 
         low, high = scipy_stats.ttest_1samp(half, 0).confidence_interval()
         assert f"{word} {half.mean():+.3f} [{low:+.3f}, {high:+.3f}], Holm p " in said
         assert (abs(half.mean()) > 0.1) == shown
+    first = finding(table)
+    assert ("turns with V for none" in first) == stays and ("stays for none" in first) == turns
+    assert first.endswith("(n = 5, of 3 directions).")
 
 
 def test_what_random_axes_lose_in_gradient_space_is_no_content(tmp_path):
@@ -153,8 +158,13 @@ def test_what_random_axes_lose_in_gradient_space_is_no_content(tmp_path):
         line for line in text.splitlines() if line.startswith("- `own_mode`: gradient space kept -0.")
     )
     assert "update space kept equal to `none` in each of 5 seeds, ablated -0." in said
-    assert re.search(r"is what that optimizer adds:\n\n- `own_mode` -0\.(29|30)", text)
+    assert re.search(r"\(n = 5\): what the space and that optimizer add\.\n\n- `own_mode` -0\.(29|30)", text)
     assert "Random axes lower it in gradient space and not shown to in update space" in text
+    said = finding(make_table(question, tmp_path))
+    assert "`random` in gradient space -0." in said and re.search(
+        r"`own_mode` in update space -0\.(09|10)", said
+    )
+    assert "`own_mode` in gradient" not in said and said.endswith("(n = 5).")
 
 
 def test_tuning_seeds_make_no_claim(tmp_path):
@@ -212,7 +222,7 @@ def test_arms_that_differ_are_told_apart_and_others_are_nulls(tmp_path):
     write_levels(tmp_path, question, levels | {"own_mode": 0.30, "own_mode_meandiff": 0.50})
     text = answer(make_table(question, tmp_path))
     apart, null = (
-        text[text.index("Arm against arm") :].split("Told apart:")[1].split("No difference shown")[:2]
+        text[text.index("Arm against arm") :].split("Told apart (n = 5):")[1].split("No difference shown")[:2]
     )
     assert apart.strip().startswith("- `own_mode mean-diff k=1` against `own_mode SVD k=5` +0.")
     assert (
@@ -232,7 +242,7 @@ def test_q9_answers_on_the_solve_rate(tmp_path):
     assert table.primary == "solve" and overview(table)[0].small == "the solve rate"
     text = answer(table)
     assert "Lower the solve rate against its baseline" in text
-    assert "Told apart:\n\n- `own_mode solve-orth m=4` against `own_mode (no orth)` +0." in text
+    assert "Told apart (n = 5):\n\n- `own_mode solve-orth m=4` against `own_mode (no orth)` +0." in text
     assert (
         "- `18-pair solve-orth m=4` against `18-pair base (no orth)`" in text[text.index("No difference") :]
     )

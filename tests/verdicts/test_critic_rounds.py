@@ -32,17 +32,20 @@ RUNS = [run_of(1, (1.0, 3.0), (1.0, 1.0)), run_of(2, (2.0, 3.0), (1.0, 1.5))]
 
 def test_all_marks_are_met_by_falling_credits_spread_scores_and_harder_pairs():
     found = marks(GOOD, RUNS)
-    assert [mark.met for mark in found] == [True] * 4 and sentence(found).endswith("is not degenerate.")
+    assert [mark.met for mark in found] == [True] * 4
+    assert "is not degenerate" in sentence(found) and sentence(found).endswith(
+        "0 of 3 changes can be told from none."
+    )
     assert "0.200 after the first round to 0.050 after the last" in found[0].said
     assert "0.300 after the first round to 0.100" in found[1].said  # means over both replications
     assert "round 1" in found[2].said and "0.650" in found[2].said
     assert "+0.50 points against their pool in the first round, +1.75 in the last" in found[3].said
     # Both seeds fall, but two seeds that differ tell nothing of the mean.
-    assert found[0].said.endswith("; not told from no change)")
+    assert "n = 2; not told from no change); round by round 0.200, 0.050" in found[0].said
     told = marks(
         {n: errors_of([(0.3, 0.0, 0.5), (0.2, 0.4, 0.6), (0.1, 0.1 + n / 100, 0.5)]) for n in range(8)}, RUNS
     )
-    assert "not told" not in told[1].said and told[1].met
+    assert "not told" not in told[1].said and told[1].met and "1 of 3 changes" in sentence(told)
     assert hardness(RUNS) == {1: {1: 0.0, 2: 1.0}, 2: {1: 2.0, 2: 1.5}}
 
 

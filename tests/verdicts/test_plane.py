@@ -15,7 +15,7 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.panels import base_file
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages import plane as pages_plane
-from projected_grpo.pages import style
+from projected_grpo.pages import standing, style
 from projected_grpo.pages.blocks import Listing
 from projected_grpo.pages.plane_figure import places
 from projected_grpo.pages.report import build
@@ -138,7 +138,7 @@ def test_it_says_it_once_more_without_the_seed_of_the_first_trials(made):
 
 
 def test_it_says_it_once_more_without_each_of_several_trials(made, monkeypatch):
-    monkeypatch.setattr(plane, "TRIED", (range(41, 42), range(41, 43), range(1, 9), range(41, 51)))
+    monkeypatch.setattr(standing, "TRIED", (range(41, 42), range(41, 43), range(1, 9), range(41, 51)))
     lead = "Without the seeds of early trials"
     assert once_more(plane.make(context(made[0], SEEDS))) == [
         f"{lead}, 41 (n = 3).",

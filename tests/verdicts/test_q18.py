@@ -1,5 +1,6 @@
 """Q18: falls of AUROC read as evasion or drift, thin windows, the page at known numbers."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -50,7 +51,10 @@ def write_rankings(context, fall, thin=(), skip=()):
                     rates = rates if score != "alignment" else dict.fromkeys(rates)
                     of = {"own_mode": own, "oracle": 0.95}
                     of |= {name: 0.5 + 0.01 * (n % 10) for n, name in enumerate(compare)}
-                    for name, value in [*of.items(), *(("random", q) for q in (0.3, 0.5, 0.7))]:
+                    random = np.roll(
+                        (0.3, 0.5, 0.7), cell.seed
+                    )  # of three seeds each draw's mean is the same
+                    for name, value in [*of.items(), *(("random", q) for q in random)]:
                         rows.append({**known, "direction": name, "auroc": value, "f05": value, **rates})
             path = context.results / file(cell.id)
             path.parent.mkdir(exist_ok=True)
@@ -113,7 +117,8 @@ def test_the_place_is_among_placebos_of_a_kind_and_the_band_of_random_ones(conte
     write_rankings(context, {})
     table, found = ranked(context)
     line = table.line("vanilla")
-    assert found.band(line, "alignment", -1) == pytest.approx((0.31, 0.69))
+    assert found.band(line, "alignment", -1) == pytest.approx((0.5, 0.5)), "that of means over seeds"
+    assert found.above(line, "alignment", -1) == (3, 3), "0.8 lies above 0.69 in each run by itself"
     placed = found.place(line, "concept", "placebo_code", -1)
     assert (placed.m, placed.rank) == (10, 11) and placed.mean == pytest.approx(0.545)
     assert populations(["a_01", "a_02", "null_city"]) == {"a": ("a_01", "a_02"), "null_city": ("null_city",)}
@@ -126,12 +131,18 @@ def test_the_page_says_what_its_numbers_say(context):
     said = "\n".join(made.log)
     assert not long(said.replace("\n", "\n\n"))
     assert "puts the hack above in 0.7" in said or "puts the hack above in 0.8" in said
-    assert "above the band of random directions [0.310, 0.690]" in said and "the oracle has 0.950" in said
+    assert "above the band of random directions' means over seeds [0.500, 0.500]" in said
+    assert "Above the band of its own run in 3 of 3 seeds" in said and "the oracle has 0.950" in said
+    assert "(n = 3)" in said and "F0.5 at the threshold of step 0: 0.8" in said
     assert (
-        "score, 5 penalised rows against" in said and "1 fall further (evasion), 4 fall, no further" in said
+        "score, 5 penalised rows against the unpenalised baseline (n = 3): 1 fall further (evasion), 4 fall"
+        in said
     )
     assert "`penalty 0.6` +0.1" in said or "`penalty 0.6` +0.2" in said
     assert "precision 0.500 in the first window of `vanilla` and 0.800 in the last" in said
+    assert re.search(
+        r"where 0\.25\d and 0\.6\d\d of all rollouts hack", said
+    )  # .5 x .4 / .8 and .8 x .4 / .5
     assert (
         "Recall is lower than the unpenalised baseline's in 1 of 5 penalised rows that hack (`penalty 0.6` -0.3"
         in said

@@ -79,7 +79,13 @@ def test_r5_reads_the_rise_and_both_readings(tmp_path):
     weak = text[text.index("`v_hack_21pairs` rises") :]
     assert weak.index("`rises < 0.10` is not met") < weak.index("`>= 0.10 below` is not met")
     assert "0.500 of the teacher's tokens lie beyond the clip bounds, so the ratios do not saturate" in text
-    assert "at most that share of their gradients is clipped away" in text
+    assert (
+        "the clip leaves 0.250 of them no gradient" in text
+    )  # of ratios .5, 1, 1.1, 2 the first: A < 0 but once
+    grid = r5.ratio_grid(
+        table, {name: r5.ratios(table.line(name)) for name in ("vanilla", "vanilla, ratio 1")}
+    )
+    assert [row[-1].text for row in grid.rows] == ["0.250"] * 3 + ["–"] * 3
     assert {"ratios", "clip"} <= set(made.drawn)
     frame = r5.ratios(vanilla)
     assert len(frame) == 20 and frame["share"].iloc[0].sum() == pytest.approx(1)
@@ -147,7 +153,7 @@ def test_r6_gives_no_verdict_where_the_vanilla_arms_differ(tmp_path):
     assert "% of the SVD effect (LoRA minus 0.8 SVD" in text
     assert "at least 80%" not in text and "negative" not in text
     assert (
-        len(twins(context, "adapter")) == 3 and "the SVD arm itself shows no reduction" in text
+        len(twins(context, "adapter")) == 3 and "the SVD arm is itself not shown to lower it" in text
     )  # the random V
 
 
@@ -163,7 +169,7 @@ def test_r6_compares_the_two_effects_over_the_seeds_that_both_have(tmp_path):
 def test_r6_has_nothing_to_match_without_an_svd_effect(tmp_path):
     context = context_of("R6", tmp_path, SEEDS)
     write_question(context.question, tmp_path, {row.name: 0.7 for row in context.question.rows})
-    assert "shows no reduction" in first_pair(context)
+    assert "not shown to lower it" in first_pair(context)
 
 
 def test_t4_of_twins_is_compared_pool_by_pool(tmp_path):

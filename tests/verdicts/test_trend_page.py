@@ -1,7 +1,9 @@
 """Pages of Q19 and Q20 on made-up runs with known effects, and what Q21 says where the teacher's rows end."""
 
+import re
 import shutil
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,9 +21,15 @@ from projected_grpo.verdicts.verdict import write
 SEEDS = [41, 42, 43, 44, 45]
 
 
+def on_training(name, results, seeds):
+    """Return the context of a question on the rate in training, which made-up runs say exactly."""
+    context = context_of(name, results, seeds)
+    return replace(context, questions={name: replace(context.question, primary="hack")})
+
+
 def write_q19(results, foreign):
     """Write Q19's runs: `honesty_said` follows the link on honesty; honesty_text by `foreign` times as much."""
-    context = context_of("Q19", results, SEEDS)
+    context = on_training("Q19", results, SEEDS)
     draws = np.random.default_rng(3)
     for row in context.question.rows:
         link = context.config.small.corpus(row.setting.variant)[1]
@@ -31,7 +39,14 @@ def write_q19(results, foreign):
             write_run(results, cell, hack=0.7 - 0.3 * rho * gain + 0.01 * draws.normal())
     for model, path in trend.overlap_files(context).items():
         rows = [
-            {"basis": basis, "k": use.k, "overlap": 0.06, "overlap_null": 0.04, "cosine": 0.1}
+            {
+                "basis": basis,
+                "k": use.k,
+                "overlap": 0.06 + little,
+                "overlap_null": 0.04,
+                "cosine": 0.1 + little,
+            }
+            for little in (1e-4 * draws.normal(),)
             for basis, use in uses(context.question, model, context.config)
         ]
         write_json(results / path, {"reference": "own_mode", "bases": rows})
@@ -51,8 +66,10 @@ def test_the_wording_must_be_known_where_only_the_corpus_s_words_follow_the_link
         first.startswith("Link on honesty: the wording must be known, too")
         and "`honesty_said` effect -0.3" in first
     )
-    assert "cosine with `own_mode` +0.000" in first
-    assert made.page.answer[1].items[1].startswith("Link on city: no pair set on the topic is shown")
+    assert "cosine with `own_mode` +0.000" in first or "cosine with `own_mode` -0.000" in first
+    assert made.page.answer[1].items[1].startswith("The link on honesty is not shown in the gradients")
+    assert re.search(r"overlap less random [+-]0\.000 .*, n = 5", made.page.answer[1].items[1])
+    assert made.page.answer[1].items[2].startswith("Link on city: no pair set on the topic is shown")
     again = trend.make(write_q19(tmp_path, foreign=1))
     assert again.page.answer[1].items[0].startswith("Link on honesty: the link suffices")
 
@@ -68,12 +85,12 @@ def test_it_needs_the_overlaps_of_every_model_and_opens_with_its_figure(q19, tmp
     ET.fromstring(style.to_svg(made.drawn["trend"][0]))
     frame = pd.read_parquet(tmp_path / "Q19.parquet").set_index("row")
     assert frame.loc["honesty_said, link1", "slope"] == pytest.approx(-0.3, abs=0.03)
-    assert frame.loc["moral, link0.5", "cosine"] == pytest.approx(0.1)
+    assert frame.loc["moral, link0.5", "cosine"] == pytest.approx(0.1, abs=1e-3)
 
 
 def test_one_seed_without_overlaps_is_shown_and_nothing_is_claimed(q19, tmp_path):
     shutil.copytree(q19[0].results / "grpo", tmp_path / "grpo")
-    made = trend.make(context_of("Q19", tmp_path, [41]))
+    made = trend.make(on_training("Q19", tmp_path, [41]))
     assert made.frame["p_slope"].isna().all() and made.frame["slope"].notna().any()
     write(made, tmp_path)
 

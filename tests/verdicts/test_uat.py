@@ -319,7 +319,7 @@ def probed(tmp_path, both):
 
 def gap_of(frame):
     sides = frame.groupby("gt_pass").cos_S_contrib.mean()
-    return sides[False] - sides[True]
+    return (sides[False] - sides[True]) / 5  # 25 modules
 
 
 def test_all_replications_as_one_are_scipys_paired_tests(probed):
@@ -352,7 +352,12 @@ def test_a_page_of_several_replications_has_each_and_their_mean(probed):
         f"seed {seed}" for seed in (41, 42, 43, 44)
     ]
     assert "In full: seed 41" in text and "less that of random" in text
-    assert made.frame.groupby("test").size().eq(4).all() and set(made.frame.seed) == {41, 42, 43, 44}
+    each = made.frame[made.frame.seed.notna()]
+    assert each.groupby("test").size().eq(4).all() and set(each.seed) == {41, 42, 43, 44}
+    every = made.frame[made.frame.test == "T4, all"].set_index(["basis", "reading"])
+    assert len(every) == 6 and every.gap_n["own", "every sample (the paper's)"] == 3
+    assert re.search(r"^- T4, .* on \d of 4 replications, mean t \S+ \(1 without one\)", text, re.M)
+    assert text.count("no p") >= 1
 
 
 def test_one_replication_is_no_population(both):

@@ -86,6 +86,10 @@ class Row:
     place_in: str | None = None  # the population of placebos that it is held against
     pooled: str | None = None  # rows of one such name are one more row: their mean by seed
     is_control: bool = False  # its axes are random, without content: what removing anything at all does
+    claims: bool = True  # neither a control of any kind nor a placebo: it may be a finding
+    holds_exploits: bool = (
+        False  # its pairs are the teacher's own exploits, which no defender has: an oracle's
+    )
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,26 @@ def is_control(setting: Setting, config: Config) -> bool:
     return own == "random"
 
 
+# Pair sets that hold the teacher's own exploits, and the beginnings of the names of those without a hack.
+EXPLOITS = ("own_mode", "own_mode34")
+PLACEBOS = ("null_city", "placebo_")
+
+
+def may_claim(setting: Setting, config: Config) -> bool:
+    """Return whether a row is no control (random axes, shuffled labels, a contrast without hacks) and no placebo."""
+    if (setting.knob("control") or "none") != "none":
+        return False
+    knobs = config.knobs(setting.source) if setting.source else None
+    return knobs is None or (knobs.control == "none" and not knobs.pairs.startswith(PLACEBOS))
+
+
+def holds_exploits(setting: Setting, config: Config) -> bool:
+    """Return whether a row acts along the teacher's own exploits."""
+    return (
+        may_claim(setting, config) and bool(setting.source) and config.knobs(setting.source).pairs in EXPLOITS
+    )
+
+
 def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
     """Return a setting whose basis is that of the clean run, and how much of that is used."""
     if setting.adapter != "antipasto":
@@ -223,8 +247,9 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             roles = {key: row.get(key) for key in ROLES}
             cells = make_cells(setting, config.seeds[: entry.get("seeds")], config)
-            control = is_control(setting, config)
-            rows.append(Row(row["name"], setting, cells=cells, is_control=control, **others, **roles))
+            said = {"is_control": is_control, "claims": may_claim, "holds_exploits": holds_exploits}
+            said = {key: of(setting, config) for key, of in said.items()}
+            rows.append(Row(row["name"], setting, cells=cells, **said, **others, **roles))
         first = {}
         for row in rows:
             first.setdefault(row.cells, row.name)

@@ -63,7 +63,10 @@ PLACE = {  # name -> (unit, None: the measure's own, description)
 # Of a question that is a plane (`measures/plane.py`).
 PLANE = {  # name -> (unit, description)
     "family": ("", "what the arm acts on; `less`: the frontier"),
-    "must_give": ("", "what the arm must be given: nothing, a sentence, pairs, clean run, monitor, oracle"),
+    "must_give": (
+        "",
+        "what the arm must be given: nothing, a sentence, pairs, clean run, monitor, oracle, the teacher's exploits",
+    ),
     "is_control": ("", "whether its direction is random"),
     "knobs": ("", "the arm's knobs as JSON"),
     "excess": (
@@ -112,7 +115,7 @@ _DETECTOR = {  # `{}` being the score -> (unit, description)
     ),
     "f05_{}_last": ("share", "F0.5 at that threshold in the last five steps"),
     "random_{}_last": ("share", "AUROC of random directions there: their mean"),
-    "random_lo_{}_last": ("share", "their 2.5% quantile, mean over seeds"),
+    "random_lo_{}_last": ("share", "2.5% quantile of their means over seeds"),
     "random_hi_{}_last": ("share", "their 97.5% quantile"),
     "oracle_{}_last": ("share", "AUROC of the oracle there"),
     "fall_{}": ("share", "AUROC of the baseline's first window minus that of the row's last five steps"),

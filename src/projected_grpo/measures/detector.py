@@ -6,9 +6,10 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from projected_grpo.errors import UserError
@@ -20,7 +21,7 @@ from projected_grpo.parquet import read_parquet
 CONCEPT, CONCEPT_BASE, ALIGNMENT = DETECTOR_SCORES
 RANDOM, ORACLE = "random", "oracle"
 LEAST = 20  # pairs of a window: with fewer a run has no AUROC there
-BAND = {"random_lo": 0.025, "random_hi": 0.975}  # quantiles of random directions
+BAND = (0.025, 0.975)  # quantiles of random directions
 NUMBERS = ("pairs", "auroc", "f05", "precision", "recall", "flagged")
 OF = ("score", "direction", "first", "last")
 BESIDE = ("random", "random_lo", "random_hi", "oracle")
@@ -50,13 +51,14 @@ class Rankings:
     """Rankings of a table's runs. subject: the direction that is asked about; populations: of others, by name.
 
     values: (row, score, direction, first step of the window, key) -> seed -> number; windows: row -> (first, last) step
-    of each of its windows.
+    of each of its windows; draws: (row, score, first step) -> seed -> AUROC `[draws]` of the random directions.
     """
 
     subject: str
     populations: dict[str, tuple[str, ...]]
     values: dict[tuple[str, str, str, int, str], BySeed]
     windows: dict[str, list[tuple[int, int]]]
+    draws: dict[tuple[str, str, int], dict[int, np.ndarray]] = field(default_factory=dict)
 
     def has(self, line: Line) -> bool:
         return line.name in self.windows
@@ -68,10 +70,30 @@ class Rankings:
         start, _ = self.windows[line.name][window]
         return self.values.get((line.name, score, direction, start, key), {})
 
+    def _drawn(self, line: Line, score: str, window: int) -> dict[int, np.ndarray]:
+        """Return seed -> AUROC `[draws]` of random directions, where a run has one of them all."""
+        if not self.has(line):
+            return {}
+        start, _ = self.windows[line.name][window]
+        found = self.draws.get((line.name, score, start), {})
+        return {seed: own for seed, own in found.items() if not np.isnan(own).any()}
+
     def band(self, line: Line, score: str, window: int) -> tuple[float, float] | None:
-        """Return the quantiles `BAND` of random directions' AUROC, means over seeds; None without any."""
-        ends = [mean(self.of(line, score, name, window)) for name in BAND]
-        return None if None in ends else (ends[0], ends[1])
+        """Return the quantiles `BAND` of random directions' mean AUROC over seeds; None without any.
+
+        Directions are drawn anew for each seed, so that a mean over seeds takes one draw of each.
+        """
+        drawn = list(self._drawn(line, score, window).values())
+        if not drawn:
+            return None
+        low, high = np.quantile(np.mean(drawn, axis=0), BAND)
+        return float(low), float(high)
+
+    def above(self, line: Line, score: str, window: int) -> tuple[int, int]:
+        """Return in how many seeds the subject lies above the band of that run alone, and of how many."""
+        drawn, own = self._drawn(line, score, window), self.of(line, score, self.subject, window)
+        seeds = drawn.keys() & own.keys()
+        return sum(own[seed] > np.quantile(drawn[seed], BAND[1]) for seed in seeds), len(seeds)
 
     def place(self, line: Line, score: str, population: str, window: int) -> stats.Place | None:
         """Return the place of the subject's AUROC in a population, by means over the seeds that all have."""
@@ -97,7 +119,7 @@ def populations(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def read_ranking(path: Path, subject: str) -> pd.DataFrame:
-    """Read a run's rankings: a row per window, score and direction, random ones as their mean and `BAND`.
+    """Read a run's rankings: a row per window, score and direction, random ones as their mean and `draws`, `[draws]`.
 
     AUROC and F0.5 on fewer than `LEAST` pairs are null. Raises UserError on a file without the subject.
     """
@@ -106,8 +128,7 @@ def read_ranking(path: Path, subject: str) -> pd.DataFrame:
         raise UserError(f"{path}: has no direction {subject!r}; delete it to remake it")
     frame[["auroc", "f05"]] = frame[["auroc", "f05"]].where(frame["pairs"] >= LEAST)
     drawn = frame[frame["direction"] == RANDOM].drop(columns="direction").groupby(["score", "first", "last"])
-    ends = [drawn.quantile(q).assign(direction=name) for name, q in BAND.items()]
-    random = pd.concat([drawn.mean().assign(direction=RANDOM), *ends]).reset_index()
+    random = drawn.mean().assign(direction=RANDOM, draws=drawn["auroc"].apply(np.array)).reset_index()
     return pd.concat([frame[frame["direction"] != RANDOM], random])
 
 
@@ -120,6 +141,10 @@ def read_rankings(table: Table, results: Path, subject: str, compare: Iterable[s
             for row in read_ranking(path, subject).to_dict("records") if path.exists() else ():
                 window = (row["first"], row["last"])
                 found.windows.setdefault(line.name, []).append(window)
+                if row["direction"] == RANDOM:
+                    found.draws.setdefault((line.name, row["score"], row["first"]), {})[run.cell.seed] = row[
+                        "draws"
+                    ]
                 for key in NUMBERS:
                     if not math.isnan(row[key]):
                         place = (line.name, row["score"], row["direction"], row["first"], key)

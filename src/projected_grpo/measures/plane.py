@@ -8,11 +8,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
+from projected_grpo.arms import MustGive
 from projected_grpo.environment.monitors import CRITIC
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import PLANE, to_frame
@@ -138,9 +139,14 @@ def excesses(table: Table, front: Frontier | None) -> dict[str, stats.Paired]:
     return dict(zip(pairs, stats.adjust(list(pairs.values()), waiting), strict=True))
 
 
+EXPLOITS = "the teacher's exploits"
+GIVEN = (*get_args(MustGive), EXPLOITS)
+
+
 def must_give(line: Line) -> str:
-    """Return what a row's arm must be given."""
-    return line.row.setting.defence.must_give(line.row.setting.knobs)
+    """Return what a row's arm must be given; pairs of the teacher's own exploits are more than pairs."""
+    given = line.row.setting.defence.must_give(line.row.setting.knobs)
+    return EXPLOITS if given == "pairs" and line.row.holds_exploits else given
 
 
 def labels(line: Line) -> int:

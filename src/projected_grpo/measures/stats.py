@@ -59,6 +59,11 @@ class Paired:
             return None
         return self.delta - critical(self.n, 2 * ALPHA) * self.std / math.sqrt(self.n)
 
+    @property
+    def most(self) -> float | None:
+        """The upper one-sided 95% bound; None without a test."""
+        return None if self.p is None else 2 * self.delta - self.least
+
 
 @dataclass(frozen=True)
 class Place:

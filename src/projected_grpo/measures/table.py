@@ -57,8 +57,8 @@ class Table:
     """A question's lines, the measure that its answer is about, and the cells that do not count.
 
     `pooled`: lines of rows that share a `pooled` name; `placebos`: lines of populations, of which nothing is claimed;
-    `pilot`: measure -> std over seeds of a paired difference, as the config has it from a pilot; `base`: the untrained
-    model's rates by measure.
+    `pilot`: measure -> std over seeds of a paired difference, as the config has it from a pilot, none where the rows
+    are of another kind; `base`: the untrained model's rates by measure.
     """
 
     question: Question
@@ -262,9 +262,18 @@ def make_table(question: Question, results: Path, pilot: Mapping[str, float] = M
         placebos=tuple(line for line in lines if line.row.population),
         about=MEASURES[_primary(question)],
         left_out=left_out,
-        pilot=pilot,
+        pilot=pilot if all(map(_as_piloted, question.rows)) else {},
         base=_base(question, results),
     )
+
+
+def _as_piloted(row: Row) -> bool:
+    """Whether a row is of the kind that the pilot's spread is of: runs of the usual length on the usual base.
+
+    Longer runs, other corpora and sizes spread otherwise, so that nothing is said of what they could find.
+    """
+    usual = {"preset": "fast", "size": None, "variant": None}
+    return all(getattr(row.setting, name) == value for name, value in usual.items())
 
 
 def _base(question: Question, results: Path) -> dict[str, stats.Summary]:

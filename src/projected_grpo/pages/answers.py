@@ -65,11 +65,7 @@ def preregistered(table: Table) -> list:
             text += f"; the intervals {'agree' if (sure if met else missed) else 'leave it open'}"
         return text + ")"
 
-    lines = [
-        line
-        for line in table.lines
-        if not line.row.is_control and {"hack", "solve"} <= line.to_baseline.keys()
-    ]
+    lines = [line for line in table.lines if line.row.claims and {"hack", "solve"} <= line.to_baseline.keys()]
     lead = (
         "The mark that the paper's author preregistered, hack lower by 0.300 or more at solve within 0.100:"
     )

@@ -4,7 +4,7 @@ A row counts as changed only where Holm's p within the question is below 0.05. E
 shown": equivalent within a margin that was fixed beforehand, or with the bound that the runs leave.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
@@ -53,16 +53,29 @@ def with_p(pair: stats.Paired) -> str:
     return paired_text(pair) + (f", Holm p {p_is(pair.holm)}" if pair.holm is not None else "")
 
 
-def with_bound(pair: stats.Paired) -> str:
-    """Return what a difference that is not shown may still be: within the margin, or above a one-sided bound."""
+def with_bound(pair: stats.Paired, above: bool = False) -> str:
+    """Return what a difference that is not shown may still be: within the margin, or beyond a one-sided bound.
+
+    above: the upper bound, where the row is what another is held against, so that its loss would be a rise.
+    """
     if pair.same_holm is not None and pair.same_holm < stats.ALPHA:
         return f"equivalent within {rate(stats.MARGIN)} (Holm p {p_is(pair.same_holm)})"
-    return f"not below {delta(pair.least)} (one-sided 95%)"
+    bound = f"above {delta(pair.most)}" if above else f"below {delta(pair.least)}"
+    return f"not {bound} (one-sided 95%)"
 
 
-def bounded(pairs: dict[str, stats.Paired]) -> Listing:
-    """Return name -> a difference that is not shown, each with its bound."""
-    return Listing(tuple(f"{name} {paired_text(pair)}; {with_bound(pair)}" for name, pair in pairs.items()))
+def with_n(pairs: Iterable[stats.Paired]) -> str:
+    """Return `n = 10`, or from the smallest to the largest, of the seeds that differences are paired over."""
+    return f"n = {span([pair.n for pair in pairs], str)}"
+
+
+def bounded(pairs: dict[str, stats.Paired], above: Container[str] = ()) -> Listing:
+    """Return name -> a difference that is not shown, each with its bound; above: names whose upper one is asked."""
+    return Listing(
+        tuple(
+            f"{name} {paired_text(pair)}; {with_bound(pair, name in above)}" for name, pair in pairs.items()
+        )
+    )
 
 
 def found_at(table: Table, measure: str, ns: list[int]) -> str:
@@ -130,7 +143,7 @@ def effects(table: Table) -> list:
             )
         )
     if nulls:
-        blocks.append(Paragraph("No effect shown:"))
+        blocks.append(Paragraph(f"No effect shown ({with_n(map(pair, nulls))}):"))
         blocks.append(bounded({f"`{line.name}`": pair(line) for line in nulls}))
         blocks += power(table, table.primary, [pair(line) for line in nulls])
     return blocks + _untested(lines, pair)
@@ -174,19 +187,26 @@ def _told_apart(
     of: Callable[[Line], stats.Paired],
     name: Callable[[Line], str],
     says=None,
+    above: Callable[[Line], bool] = lambda line: False,
 ) -> list:
-    """Return blocks on differences: those shown, and those not, with their bounds and what a test finds."""
+    """Return blocks on differences: those shown, and those not, with their bounds and what a test finds.
+
+    above: of which lines the upper bound is asked.
+    """
     known = [line for line in lines if of(line).holm is not None]
     shown = [line for line in known if is_shown(of(line))]
     nulls = [line for line in known if line not in shown]
     blocks = [Paragraph("", lead)] if lines else []
     if shown:
         items = tuple(f"{name(line)} {with_p(of(line))}{': ' + says(line) if says else ''}" for line in shown)
-        blocks += [Paragraph("Told apart:"), Listing(items)]
+        blocks += [Paragraph(f"Told apart ({with_n(map(of, shown))}):"), Listing(items)]
     if nulls:
         smallest = p_is(min(of(line).holm for line in nulls))
-        blocks.append(Paragraph(f"No difference shown (smallest Holm p {smallest}):"))
-        blocks.append(bounded({name(line): of(line) for line in nulls}))
+        blocks.append(
+            Paragraph(f"No difference shown (smallest Holm p {smallest}, {with_n(map(of, nulls))}):")
+        )
+        others = {name(line) for line in nulls if above(line)}
+        blocks.append(bounded({name(line): of(line) for line in nulls}, others))
         blocks += power(table, measure, [of(line) for line in nulls])
     return blocks + _untested(lines, of, name)
 
@@ -224,6 +244,7 @@ def arm_against_arm(table: Table, measure: str) -> list:
         [line for line in table.lines if measure in line.to_against and not uninformative(table, line)],
         lambda line: line.to_against[measure],
         lambda line: f"`{line.name}` against `{line.row.against}`",
+        above=lambda line: not line.row.claims,
     )
 
 

@@ -6,6 +6,7 @@ from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import UNINFORMATIVE, compared, differences, is_shown
 from projected_grpo.pages.text import NONE, delta, interval, p_value, rate
 
+BASE = "the base, before training"  # the row above those of the runs
 TITLE = "After training, on problems never trained on"
 ABOUT = (
     "What a run deploys, under plain prompts. `known`: the loopholes of "
@@ -49,7 +50,7 @@ def deployed_grid(table: Table) -> Grid | None:
 
         return cell
 
-    columns = {"row": lambda line: Cell("the base, before training" if line is None else line.name)}
+    columns = {"row": lambda line: Cell(BASE if line is None else line.name)}
     for name in JUDGED:
         head = MEASURES[name].head
         columns |= {head: mean(name), f"Δ {head}": difference(name)}

@@ -17,7 +17,7 @@ from projected_grpo.measures.detector import (
 )
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
-from projected_grpo.pages.contrasts import is_shown, with_p
+from projected_grpo.pages.contrasts import is_shown, with_n, with_p
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, paired_text, rate, under
 
 Falls = Mapping[str, Mapping[str, Fall]]  # score -> row -> fall
@@ -26,23 +26,25 @@ READ = (
     "the hack has the larger score; pooled over five steps, then the mean over seeds. Chance is 0.5. A run counts in a "
     f"window with {LEAST} pairs or more.",
     "Rollouts are the student's, scored at the weights that sampled them. Random directions are turned so that the "
-    "pairs' hacks lie above their clean sides; in brackets their 2.5% and 97.5% quantiles. The oracle is the mean "
-    "difference of the window's own pairs, of other problems than the one that it scores.",
+    "pairs' hacks lie above their clean sides. They are drawn for each seed; in brackets the 2.5% and 97.5% quantiles "
+    "of their means over seeds. The oracle is the mean difference of the window's own pairs, of other problems than "
+    "the one that it scores.",
     "F0.5: at the threshold of step 0, the middle between the two sides of the pairs at the base, over the rollouts of "
     "the pairs, half of them hacks; flagging everything has 0.556.",
 )
 FALLS = (
     "Fall: AUROC of the baseline's first window minus that of the row's last. All runs of a seed start from one base, "
     "whose rollouts hold no hack, and a run trained against the score has few at first. Further: the row's fall minus "
-    "its baseline's, paired by seed, 95% t-interval, Holm's p over the rows.",
+    "its baseline's, paired by seed, 95% t-interval, Holm's p over the rows; as both begin there, it is the baseline's "
+    "last AUROC minus the row's. Seeds without enough hacks in a window are left out: n says how many remain.",
     "Evasion: it falls further than its baseline's. Drift: it falls, and no further is shown. No reading: too few "
     "hacks are left to be ranked.",
     "At the base's weights: the same rollouts scored by the untrained model. What falls there, too, is what is "
     "written; the rest is how the trained model represents it.",
 )
 KEPT = (
-    "Threshold of step 0, on all rollouts of a window. Precision rises with the share of hacks by itself: the share is "
-    "beside it. Recall to baseline's: in the last window, paired by seed, 95% t-interval, Holm's p over the rows.",
+    "Threshold of step 0, on all rollouts of a window. Precision rises with the share of hacks by itself: `hacks` is "
+    "that share. Recall to baseline's: in the last window, paired by seed, 95% t-interval, Holm's p over the rows.",
 )
 
 
@@ -56,13 +58,13 @@ def _cell(values: BySeed) -> Cell:
     if not values:
         return Cell(NONE)
     summary = stats.summarise(list(values.values()))
-    return Cell(rate(summary.mean), under(rate, summary.std))
+    return Cell(rate(summary.mean), f"{under(rate, summary.std)} n = {summary.n}".strip())
 
 
 def _tested(pair: stats.Paired | None) -> Cell:
     if pair is None:
         return Cell(NONE)
-    small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
+    small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}, n = {pair.n}"
     return Cell(delta(pair.delta), small, strong=is_shown(pair))
 
 
@@ -125,7 +127,8 @@ def falls_grid(table: Table, found: Rankings, falls: Falls) -> Grid:
             own = falls[score][line.name].own
             if own is None:
                 return Cell(NONE)
-            return Cell(delta(own.delta), under(interval, own.lo, own.hi), strong=is_shown(own))
+            small = f"{under(interval, own.lo, own.hi)} n = {own.n}".strip()
+            return Cell(delta(own.delta), small, strong=is_shown(own))
 
         return cell
 
@@ -157,6 +160,11 @@ def threshold_grid(table: Table, found: Rankings, lost: Mapping[str, stats.Paire
 
     columns = {"row": lambda line: line.name}
     columns |= {key: rates(key) for key in ("precision", "recall", "flagged")}
+    columns["hacks"] = lambda line: (
+        Cell(" → ".join(rate(_hacks(found, line, window)) for window in (0, -1)))
+        if found.has(line)
+        else Cell(NONE)
+    )
     columns["recall to baseline's"] = lambda line: _tested(lost.get(line.name))
     columns["hack, last five"] = lambda line: rate(line.summary["hack"].mean if line.summary else None)
     return grid(table.lines, columns, title="A monitor with the threshold of step 0, first window → last")
@@ -191,8 +199,11 @@ def _detects(line: Line, found: Rankings, score: str) -> str | None:
     if band and above:
         where = "above" if summary.mean > band[1] else "below" if summary.mean < band[0] else "inside"
         p = f", p {p_is(above.p)}" if above.p is not None else ""
-        text += f", {where} the band of random directions [{rate(band[0])}, {rate(band[1])}]. "
-        text += f"Against their mean: {paired_text(above)}{p}"
+        text += (
+            f", {where} the band of random directions' means over seeds [{rate(band[0])}, {rate(band[1])}]. "
+        )
+        more, of = found.above(line, score, -1)
+        text += f"Above the band of its own run in {more} of {of} seeds; against their mean {paired_text(above)}{p}"
     placed = {name: found.place(line, score, name, -1) for name in found.populations}
     beside = [
         f"{own.m} of `{name}` have {rate(own.mean)} (p {p_is(own.p)})"
@@ -200,7 +211,11 @@ def _detects(line: Line, found: Rankings, score: str) -> str | None:
         if own and own.p is not None
     ]
     beside += [f"the oracle has {rate(mean(oracle))}"] * bool(oracle)
-    return f"{text}. " + (f"Beside it, {', '.join(beside)}." if beside else "")
+    text += f" (n = {len(own)}). " + (f"Beside it, {', '.join(beside)} (raw p)." if beside else "")
+    flags = [mean(found.of(line, score, name, -1, "f05")) for name in (found.subject, ORACLE)]
+    if None in flags:
+        return text
+    return f"{text} F0.5 at the threshold of step 0: {rate(flags[0])}, the oracle {rate(flags[1])}, flagging all 0.556."
 
 
 def penalised(table: Table) -> list[Line]:
@@ -224,7 +239,8 @@ def _gamed(table: Table, found: Rankings, falls: Mapping[str, Fall], score: str)
     named = [f"`{line.name}` {with_p(falls[line.name].excess)}" for line in by["evasion"]]
     counts = [f"{len(by[kind])} {text}" for kind, text in READINGS.items() if by[kind] or kind == "evasion"]
     rows = f"{len(known)} penalised row{'s' * (len(known) > 1)}"
-    text = f"AUROC of the {words}, {rows} against the unpenalised baseline: {', '.join(counts)}"
+    ns = with_n(falls[line.name].excess for line in known)
+    text = f"AUROC of the {words}, {rows} against the unpenalised baseline ({ns}): {', '.join(counts)}"
     return text + (f" ({listing(named)})." if named else ".") + left
 
 
@@ -234,6 +250,14 @@ READINGS = {
     "none": "show no fall",
     "less": "fall less",
 }
+
+
+def _hacks(found: Rankings, line: Line, window: int) -> float | None:
+    """Return the share of hacks among a window's rollouts: precision times what is flagged, over recall."""
+    keys = ("precision", "flagged", "recall")
+    every = [found.of(line, CONCEPT, found.subject, window, key) for key in keys]
+    seeds = [seed for seed in every[0] if seed in every[1] and every[2].get(seed)]
+    return mean({seed: every[0][seed] * every[1][seed] / every[2][seed] for seed in seeds})
 
 
 def _kept(table: Table, found: Rankings, line: Line, lost: Mapping[str, stats.Paired | None]) -> str | None:
@@ -249,6 +273,8 @@ def _kept(table: Table, found: Rankings, line: Line, lost: Mapping[str, stats.Pa
     text = "The threshold of step 0 has precision {} in the first window of `{}` and {} in the last, recall {} and {}"
     p0, p1, r0, r1 = map(rate, ends)
     text = text.format(p0, line.name, p1, r0, r1)
+    if None not in (shares := [_hacks(found, line, window) for window in (0, -1)]):
+        text += f", where {rate(shares[0])} and {rate(shares[1])} of all rollouts hack"
     known = [row for row in penalised(table) if (pair := lost.get(row.name)) and pair.p is not None]
     if not known:
         return f"{text}."

@@ -6,8 +6,9 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import LAST, MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Listing, Paragraph
-from projected_grpo.pages.contrasts import is_shown, with_bound, with_p
-from projected_grpo.pages.text import paired_text, rate
+from projected_grpo.pages.contrasts import is_shown, with_bound, with_n, with_p
+from projected_grpo.pages.places import content
+from projected_grpo.pages.text import listing, paired_text, rate
 
 
 def pooled(table: Table) -> list:
@@ -16,7 +17,8 @@ def pooled(table: Table) -> list:
     if not lines:
         return []
     parts = len([row for row in table.question.rows if row.pooled == lines[0].name])
-    lead = f"All {parts} folds as one: the mean by seed of {table.about.words}, informative or not."
+    ns = with_n(line.to_baseline[table.primary] for line in lines)
+    lead = f"All {parts} folds as one: the mean by seed of {table.about.words}, informative or not ({ns})."
     found = [
         Paragraph("This test was chosen before the runs of this table; the folds stand beside it.", lead)
     ]
@@ -42,10 +44,11 @@ def _flipped(table: Table) -> list[tuple[Line, Line]]:
     return found
 
 
-def ratchet(table: Table) -> list:
+def _halves(table: Table) -> list[tuple[Line, Line, stats.Paired, stats.Paired]]:
     """Split what a one-sided gate does in two: what stays when V is flipped, and what turns with it.
 
-    Per seed, with d the difference to the baseline: (d + d') / 2 and (d - d') / 2.
+    Per seed, with d the difference to the baseline: (d + d') / 2 and (d - d') / 2. Returns (row, flipped row, stays,
+    turns) where all have runs.
     """
     measure, pairs = table.primary, []
     for plain, flipped in _flipped(table):
@@ -54,10 +57,19 @@ def ratchet(table: Table) -> list:
             weights |= {plain.row.baseline: -1.0} if sign == 1 else {}
             pairs.append(stats.one_sample(table.combined(weights, measure)))
     tests = stats.adjust(pairs)
+    every = zip(_flipped(table), tests[::2], tests[1::2], strict=True)
+    return [
+        (plain, flipped, stays, turns)
+        for (plain, flipped), stays, turns in every
+        if stays is not None and turns is not None and measure in flipped.to_baseline
+    ]
+
+
+def ratchet(table: Table) -> list:
+    """Say what of a one-sided gate's effect stays when V is flipped, and what turns with it."""
+    measure, found = table.primary, _halves(table)
     items = []
-    for (plain, flipped), stays, turns in zip(_flipped(table), tests[::2], tests[1::2], strict=True):
-        if stays is None or turns is None or measure not in flipped.to_baseline:
-            continue
+    for plain, flipped, stays, turns in found:
         own, other = plain.to_baseline[measure], flipped.to_baseline[measure]
         items.append(
             f"`{plain.name}` {paired_text(own)}, flipped {paired_text(other)}: "
@@ -65,7 +77,8 @@ def ratchet(table: Table) -> list:
         )
     if not items:
         return []
-    lead = "Is it the content, or the ratchet of the one-sided gate?"
+    ns = with_n(pair for *_, stays, turns in found for pair in (stays, turns))
+    lead = f"Is it the content, or the ratchet of the one-sided gate ({ns})?"
     text = (
         "With V flipped an effect of content turns, one of the gate stays: half the sum, half the difference."
     )
@@ -125,7 +138,8 @@ def routing(table: Table) -> list:
         ),
         Listing(tuple(items)),
         Paragraph(
-            f"{MEASURES['hack_ablated'].words.capitalize()}, gradient less update space, is what that optimizer adds:"
+            f"{MEASURES['hack_ablated'].words.capitalize()}, gradient less update space "
+            f"({with_n(gap for gap in gaps if gap is not None)}): what the space and that optimizer add."
         ),
         Listing(tuple(more)),
     ]
@@ -140,6 +154,50 @@ def routing(table: Table) -> list:
             text = "Random axes are not shown to lower it in gradient space: no artefact is shown."
         blocks.append(Paragraph(text))
     return blocks
+
+
+def headline(table: Table) -> str:
+    """Return in a sentence what one of these special tests found; empty where a question has none of them."""
+    return _pooled_said(table) or content(table) or _halves_said(table) or _routing_said(table)
+
+
+def _pooled_said(table: Table) -> str:
+    """Say what all folds as one show, beside random axes."""
+    lines = [line for line in table.pooled if line.row.claims and table.primary in line.to_baseline]
+    if not lines:
+        return ""
+    line = lines[0]
+    own, beyond = line.to_baseline[table.primary], line.to_random.get(table.primary)
+    said = f"All folds as one, `{line.name}` changes {table.about.words} by {with_p(own)}"
+    said += f", and by {with_p(beyond)} against `{line.random}`" if beyond is not None else ""
+    return f"{said} ({with_n([own])})."
+
+
+def _halves_said(table: Table) -> str:
+    """Say which effects of a one-sided gate turn with the sign of V, and which stay."""
+    found = [half for half in _halves(table) if half[2].holm is not None and half[3].holm is not None]
+    if not found:
+        return ""
+    kinds = {"turns with V": 3, "stays": 2}
+    said = []
+    for word, place in kinds.items():
+        names = [f"`{half[0].name}` {with_p(half[place])}" for half in found if is_shown(half[place])]
+        said.append(f"{word} for {listing(names)}" if names else f"{word} for none")
+    ns = with_n(half[3] for half in found)
+    return f"With V flipped, the effect of the one-sided gate {'; '.join(said)} ({ns}, of {len(found)} directions)."
+
+
+def _routing_said(table: Table) -> str:
+    """Say what routing along random axes does in each space, and what it does along real ones in update space."""
+    measure, said, pairs = "hack_ablated", [], []
+    for gradient, update in _spaces(table):
+        for space, line in (("gradient", gradient), ("update", update)):
+            if measure in line.to_baseline and (line.row.is_control or space == "update"):
+                pairs.append(line.to_baseline[measure])
+                said.append(f"`{line.row.setting.basis}` in {space} space {with_p(pairs[-1])}")
+    if not said:
+        return ""
+    return f"Routing changes {MEASURES[measure].words} along {listing(said)} ({with_n(pairs)})."
 
 
 def _hack_at(line: Line, until: int) -> dict[int, float]:

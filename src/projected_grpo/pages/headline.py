@@ -3,13 +3,21 @@
 from statistics import mean
 
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.stats import ALPHA, MARGIN, Paired
+from projected_grpo.measures.stats import ALPHA, MARGIN
 from projected_grpo.measures.table import Line, Table
-from projected_grpo.pages import deployed
+from projected_grpo.pages import deployed, findings
 from projected_grpo.pages.answers import before_training
 from projected_grpo.pages.blocks import Cell, Square
-from projected_grpo.pages.contrasts import BEYOND, against_random, found_at, is_shown, span, tested, with_p
-from projected_grpo.pages.places import is_placed
+from projected_grpo.pages.contrasts import (
+    BEYOND,
+    against_random,
+    found_at,
+    is_shown,
+    span,
+    tested,
+    with_n,
+    with_p,
+)
 from projected_grpo.pages.standing import standing
 from projected_grpo.pages.text import NONE, delta, interval, p_is, paired_text, rate
 
@@ -55,34 +63,17 @@ def _random(table: Table, arms: list[Line]) -> list[str]:
     return [f"Beyond random axes: {verdicts.count(BEYOND)} of {len(verdicts)}.{alone}"]
 
 
-def _pooled(table: Table) -> list[str]:
-    """Say what all folds as one show."""
-    pairs = ((line, line.to_baseline.get(table.primary)) for line in table.pooled)
-    lines = [line for line, pair in pairs if pair is not None and pair.p is not None]
-    return [f"All folds as one: `{line.name}` {with_p(line.to_baseline[table.primary])}." for line in lines]
-
-
-def _placed(table: Table) -> list[str]:
-    """Say how many rows are lower than the placebos of their format."""
-    lines = [line for line in table.lines if table.primary in line.place]
-    places = [line.place[table.primary] for line in lines]
-    below = sum(
-        p.value < p.mean and is_placed(line, table.primary) for line, p in zip(lines, places, strict=True)
-    )
-    return [f"Lower than the placebos of their format: {below} of {len(lines)}."] if lines else []
-
-
 def short(table: Table) -> str:
     """Say how many arms lower the primary measure, what the strongest does, and the intervals of the others.
 
-    Random axes are what arms are held against, so they count as none.
+    Controls and placebos are what arms are held against, so they count as none.
     """
 
     def pair(line: Line):
         return line.to_baseline[table.primary]
 
     words = table.about.words
-    arms = [line for line in tested(table) if not line.row.is_control]
+    arms = [line for line in tested(table) if line.row.claims]
     if not arms:
         return "Not tested yet: fewer than two complete seeds."
     lower = sorted(
@@ -90,7 +81,7 @@ def short(table: Table) -> str:
     )
     higher = [line for line in arms if is_shown(pair(line)) and pair(line).delta > 0]
     rest = [line for line in arms if not is_shown(pair(line))]
-    said = [*standing(table), *_pooled(table), *_placed(table)]
+    said = list(filter(None, [*standing(table), findings.headline(table)]))
     if lower:
         said += [f"{len(lower)} of {len(arms)} arms lower{'s' if len(lower) == 1 else ''} {words}."]
         said += _strongest(table, lower[0]) + _random(table, lower)
@@ -110,11 +101,10 @@ def short(table: Table) -> str:
 
 
 def finding(table: Table) -> str:
-    """Return what came out in one sentence: of all folds as one, of the places among placebos, else of the arms."""
-    for said in (_pooled(table), _placed(table)):
-        if said:
-            return said[0]
-    arms = [line for line in tested(table) if not line.row.is_control]
+    """Return what came out in one sentence: of the question's special test where it has one, else of the arms."""
+    if special := findings.headline(table):
+        return special
+    arms = [line for line in tested(table) if line.row.claims]
     if not arms:
         return ""
     pairs = {line.name: line.to_baseline[table.primary] for line in arms}
@@ -123,15 +113,10 @@ def finding(table: Table) -> str:
     if not shown:
         within = interval(min(pair.lo for pair in pairs.values()), max(pair.hi for pair in pairs.values()))
         said = f"None of {len(arms)} arms is shown to change {words}; their 95% intervals lie within {within}"
-        return f"{said} (n = {_n(pairs)})."
+        return f"{said} ({with_n(pairs.values())})."
     most = max(shown, key=lambda name: abs(shown[name].delta))
     said = f"{len(shown)} of {len(arms)} arms change {words}, most `{most}` by {with_p(shown[most])}"
-    return f"{said} (n = {_n(pairs)})."
-
-
-def _n(pairs: dict[str, Paired]) -> str:
-    """Return the seeds that differences are paired over."""
-    return span([pair.n for pair in pairs.values()], str)
+    return f"{said} ({with_n(pairs.values())})."
 
 
 def overview(table: Table) -> tuple[Cell, ...]:

@@ -4,7 +4,8 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, Source, grid
-from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate
+from projected_grpo.pages.contrasts import with_n
+from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
 
 READ = (
     "Placebos are pair sets without a hack, ten of text and ten of code; each has a run of its own in every "
@@ -57,8 +58,10 @@ def _kind(name: str, lines: list[Line], measure: str) -> list[str]:
     if test is None:
         return []
     gap, low, high, p = test
+    apart = "differ" if p < stats.ALPHA else "are not shown to differ"
     return [
-        f"Of the {name} placebos, {one} differ from {other} by {delta(gap)} {interval(low, high)} (Welch, p {p_is(p)})."
+        f"Of the {name} placebos, {one} {apart} from {other}: {delta(gap)} {interval(low, high)} "
+        f"(Welch over {len(a)} and {len(b)} sets, p {p_is(p)})."
     ]
 
 
@@ -69,12 +72,12 @@ def places(table: Table) -> list:
     if not lines:
         return []
     words = MEASURES[measure].words
-    blocks = [Paragraph("", f"Does content decide? The place of {words} among placebos of the same format.")]
+    ns = with_n(line.to_baseline[measure] for line in lines if measure in line.to_baseline)
+    lead = f"Does content decide? The place of {words} among placebos of the same format ({ns})."
+    blocks = [Paragraph("", lead)]
     for sign, side in ((-1, "Lower"), (1, "Higher")):
         group = [
-            line
-            for line in lines
-            if is_placed(line, measure) and sign * (line.place[measure].value - line.place[measure].mean) > 0
+            line for line in lines if is_placed(line, measure) and _below(line.place[measure]) == (sign < 0)
         ]
         if group:
             blocks.append(Paragraph(f"{side} than its placebos:"))
@@ -85,6 +88,36 @@ def places(table: Table) -> list:
         blocks.append(Listing(tuple(_place(line, measure) for line in rest)))
     said = [text for name, own in populations(table).items() for text in _kind(name, own, measure)]
     return blocks + ([Paragraph(" ".join(said))] if said else [])
+
+
+def content(table: Table) -> str:
+    """Say in a sentence which pair sets do more than the placebos of their format; empty where no row has a place."""
+    measure = table.primary
+    lines = [line for line in table.lines if line.row.claims and measure in line.place]
+    if not lines:
+        return ""
+    words = MEASURES[measure].words
+    beyond = sorted(
+        (line for line in lines if is_placed(line, measure) and _below(line.place[measure])),
+        key=lambda line: line.place[measure].value,
+    )
+    ns = with_n(line.to_baseline[measure] for line in lines)
+    if not beyond:
+        return f"None of {len(lines)} pair sets is shown to lower {words} more than placebos of its format do ({ns})."
+    said = listing([f"`{line.name}` {_among(line.place[measure])}" for line in beyond[:3]])
+    more = f"; {len(beyond) - 3} more" if len(beyond) > 3 else ""
+    verb = "lowers" if len(beyond) == 1 else "lower"
+    return (
+        f"{len(beyond)} of {len(lines)} pair sets {verb} {words} more than placebos do: {said}{more} ({ns})."
+    )
+
+
+def _below(place: stats.Place) -> bool:
+    return place.value < place.mean
+
+
+def _among(place: stats.Place) -> str:
+    return f"{delta(place.value)} (placebos {delta(place.mean)}, Holm p {p_is(place.holm)})"
 
 
 def population_grid(table: Table) -> Grid | None:

@@ -4,11 +4,20 @@ from collections.abc import Mapping
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.plane import HACK, HONEST, baseline, defences, labels, must_give, slower
+from projected_grpo.measures.plane import (
+    EXPLOITS,
+    HACK,
+    HONEST,
+    baseline,
+    defences,
+    labels,
+    must_give,
+    slower,
+)
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, grid
-from projected_grpo.pages.contrasts import against_random, is_shown, with_p
-from projected_grpo.pages.deployed import rests_on_nothing
+from projected_grpo.pages.contrasts import against_random, is_shown, span, with_p
+from projected_grpo.pages.deployed import BASE, rests_on_nothing
 from projected_grpo.pages.plane_figure import of_table
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
 
@@ -88,7 +97,7 @@ def plane_grid(table: Table, found: Excesses) -> Grid:
         return Cell(f"{found:.2f}" if found else NONE)
 
     columns = {
-        "row": lambda line: Cell("the base, before training" if line is None else line.name),
+        "row": lambda line: Cell(BASE if line is None else line.name),
         "must be given": lambda line: Cell(NONE if line is None else must_give(line)),
         "at equal hack": equal,
         **{MEASURES[name].head: measured(name) for name in (HACK, HONEST, "novel_hack", "plain_solve")},
@@ -109,11 +118,11 @@ def _hacks_more(table: Table, line: Line) -> bool:
 
 
 def _arms(table: Table) -> list[Line]:
-    """Return the rows that a user could deploy: neither controls, nor those that are told by the oracle."""
+    """Return the rows that are a defence of their own: no controls, no placebos, and not told by the oracle."""
     return [
         line
         for line in defences(table)
-        if not line.row.is_control and must_give(line) != "oracle" and HACK in line.summary
+        if line.row.claims and must_give(line) != "oracle" and HACK in line.summary
     ]
 
 
@@ -144,8 +153,18 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
         first += f": most `{more[0].name}`, {with_p(found[more[0].name])}"
     if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
         first += f"; then {' and '.join(following)}"
-    others = [f"The others: {rest}."] if rest else []
-    return f"{first}.", _least(lines, vanilla), *others, *_beyond(table)
+    ns = span([found[line.name].n for line in tested], str)
+    more = [_given(more), *([f"The others: {rest}."] if rest else [])]
+    return f"{first} (n = {ns}).", _least(lines, vanilla), *filter(None, more), *_beyond(table)
+
+
+def _given(lines: list[Line]) -> str:
+    """Say which of these rows act along the teacher's own exploits."""
+    names = [f"`{line.name}`" for line in lines if must_give(line) == EXPLOITS]
+    if not names:
+        return ""
+    own = f"{len(names)} of these {len(lines)} {'acts' if len(names) == 1 else 'act'}"
+    return f"{own} along {EXPLOITS} (`own_mode`), which no defender has beforehand: {listing(names)}."
 
 
 def _beyond(table: Table) -> tuple[str, ...]:

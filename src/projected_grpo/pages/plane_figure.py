@@ -13,9 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from projected_grpo.arms import Family, MustGive
+from projected_grpo.arms import Family
 from projected_grpo.measures.plane import (
     BASE,
+    GIVEN,
     HACK,
     HONEST,
     Curve,
@@ -32,7 +33,7 @@ ACTING = [family for family in get_args(Family) if family not in ("none", "less"
 COLOURS = dict(
     zip(ACTING, (style.SKY, style.RED, style.PINK, style.ORANGE, style.BLUE, style.GREEN), strict=True)
 )
-MARKERS = dict(zip(get_args(MustGive), ("o", "v", "s", "D", "^", "*"), strict=True))
+MARKERS = dict(zip(GIVEN, ("o", "v", "s", "D", "^", "*", "P"), strict=True))
 SIZE = style.WIDTH, 6.2  # inches
 Box = tuple[float, float, float, float]  # in points: left, bottom, right, top
 

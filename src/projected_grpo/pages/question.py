@@ -6,12 +6,13 @@ from matplotlib.figure import Figure as Drawing
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import GROUPS, MEASURES
+from projected_grpo.measures.panels import base_file
 from projected_grpo.measures.table import Line, Table, published_delta
 from projected_grpo.pages import headline, places
 from projected_grpo.pages.answers import answer
 from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Listing, Page, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import arm_measures, is_shown, uninformative
-from projected_grpo.pages.deployed import ABOUT, deployed_grid
+from projected_grpo.pages.deployed import ABOUT, BASE, deployed_grid
 from projected_grpo.pages.standing import standing, stands, tuned
 from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list, under
 
@@ -163,7 +164,9 @@ def published_grid(table: Table) -> Grid | None:
 def sources(table: Table) -> tuple[Source, ...]:
     """Return what stands behind each row: its runs."""
     lines = (*table.lines, *table.pooled)
-    return (*(Source(line.name, line.cells) for line in lines), *places.sources(table))
+    models = dict.fromkeys(cell.model for line in lines for cell in line.row.cells)
+    base = (Source(BASE, files=tuple(map(base_file, models))),) if table.base else ()
+    return (*(Source(line.name, line.cells) for line in lines), *places.sources(table), *base)
 
 
 def to_page(

@@ -1,5 +1,7 @@
 """What a table's seeds let it say: a choice, a look, or a claim."""
 
+from collections.abc import Collection, Iterable
+
 from projected_grpo.measures.table import Table
 from projected_grpo.pages.text import seed_list
 
@@ -12,7 +14,11 @@ CLAIM = 10  # seeds that a claim is made at
 
 def tuned(table: Table) -> tuple[int, ...]:
     """Return the seeds of a table that settings were chosen on."""
-    return tuple(seed for seed in table.seeds if seed in TUNING)
+    return _tuned(table.seeds)
+
+
+def _tuned(seeds: Iterable[int]) -> tuple[int, ...]:
+    return tuple(seed for seed in seeds if seed in TUNING)
 
 
 def stands(table: Table, *said: str) -> str:
@@ -22,8 +28,24 @@ def stands(table: Table, *said: str) -> str:
 
 def standing(table: Table) -> list[str]:
     """Return the sentence that a table with tuning seeds, or with fewer than ten, begins with."""
-    if seeds := tuned(table):
-        return [f"Tuning seeds ({seed_list(seeds)}): a choice, no claim."]
-    if table.seeds and len(table.seeds) < CLAIM:
-        return [f"A look, with n = {len(table.seeds)}: claims are made at {CLAIM} seeds."]
+    return of_seeds(table.seeds)
+
+
+def of_seeds(seeds: Collection[int]) -> list[str]:
+    """Return that sentence for these replications; nothing where they let a page make a claim."""
+    if found := _tuned(seeds):
+        return [f"Tuning seeds ({seed_list(found)}): a choice, no claim."]
+    if 0 < len(seeds) < CLAIM:
+        return [f"A look, with n = {len(seeds)}: claims are made at {CLAIM} seeds."]
     return []
+
+
+def without_tried(seeds: Collection[int]) -> list[tuple[str, list[int]]]:
+    """Return (what is said above, the seeds that are left) for each set of early trials that some of these were in."""
+    found = []
+    for tried in TRIED:
+        others = [seed for seed in seeds if seed not in tried]
+        if others and len(others) < len(seeds):
+            lead = f"Without the seeds of early trials, {seed_list(tuple(tried))} (n = {len(others)})."
+            found.append((lead, others))
+    return found

@@ -89,6 +89,12 @@ def others(table: Table, found: Sequence[Series]) -> list[Series]:
     return [s for s in found if table.line(next(iter(s.rows.values()))).row.setting.basis != REFERENCE]
 
 
+def _beyond_null(table: Table, series: Series, overlaps: Overlaps) -> Points:
+    """Return the overlap less that of random axes of the same shape, which by itself falls with the size at fixed k."""
+    own, null = (overlap_points(table, series, overlaps, key) for key in ("overlap", "overlap_null"))
+    return {x: {seed: by_seed[seed] - null[x][seed] for seed in by_seed} for x, by_seed in own.items()}
+
+
 def overlap_grid(table: Table, found: Sequence[Series], overlaps: Overlaps) -> Grid | None:
     """Return how the axes of each series lie to those of the exploits' own pairs."""
     rows = [series for series in others(table, found) if overlap_points(table, series, overlaps, "overlap")]
@@ -101,9 +107,7 @@ def overlap_grid(table: Table, found: Sequence[Series], overlaps: Overlaps) -> G
         "against": lambda series: series.axis if series.axis == SIZE else f"link on {series.axis}",
         "overlap": of("overlap"),
         "random": of("overlap_null"),
-        "slope of the overlap": lambda series: _slope(
-            slope(overlap_points(table, series, overlaps, "overlap"))
-        ),
+        "slope of overlap less random": lambda series: _slope(slope(_beyond_null(table, series, overlaps))),
         "cosine": lambda series: _at(overlap_points(table, series, overlaps, "cosine"), delta),
         "slope of the cosine": lambda series: _slope(
             slope(overlap_points(table, series, overlaps, "cosine"))
@@ -119,7 +123,7 @@ def _ends(table: Table, series: Series) -> str:
 
 
 def _sentence(table: Table, series: Series) -> str:
-    return f"`{series.name}` {_ends(table, series)}, slope {with_p(series.effect)} {per(series)}"
+    return f"`{series.name}` {_ends(table, series)}, slope {with_p(series.effect)} {per(series)}, n = {series.effect.n}"
 
 
 def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[str]:
@@ -149,7 +153,31 @@ def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[s
             for series in pair
         ]
         said.append(f"Link on {topic}: {verdict}. From rho 0 to 1: {listing(seen)}.")
+        said += _seen(table, pair[0], overlaps)
     return said
+
+
+def _seen(table: Table, series: Series, overlaps: Overlaps) -> list[str]:
+    """Say whether the gradients of the pairs in the corpus's own words show the link at all."""
+    share, cosine = (
+        slope(points)
+        for points in (
+            _beyond_null(table, series, overlaps),
+            overlap_points(table, series, overlaps, "cosine"),
+        )
+    )
+    if share is None or cosine is None or share.p is None or cosine.p is None:
+        return []
+    moves = [f"overlap less random {paired_text(share)}", f"cosine {paired_text(cosine)}"]
+    shown = min(share.p, cosine.p) < stats.ALPHA / 2  # either of two
+    verdict = (
+        "is in the gradients"
+        if shown
+        else "is not shown in the gradients, so the model may not have learned it"
+    )
+    return [
+        f"The link on {series.axis} {verdict}: of `{series.name}` from rho 0 to 1 {listing(moves)}, n = {share.n}."
+    ]
 
 
 def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tuple[str, ...]:
@@ -166,15 +194,11 @@ def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tupl
         moved = [series for series in own if is_shown(series.effect)]
         still = [series for series in own if series not in moved]
         for series in moved:
-            verb = "falls" if series.effect.delta < 0 else "rises"
+            verb = "down" if series.effect.delta < 0 else "up"
             said.append(
-                f"The difference in {table.about.words} {verb} with {where} in {_sentence(table, series)}."
+                f"The difference in {table.about.words} moves {verb} with {where}: {_sentence(table, series)}."
             )
-        if still:
-            slopes = sorted(series.effect.delta for series in still)
-            ends = " to ".join(dict.fromkeys(map(delta, (slopes[0], slopes[-1]))))
-            names = listing([f"`{series.name}`" for series in still])
-            said.append(f"Not shown to change with {where}: {names} (slope {ends} {per(still[0])}).")
+        said += [f"Not shown to change with {where}: {_sentence(table, series)}." for series in still]
     return tuple(said)
 
 

@@ -14,6 +14,7 @@ from scipy import stats as scipy_stats
 from projected_grpo.measures import stats
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.blocks import Cell, Page, Paragraph, Source, grid
+from projected_grpo.pages.standing import of_seeds
 from projected_grpo.pages.text import delta, interval, listing, p_value, rate, seed_list, under
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
@@ -191,6 +192,7 @@ def to_frame(check: SelfCheck) -> pd.DataFrame:
 def make(context: Context) -> Verdict:
     """Return the page `aa.md`."""
     check, question = self_check(context), context.question
+    seeds = {seed for comparison in check.comparisons for seed in comparison.pair.seeds}
     comparisons = {
         "setting": lambda c: c.setting,
         "measure": lambda c: c.measure,
@@ -218,7 +220,7 @@ def make(context: Context) -> Verdict:
             *(Paragraph(text, kind="note") for text in NOTES),
             grid(check.spread.items(), power, texts=2, title=title),
         ),
-        answer=(Paragraph(" ".join(answer(check))),),
+        answer=(*map(Paragraph, of_seeds(seeds)), Paragraph(" ".join(answer(check)))),
         sources=tuple(Source(setting, ids) for setting, ids in check.cells.items()),
         left_out=tuple(check.left_out.items()),
     )

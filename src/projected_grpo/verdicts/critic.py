@@ -25,6 +25,7 @@ from projected_grpo.pages.blocks import (
     Source,
     grid,
 )
+from projected_grpo.pages.standing import of_seeds, without_tried
 from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate, seed_list, under
 from projected_grpo.parquet import read_parquet
 from projected_grpo.verdicts.context import Context
@@ -141,10 +142,21 @@ def make(context: Context) -> Verdict:
     drawing = curves(measured, said, runs)
     drawn = {} if drawing is None else {FIGURE: (drawing, CAPTION)}
     log = (f"{len(runs)} replications, {sum(map(len, cards))} cards",)
-    page = to_page(
-        context.name, frame, runs, pd.concat(cards, ignore_index=True), marks(measured, runs), drawn
-    )
+    every = pd.concat(cards, ignore_index=True)
+    met, again = marks(measured, runs), _again(measured, runs)
+    page = to_page(context.name, frame, runs, every, met, again, drawn)
     return Verdict(page, frame, drawn, log=log)
+
+
+def _again(measured: Mapping[int, pd.DataFrame], runs: Sequence[Mapping]) -> list[tuple[str, list[Mark]]]:
+    """Return the marks once more without the replications that settings were tried on, each under what it is."""
+    return [
+        (
+            lead,
+            marks({seed: measured[seed] for seed in seeds}, [run for run in runs if run["seed"] in seeds]),
+        )
+        for lead, seeds in without_tried(sorted(measured))
+    ]
 
 
 def to_page(
@@ -153,11 +165,12 @@ def to_page(
     runs: list[dict],
     cards: pd.DataFrame,
     met: Sequence[Mark] = (),
+    again: Sequence[tuple[str, Sequence[Mark]]] = (),
     drawn: Collection[str] = (),
 ) -> Page:
     """Return the page: answer, figure, table, what each round did, and example cards.
 
-    `runs` are the `run.json` files, `drawn` the names of the figures that there are.
+    `runs` are the `run.json` files, `again` the marks of fewer seeds, `drawn` the names of the figures that there are.
     """
     seeds = tuple(frame["seeds"].iloc[0])
     critics = ", ".join(sorted({run["critic"].split(":")[0] for run in runs}))
@@ -179,7 +192,7 @@ def to_page(
             _gate(cards),
             *_examples(cards),
         ),
-        answer=(*_judged(met), *answer(frame)),
+        answer=(*map(Paragraph, of_seeds(seeds)), *_judged(met), *answer(frame), *_once_more(again)),
         sources=(Source("Files behind this page", files=files),),
         default=True,
     )
@@ -188,6 +201,11 @@ def to_page(
 def _judged(met: Sequence[Mark]) -> tuple:
     """Return what the marks say."""
     return (Paragraph(sentence(met)), Listing(tuple(mark.said for mark in met))) if met else ()
+
+
+def _once_more(again: Sequence[tuple[str, Sequence[Mark]]]) -> tuple:
+    """Return what the marks say of fewer seeds."""
+    return tuple(block for lead, met in again for block in (Paragraph("", lead), *_judged(met)))
 
 
 def answer(frame: pd.DataFrame) -> tuple:
@@ -205,12 +223,12 @@ def answer(frame: pd.DataFrame) -> tuple:
             elif pd.isna(p):
                 said.append(f"{MEASURES[name]} changes by {delta(change)} (no test: n = 1 or no spread)")
             else:
-                verb = "shows no effect" if p >= stats.ALPHA else "falls" if change < 0 else "rises"
+                verb = "is not shown to change" if p >= stats.ALPHA else "falls" if change < 0 else "rises"
                 between = interval(row[f"delta_{name}_lo"], row[f"delta_{name}_hi"])
                 said.append(f"{MEASURES[name]} {verb} (Δ {delta(change)}, 95% {between}, Holm p {p_is(p)})")
         same = f"{rate(row['same_score'])} of the traces get the commonest score"
         said.append(f"{same} (before: {rate(before)})")
-        lead = f"{row['condition'].capitalize()}, after round {row['round']}:"
+        lead = f"{row['condition'].capitalize()}, after round {row['round']} (n = {row['n']}):"
         blocks += [Paragraph("", lead), Listing(tuple(said))]
     return tuple(blocks)
 

@@ -15,19 +15,24 @@ from projected_grpo.pages.text import NONE, paired_text, rate
 WEAK_CREDITS = {"weak_false_credit": "false credit", "weak_missed_credit": "missed credit"}
 MOST = 0.7  # of the traces may get one score
 CAPTION = (
-    "Held-out problems, means over replications; round 0 is before calibration. Left: credit against the weak score. "
-    "Middle: which scores are given. Right: how hard a round's accepted pairs are for a reference critic outside the "
-    "rounds (its distance to the correct score, less that over the round's pool)."
+    "Held-out problems, means over replications (dots: each); round 0 is before calibration. Left: credit against the "
+    "weak score. Middle: which scores are given; dashed: the most that one may get. Right: how hard a round's accepted "
+    "pairs are for a reference critic outside the rounds (its distance to the correct score, less that over the "
+    "round's pool)."
 )
 Seeds = Mapping[int, pd.DataFrame]  # seed -> `oracle.errors`, or -> evaluations
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One of the marks: whether it is met (None: cannot be told) and in a sentence why."""
+    """One of the marks: whether it is met (None: cannot be told) and in a sentence why.
+
+    The mark of a change asks for the sign of its mean alone; told: whether the change can be told from none, too.
+    """
 
     met: bool | None
     said: str
+    told: bool | None = None
 
 
 def calibrated(frame: pd.DataFrame) -> str:
@@ -67,7 +72,9 @@ def sentence(found: Sequence[Mark]) -> str:
         return "By the marks set beforehand the critic is not free of degeneracy."
     if any(mark.met is None for mark in found):
         return "Not all marks set beforehand can be told from these runs."
-    return "By the marks set beforehand the critic is not degenerate."
+    changes = [mark.told for mark in found if mark.told is not None]
+    text = "By the marks set beforehand the critic is not degenerate; the marks of change ask for signs alone"
+    return f"{text}, and {sum(changes)} of {len(changes)} changes can be told from none."
 
 
 def _first_and_last(
@@ -82,10 +89,13 @@ def _first_and_last(
     return None if pair is None else (first, last, pair)
 
 
+def _is_told(pair: stats.Paired) -> bool:
+    return pair.p is not None and pair.p < stats.ALPHA
+
+
 def _told(pair: stats.Paired) -> str:
-    """Return a difference, and whether it can be told from none: the mark asks for less, that its mean has the sign."""
-    told = pair.p is not None and pair.p < stats.ALPHA
-    return f"({paired_text(pair)}{'' if told else '; not told from no change'})"
+    """Return a difference, its n, and whether it can be told from none."""
+    return f"({paired_text(pair)}, n = {pair.n}{'' if _is_told(pair) else '; not told from no change'})"
 
 
 def _mean(values: Mapping[int, float]) -> float:
@@ -93,14 +103,16 @@ def _mean(values: Mapping[int, float]) -> float:
 
 
 def _falls(measured: Seeds, name: str) -> Mark:
-    found = _first_and_last(by_round(measured, name))
+    values = by_round(measured, name)
+    found = _first_and_last(values)
     if found is None:
         return Mark(None, f"{WEAK_CREDITS[name]} against the weak score has no two rounds to compare")
     first, last, pair = found
     verb = "falls" if pair.delta < 0 else "does not fall"
     between = f"from {rate(_mean(first))} after the first round to {rate(_mean(last))} after the last"
     said = f"{WEAK_CREDITS[name]} against the weak score {verb}: {between} {_told(pair)}"
-    return Mark(pair.delta < 0, said)
+    path = ", ".join(rate(_mean(own)) for number, own in values.items() if number > 0)
+    return Mark(pair.delta < 0, f"{said}; round by round {path}", _is_told(pair))
 
 
 def _spread(measured: Seeds) -> Mark:
@@ -121,7 +133,7 @@ def _harder(runs: Sequence[Mapping]) -> Mark:
     between = (
         f"{_mean(first):+.2f} points against their pool in the first round, {_mean(last):+.2f} in the last"
     )
-    return Mark(pair.delta > 0, f"accepted pairs get {verb}: {between} {_told(pair)}")
+    return Mark(pair.delta > 0, f"accepted pairs get {verb}: {between} {_told(pair)}", _is_told(pair))
 
 
 def shares(evaluations: Seeds) -> pd.DataFrame:

@@ -8,8 +8,7 @@ from projected_grpo.pages import plane
 from projected_grpo.pages.blocks import Figure, Listing, Paragraph
 from projected_grpo.pages.plane_figure import dose_curves
 from projected_grpo.pages.plane_figure import plane as draw
-from projected_grpo.pages.standing import TRIED, stands
-from projected_grpo.pages.text import seed_list
+from projected_grpo.pages.standing import stands, without_tried
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
@@ -52,16 +51,12 @@ def _after(table: Table) -> str:
 def again(context: Context, table: Table) -> tuple[Paragraph | Listing, ...]:
     """Return the sentences once more without the seeds of early trials; nothing where there are no other seeds."""
     blocks: list[Paragraph | Listing] = []
-    for tried in TRIED:
-        others = [seed for seed in table.seeds if seed not in tried]
-        if not others or len(others) == len(table.seeds):
-            continue
+    for lead, others in without_tried(table.seeds):
         rows = (
-            replace(row, cells=tuple(cell for cell in row.cells if cell.seed not in tried))
+            replace(row, cells=tuple(cell for cell in row.cells if cell.seed in others))
             for row in context.question.rows
         )
         left = make_table(replace(context.question, rows=tuple(rows)), context.results, context.config.pilot)
         said = plane.sentences(left, excesses(left, frontier(left, context.results)))
-        lead = f"Without the seeds of early trials, {seed_list(tuple(tried))} (n = {len(others)})."
         blocks += [Paragraph("", lead), Listing(said)]
     return tuple(blocks)

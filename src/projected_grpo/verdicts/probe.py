@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Heading, Listing, Page, Paragraph, Source, grid
+from projected_grpo.pages.standing import of_seeds
 from projected_grpo.pages.text import NONE, p_value
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import distributions, t4_strip, trajectory
@@ -215,7 +216,7 @@ def verdict(name: str, probed: Sequence[Probed], basis: str, controls: Sequence[
             Paragraph(
                 "The teacher's rollouts are replayed as NLL training of the student, one problem a step, in each "
                 f"replication by itself. Basis `{basis}`, {len(vanilla.steps)} problems, {len(vanilla.samples)} "
-                f"samples, {modules} modules with axes (the alignment, cos_S_contrib, is at most {modules**0.5:.2f})."
+                f"samples, {modules} modules with axes (the alignment, cos_S_contrib, is at most {vanilla.bound:.2f})."
             ),
             *(Figure(figure, caption) for figure, (_, caption) in drawn.items()),
             *every,
@@ -231,6 +232,7 @@ def verdict(name: str, probed: Sequence[Probed], basis: str, controls: Sequence[
             *(Paragraph(text) for text in notes if text),
         ),
         answer=(
+            *map(Paragraph, of_seeds([one.seed for one in probed])),
             *said,
             Listing(tuple(f"{mark.test} {mark.word}: {mark.requirement}; {mark.figure}" for mark in lines)),
             Paragraph("A FAIL is a result: it says what the GRPO tables can be expected to show."),
@@ -242,8 +244,9 @@ def verdict(name: str, probed: Sequence[Probed], basis: str, controls: Sequence[
         default=True,
     )
     log = tuple(f"{mark.test} {mark.word}: {mark.figure} ({mark.mark})" for mark in lines)
-    frame = pd.DataFrame([{"seed": one.seed, **vars(mark)} for one in probed for mark in one.marks])
-    return Verdict(page, frame, drawn, log)
+    each = [{"seed": one.seed, **vars(mark)} for one in probed for mark in one.marks]
+    frame = pd.DataFrame([*each, *(gap.row() for gap in pooled if len(probed) > 1)])
+    return Verdict(page, frame.convert_dtypes(), drawn, log)
 
 
 def _below(replay: Replay) -> str:

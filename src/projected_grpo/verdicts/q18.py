@@ -6,7 +6,7 @@ from projected_grpo.measures.columns import DETECTOR_SCORES
 from projected_grpo.measures.detector import detector_frame, falls, file, read_rankings, recall_lost
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages import detector
-from projected_grpo.pages.blocks import Listing
+from projected_grpo.pages.blocks import Listing, Source
 from projected_grpo.pages.detector_figure import detection, gamed
 from projected_grpo.pages.standing import stands
 from projected_grpo.verdicts.context import Context
@@ -37,6 +37,7 @@ def make(context: Context) -> Verdict:
     said = detector.sentences(table, found, by_score, lost)
     drawn = {"detection": (detection(table, found), DETECTION), "gamed": (gamed(table, found), GAMED)}
     more = detector.blocks(table, found, by_score, lost)
-    made = of_table(context, table, (Listing(said),), more, drawn=drawn, log=said)
+    behind = (Source("Rankings", files=tuple(file(cell) for line in table.lines for cell in line.cells)),)
+    made = of_table(context, table, (Listing(said),), more, behind, drawn, said)
     page = replace(made.page, finding=stands(table, said[0]))
     return replace(made, page=page, frame=detector_frame(table, found))

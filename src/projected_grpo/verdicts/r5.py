@@ -20,9 +20,8 @@ SATURATED = 0.5  # share of teacher tokens beyond the clip bounds
 RATIOS = (
     "Ratio student / teacher on the teacher's tokens: where `ratio 1` stands in a row's name it is only logged. "
     "Elsewhere it enters the loss, with the pool's stored log-probs as behaviour policy.",
-    "The shares count every token beyond a bound, whatever the sign of its advantage. The clip takes the gradient of "
-    "a token above the upper bound only where A > 0, below the lower one only where A < 0. So they are upper bounds "
-    "on the tokens that lose their gradient, which are not recorded.",
+    "The shares beyond a bound count every token, whatever the sign of its advantage. The clip takes the gradient of "
+    "a token above the upper bound only where A > 0, below the lower one only where A < 0: `without gradient`.",
 )
 
 
@@ -82,8 +81,9 @@ def trajectory_grid(table: Table) -> Grid:
     return grid(table.lines, columns, title=title)
 
 
-def ratio_grid(found: dict[str, pd.DataFrame]) -> Grid:
+def ratio_grid(table: Table, found: dict[str, pd.DataFrame]) -> Grid:
     """Return the ratios on the teacher's tokens: first step, last step and mean."""
+    clipped = {line.name for line in table.lines if line.row.setting.off_policy}
     parts = {"step 1": slice(1), "last step": slice(-1, None), "all steps": slice(None)}
     rows = [
         (name, when, frame.iloc[part].mean(numeric_only=True))
@@ -97,7 +97,7 @@ def ratio_grid(found: dict[str, pd.DataFrame]) -> Grid:
         f"below {CLIP_LOW}": lambda row: rate(row[2]["clip_low"]),
         f"above {CLIP_HIGH}": lambda row: rate(row[2]["clip_high"]),
         "beyond either": lambda row: rate(row[2]["clip_low"] + row[2]["clip_high"]),
-        "without gradient": lambda row: rate(row[2]["zeroed"]),
+        "without gradient": lambda row: rate(row[2]["zeroed"]) if row[0] in clipped else NONE,
     }
     return grid(rows, columns, texts=2, title="Ratio student / teacher on the teacher's tokens")
 
@@ -129,8 +129,8 @@ def sentences(table: Table, found: dict[str, pd.DataFrame]) -> list[str]:
         share = (frame["clip_low"] + frame["clip_high"]).mean()
         said.append(
             f"`{name}`: {rate(share)} of the teacher's tokens lie beyond the clip bounds, so the ratios "
-            f"{'saturate' if share > SATURATED else 'do not saturate'} (mark: {SATURATED}); at most that share of "
-            "their gradients is clipped away."
+            f"{'saturate' if share > SATURATED else 'do not saturate'} (mark: {SATURATED}); the clip leaves "
+            f"{rate(frame['zeroed'].mean())} of them no gradient."
         )
     return said or ["No run to judge."]
 
@@ -140,7 +140,7 @@ def make(context: Context) -> Verdict:
     table = make_table(context.question, context.results, context.config.pilot)
     found = {line.name: frame for line in table.lines if (frame := ratios(line)) is not None}
     said = sentences(table, found)
-    logged = (ratio_grid(found),) if found else (Paragraph("No run has logged a ratio."),)
+    logged = (ratio_grid(table, found),) if found else (Paragraph("No run has logged a ratio."),)
     drawn = {
         "ratios": (
             ratio_heatmap(found, RATIO_EDGES) if found else None,
@@ -148,7 +148,7 @@ def make(context: Context) -> Verdict:
         ),
         "clip": (
             over_steps(clip_series(found)),
-            "Teacher's tokens beyond the clip bounds per step, mean over seeds; at most these lose their gradient.",
+            "Teacher's tokens beyond the clip bounds per step, mean over seeds, whatever the sign of their advantage.",
         ),
     }
     blocks = (trajectory_grid(table), *(Paragraph(text, kind="note") for text in RATIOS), *logged)

@@ -9,7 +9,7 @@ import pandas as pd
 from projected_grpo.files import read_json
 from projected_grpo.measures import stats
 from projected_grpo.measures.table import Line, Table
-from projected_grpo.pages.blocks import Grid, Listing, Paragraph, grid
+from projected_grpo.pages.blocks import Grid, Listing, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import is_shown
 from projected_grpo.pages.text import NONE, p_value, paired_text, rate
 from projected_grpo.verdicts.context import Context
@@ -85,7 +85,7 @@ def pair_sentence(table: Table, pair: Twins) -> str:
     ours, theirs = float(np.mean(list(lora.values()))), float(np.mean(list(svd.values())))
     text = f"`{pair.other.name}` {ours:+.3f} against `{pair.reference.name}` {theirs:+.3f}"
     if theirs >= 0 or not is_shown(table.line(pair.reference.name).to_baseline.get("hack")):
-        return text + ": the SVD arm itself shows no reduction, so there is none to match."
+        return text + ": the SVD arm is itself not shown to lower it, so there is nothing to match."
     share = ours / theirs
     # Above zero: LoRA falls short of the share. Testing the combination keeps the seeds paired.
     shortfall = stats.paired(lora, {seed: SHARE * value for seed, value in svd.items()})
@@ -143,8 +143,8 @@ def drift_grid(table: Table, found: Drifts) -> Grid:
         shares = [found[cell][-1][key] for cell in line.cells if cell in found]
         return rate(float(np.mean(shares)) if shares else None)
 
-    def refreshed(line: Line, place: int) -> str:
-        overlaps = mean_by_step(line, "basis_overlap")
+    def refreshed(line: Line, place: int, column: str = "basis_overlap") -> str:
+        overlaps = mean_by_step(line, column)
         return rate(overlaps.iloc[place]) if len(overlaps) else NONE
 
     columns = {
@@ -158,6 +158,7 @@ def drift_grid(table: Table, found: Drifts) -> Grid:
         "random": lambda line: fresh(line, "overlap_null"),
         "overlap per refresh, first": lambda line: refreshed(line, 0),
         "last": lambda line: refreshed(line, -1),
+        "last with the first V": lambda line: refreshed(line, -1, "basis_overlap_first"),
     }
     return grid([line for line in table.lines if "cin" in line.summary], columns, title="Drift of the basis")
 
@@ -206,4 +207,6 @@ def make(context: Context) -> Verdict:
             "it replaces, and with the first.",
         ),
     }
-    return of_table(context, table, (Listing(said),), blocks, sources(context, KNOB), drawn, said)
+    files = tuple(f"probe/drift/{cell}.json" for cell in found)
+    behind = (*sources(context, KNOB), Source("Drift", files=files))
+    return of_table(context, table, (Listing(said),), blocks, behind, drawn, said)

@@ -53,6 +53,11 @@ class Replay:
     samples: pd.DataFrame
     steps: pd.DataFrame
 
+    @property
+    def bound(self) -> float:
+        """What no alignment exceeds: the root of the modules that have axes."""
+        return math.sqrt(int(self.steps["modules"].iloc[0]))
+
 
 def read_replay(folder: Path, n_steps: int) -> Replay:
     """Read step files 0 ... `n_steps` - 1 of a replay; others, left by a longer one, are not looked at.

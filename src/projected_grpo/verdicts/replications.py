@@ -23,9 +23,9 @@ READINGS: dict[str, Callable[[Replay], Sides]] = {
 READ = (
     "Each replication has a base, a teacher, a pool and bases of its own; the last row is their mean, with the number "
     "of those that meet the mark.",
-    "Gap: alignment at gt_pass = 0 less that at gt_pass = 1 in a replication where T4 has a t, then the mean over "
-    "replications with its 95% t-interval. Against a basis without content gaps are paired by replication. Holm's p "
-    "over the table.",
+    "Gap: alignment, as a share of its bound sqrt(modules), at gt_pass = 0 less that at gt_pass = 1 in a replication "
+    "where T4 has a t; then the mean over those n with its 95% t-interval. Against a basis without content gaps are "
+    "paired by replication. Holm's p is over a column.",
 )
 
 
@@ -62,7 +62,9 @@ def _figure(of: Callable[[Probed], tuple[float | None, bool]], form: Callable[[f
         name, found = row[0], [of(one) for one in row[1]]
         values = [value for value, _ in found if value is not None]
         met = sum(passed for _, passed in found)
-        word = f"PASS on {met} of {len(found)}" if name == ALL else ("FAIL", "PASS")[met]
+        word = (
+            f"PASS on {met} of {len(found)}" if name == ALL else ("FAIL" if values else "no p", "PASS")[met]
+        )
         return Cell(form(float(np.mean(values))) if values else NONE, word, strong=name == ALL)
 
     return cell
@@ -108,7 +110,16 @@ class Gap:
     met: int
     asked: int
     own: stats.Paired | None
-    beyond: stats.Paired | None = None  # the gap of a basis without content
+    beyond: stats.Paired | None  # against a basis without content
+
+    def row(self) -> dict:
+        """Return it as a row of the page's Parquet."""
+        row = {"test": "T4, all", "basis": self.basis, "reading": self.reading, "met": self.met}
+        for name, pair in (("gap", self.own), ("beyond", self.beyond)):
+            if pair is not None:
+                row |= {name: pair.delta, f"{name}_lo": pair.lo, f"{name}_hi": pair.hi, f"{name}_n": pair.n}
+                row[f"p_{name}_holm"] = pair.holm
+        return row
 
 
 def gaps(probed: Sequence[Probed], own: str, control: str | None) -> list[Gap]:
@@ -116,9 +127,12 @@ def gaps(probed: Sequence[Probed], own: str, control: str | None) -> list[Gap]:
     found = []
     for basis in probed[0].by_basis(own):
         for reading, of in READINGS.items():
-            sides = {one.seed: of(one.by_basis(own)[basis]) for one in probed}
+            replays = {one.seed: one.by_basis(own)[basis] for one in probed}
+            sides = {seed: of(replay) for seed, replay in replays.items()}
             by_seed = {
-                seed: side.mean_wrong - side.mean_right for seed, side in sides.items() if side.t is not None
+                seed: (side.mean_wrong - side.mean_right) / replays[seed].bound
+                for seed, side in sides.items()
+                if side.t is not None
             }
             met = sum(side.passed for side in sides.values())
             found.append((basis, reading, by_seed, met, len(sides)))
@@ -139,16 +153,19 @@ def gaps_grid(found: Sequence[Gap], control: str | None) -> Grid:
     def holm(pair: stats.Paired | None) -> Cell:
         return Cell(p_value(pair and pair.holm), strong=is_shown(pair))
 
+    def test(pair: stats.Paired | None) -> Cell:
+        return Cell(paired_text(pair), f"n = {pair.n}" if pair else "")
+
     columns = {
         "basis": lambda gap: gap.basis,
         "reading": lambda gap: gap.reading,
         "meets the mark": lambda gap: f"{gap.met} of {gap.asked}",
-        "gap": lambda gap: paired_text(gap.own),
+        "gap": lambda gap: test(gap.own),
         "Holm p": lambda gap: holm(gap.own),
     }
     if control:
         columns |= {
-            f"less that of {control}": lambda gap: paired_text(gap.beyond),
+            f"less that of {control}": lambda gap: test(gap.beyond),
             "Holm p ": lambda gap: holm(gap.beyond),
         }
     return grid(found, columns, texts=2, title="T4, all replications as one")
@@ -161,14 +178,17 @@ def sentences(probed: Sequence[Probed], found: Sequence[Gap], control: str | Non
         met = sum(one.marks[place].passed for one in probed)
         values = [value for one in probed if (value := one.marks[place].value) is not None]
         mean = f"{np.mean(values):.3f}" if values else NONE
-        said.append(
-            f"{mark.test}, {mark.requirement}: PASS on {met} of {n} replications, mean {mark.unit} {mean}."
-        )
+        text = f"{mark.test}, {mark.requirement}: PASS on {met} of {n} replications, mean {mark.unit} {mean}"
+        said.append(f"{text}{f' ({n - len(values)} without one)' if len(values) < n else ''}.")
     first = next(iter(READINGS))
     for gap in (gap for gap in found if gap.reading == first):
-        text = f"T4's gap of `{gap.basis}` over all: {with_p(gap.own) if gap.own else NONE}"
+        if gap.own is None:
+            continue
+        text = f"T4's gap of `{gap.basis}` over all: {with_p(gap.own)}, n = {gap.own.n}"
         if gap.beyond is not None:
-            apart = "beyond" if is_shown(gap.beyond) and gap.beyond.delta > 0 else "not shown to be beyond"
-            text += f"; {apart} `{control}` ({with_p(gap.beyond)})"
+            apart = (
+                ("below", "beyond")[gap.beyond.delta > 0] if is_shown(gap.beyond) else "not told apart from"
+            )
+            text += f"; {apart} that of `{control}` ({with_p(gap.beyond)}, n = {gap.beyond.n})"
         said.append(f"{text}.")
     return tuple(said)

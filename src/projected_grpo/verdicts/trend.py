@@ -1,11 +1,12 @@
 """Effects against the size of the model (Q20) or the strength of a planted link (Q19)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from projected_grpo.files import read_json
 from projected_grpo.measures.table import make_table
-from projected_grpo.measures.trend import Overlaps, trend_frame, trends, uses
+from projected_grpo.measures.trend import Overlaps, Series, trend_frame, trends, uses
 from projected_grpo.pages import trend
 from projected_grpo.pages.blocks import Figure, Listing, Paragraph, Source
 from projected_grpo.pages.standing import stands
@@ -41,6 +42,14 @@ def read_overlaps(context: Context) -> Overlaps:
     return {model: read_json(path)["bases"] for model, path in paths.items() if path.exists()}
 
 
+def behind_series(found: Sequence[Series]) -> dict[str, tuple[str, ...]]:
+    """Return name -> the rows of all series of that name, as those of two links."""
+    rows: dict[str, tuple[str, ...]] = {}
+    for series in found:
+        rows[series.name] = (*rows.get(series.name, ()), *series.rows.values())
+    return rows
+
+
 def make(context: Context) -> Verdict:
     """Return the page of a trend."""
     table, config = make_table(context.question, context.results, context.config.pilot), context.config
@@ -48,9 +57,10 @@ def make(context: Context) -> Verdict:
     said = trend.sentences(table, found, overlaps)
     blocks = trend.blocks(table, found, overlaps, config)
     behind = tuple(
-        Source(series.name, tuple(cell for name in series.rows.values() for cell in table.line(name).cells))
-        for series in found
+        Source(name, tuple(dict.fromkeys(cell for row in rows for cell in table.line(row).cells)))
+        for name, rows in behind_series(found).items()
     )
+    behind += (Source("Overlaps", files=tuple(overlap_files(context).values())),)
     drawn = {"trend": (draw(table, found, overlaps, config), CAPTION)}
     made = of_table(context, table, (Listing(said),), (), behind, drawn, said)
     first = tuple(Figure(name, made.drawn[name][1]) for name in drawn if name in made.drawn)
