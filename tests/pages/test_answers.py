@@ -135,6 +135,8 @@ def test_what_the_gate_does_stays_when_v_is_flipped_and_content_turns(tmp_path, 
     first = finding(table)
     assert ("turns with V for none" in first) == stays and ("stays for none" in first) == turns
     assert first.endswith("(n = 5, of 3 directions).")
+    (cut,) = [line for line in text.splitlines() if line.startswith("Without their axes of smallest")]
+    assert "`one_sided`" in cut and "own_mode" not in cut, "own_mode has no noise floor"
 
 
 def test_what_random_axes_lose_in_gradient_space_is_no_content(tmp_path):

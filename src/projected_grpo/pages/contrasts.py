@@ -216,7 +216,7 @@ def beyond_random(table: Table) -> list:
 
     A row without random axes of the same k, gate, refresh and other settings is neither beyond random nor not.
     """
-    return _told_apart(
+    found = _told_apart(
         table,
         table.primary,
         "Against a random V of the same k, gate, refresh and other settings, paired by seed.",
@@ -224,6 +224,24 @@ def beyond_random(table: Table) -> list:
         lambda line: line.to_random[table.primary],
         lambda line: f"`{line.name}` against `{line.random}`",
         lambda line: verdict(table, line),
+    )
+    return found + _cut(table)
+
+
+def _cut(table: Table) -> list:
+    """Name the rows whose basis lacks axes of small singular values, which their random axes have."""
+
+    def share(line: Line) -> float:
+        use = line.row.cells[0].settings.use
+        return use.drop_bottom_frac if use else 0.0
+
+    lines = [line for line in table.lines if table.primary in line.to_random]
+    names = [f"`{line.name}`" for line in lines if share(line) > share(table.line(line.random))]
+    said = "the random axes that they are held against lack none, so they remove more."
+    return (
+        [Paragraph(f"Without their axes of smallest singular values: {listing(names)}; {said}")]
+        if names
+        else []
     )
 
 
