@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
+from sentences import long
 from synthetic import fill, rate_of, real_questions, steps_frame, write_run
 
 from projected_grpo.measures import stats
@@ -108,6 +109,7 @@ def test_content_is_told_against_placebos_of_its_format(tmp_path):
     assert "2 of 10 pair sets lower the hack rate more than placebos do: `own_mode` -0." in short(table)
     assert finding(table).startswith("2 of 10 pair sets") and finding(table).endswith("(n = 5).")
     assert "null_city" not in finding(table), "a placebo is no finding"
+    assert not long(finding(table))
 
 
 @pytest.mark.parametrize(("flipped", "stays", "turns"), [(0.60, True, False), (0.90, False, True)])
@@ -133,8 +135,9 @@ def test_what_the_gate_does_stays_when_v_is_flipped_and_content_turns(tmp_path, 
         assert f"{word} {half.mean():+.3f} [{low:+.3f}, {high:+.3f}], Holm p " in said
         assert (abs(half.mean()) > 0.1) == shown
     first = finding(table)
-    assert ("turns with V for none" in first) == stays and ("stays for none" in first) == turns
-    assert first.endswith("(n = 5, of 3 directions).")
+    assert ("turns for none of 3 directions" in first) == stays
+    assert ("It stays for none of 3 directions" in first) == turns and first.endswith("(n = 5).")
+    assert not long(first)
     (cut,) = [line for line in text.splitlines() if line.startswith("Without their axes of smallest")]
     assert "`one_sided`" in cut and "own_mode" not in cut, "own_mode has no noise floor"
 
@@ -163,10 +166,12 @@ def test_what_random_axes_lose_in_gradient_space_is_no_content(tmp_path):
     assert re.search(r"\(n = 5\): what the space and that optimizer add\.\n\n- `own_mode` -0\.(29|30)", text)
     assert "Random axes lower it in gradient space and not shown to in update space" in text
     said = finding(make_table(question, tmp_path))
-    assert "`random` in gradient space -0." in said and re.search(
-        r"`own_mode` in update space -0\.(09|10)", said
+    assert said.startswith(
+        "Routing along random axes changes the hack rate with the quarantine ablated by -0."
     )
-    assert "`own_mode` in gradient" not in said and said.endswith("(n = 5).")
+    assert re.search(r"in gradient space and by \S+ .* in update space \(n = 5\)\. ", said)
+    assert re.search(r"real ones change it by -0\.(09|10)\d .*\(`own_mode`\); and [-+]0\.00", said)
+    assert not long(said)
 
 
 def test_tuning_seeds_make_no_claim(tmp_path):

@@ -178,26 +178,36 @@ def _halves_said(table: Table) -> str:
     found = [half for half in _halves(table) if half[2].holm is not None and half[3].holm is not None]
     if not found:
         return ""
-    kinds = {"turns with V": 3, "stays": 2}
-    said = []
-    for word, place in kinds.items():
+
+    def of(place: int) -> str:
         names = [f"`{half[0].name}` {with_p(half[place])}" for half in found if is_shown(half[place])]
-        said.append(f"{word} for {listing(names)}" if names else f"{word} for none")
+        return listing(names) if names else f"none of {len(found)} directions"
+
     ns = with_n(half[3] for half in found)
-    return f"With V flipped, the effect of the one-sided gate {'; '.join(said)} ({ns}, of {len(found)} directions)."
+    return f"With V flipped, the effect of the one-sided gate turns for {of(3)}. It stays for {of(2)} ({ns})."
 
 
 def _routing_said(table: Table) -> str:
     """Say what routing along random axes does in each space, and what it does along real ones in update space."""
-    measure, said, pairs = "hack_ablated", [], []
+    measure, alone, real, pairs = "hack_ablated", [], [], []
     for gradient, update in _spaces(table):
         for space, line in (("gradient", gradient), ("update", update)):
-            if measure in line.to_baseline and (line.row.is_control or space == "update"):
-                pairs.append(line.to_baseline[measure])
-                said.append(f"`{line.row.setting.basis}` in {space} space {with_p(pairs[-1])}")
-    if not said:
+            if measure not in line.to_baseline or not (line.row.is_control or space == "update"):
+                continue
+            pairs.append(line.to_baseline[measure])
+            into = alone if line.row.is_control else real
+            into.append(f"{with_p(pairs[-1])} in {space} space" if into is alone else _along(line, pairs[-1]))
+    if not alone or not real:
         return ""
-    return f"Routing changes {MEASURES[measure].words} along {listing(said)} ({with_n(pairs)})."
+    words = MEASURES[measure].words
+    return (
+        f"Routing along random axes changes {words} by {' and by '.join(alone)} ({with_n(pairs)}). "
+        f"In update space real ones change it by {listing(real)}."
+    )
+
+
+def _along(line: Line, pair: stats.Paired) -> str:
+    return f"{with_p(pair)} (`{line.row.setting.basis}`)"
 
 
 def _hack_at(line: Line, until: int) -> dict[int, float]:

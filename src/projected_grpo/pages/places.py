@@ -104,8 +104,8 @@ def content(table: Table) -> str:
     ns = with_n(line.to_baseline[measure] for line in lines)
     if not beyond:
         return f"None of {len(lines)} pair sets is shown to lower {words} more than placebos of its format do ({ns})."
-    said = listing([f"`{line.name}` {_among(line.place[measure])}" for line in beyond[:3]])
-    more = f"; {len(beyond) - 3} more" if len(beyond) > 3 else ""
+    said = listing([f"`{line.name}` {_among(line.place[measure])}" for line in beyond[:2]])
+    more = f"; {len(beyond) - 2} more" if len(beyond) > 2 else ""
     verb = "lowers" if len(beyond) == 1 else "lower"
     return (
         f"{len(beyond)} of {len(lines)} pair sets {verb} {words} more than placebos do: {said}{more} ({ns})."
