@@ -131,7 +131,7 @@ def test_r6_success_and_clean_negative(tmp_path):
     assert "at least 80% of it, the interval agrees" in said
     assert text.startswith("# R6.") and "overlap with fresh" in text and "0.400" in text and "0.900" in text
     table, measured = make_table(context.question, context.results), r6.measured(context)
-    curves = r6.drift_series(table, measured)["overlap of the frozen V with a fresh one"]
+    curves = r6.drift_series(table, measured)["frozen V: overlap with a fresh one"]
     assert curves["own_mode SVD"].to_dict() == pytest.approx({0: 1.0, 5: 0.7, 10: 0.6, 15: 0.5, 20: 0.4})
     assert curves["own_mode LoRA"].to_dict() == pytest.approx({0: 1.0, 20: 0.4})
     assert (tmp_path / "a/figures/R6/drift.svg").exists() and "](figures/R6/drift.svg)" in text

@@ -125,12 +125,16 @@ def over_steps(panels: Mapping[str, Mapping[str, pd.Series]]) -> Figure | None:
     if not panels:
         return None
     with style.styled():
-        drawing = style.figure(3.0)
-        drawn = drawing.subplots(1, len(panels), squeeze=False)[0]
-        for axes, (title, lines) in zip(drawn, panels.items(), strict=True):
+        columns = len(panels) if len(panels) < 4 else 2
+        rows = -(-len(panels) // columns)
+        drawing = style.figure(2.8 * rows + 0.2)
+        drawn = list(drawing.subplots(rows, columns, squeeze=False).flat)
+        for axes in drawn[len(panels) :]:
+            axes.set_visible(False)
+        for axes, (title, lines) in zip(drawn, panels.items(), strict=False):
             for i, (name, series) in enumerate(lines.items()):
                 axes.plot(series.index, series, label=name, **style.look(i))
-            axes.set_title(title)
+            axes.set_title(title, fontsize=9)
             style.step_axis(axes)
-            axes.legend(fontsize=8)
+            axes.legend(fontsize=7)
         return drawing

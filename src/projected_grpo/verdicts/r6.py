@@ -182,12 +182,10 @@ def drift_series(table: Table, found: Drifts) -> dict[str, dict[str, pd.Series]]
         for name in ("basis_overlap", "basis_overlap_first")
     )
     return {
-        "hack-ward share (cin), frozen V": {line.name: mean_by_step(line, "cin") for line in frozen},
-        "overlap of the frozen V with a fresh one": {
-            line.name: fresh_by_step(line, found) for line in frozen
-        },
-        "overlap of a new V with the one before": before,
-        "overlap of a new V with the first one": first,
+        "cin along the frozen V": {line.name: mean_by_step(line, "cin") for line in frozen},
+        "frozen V: overlap with a fresh one": {line.name: fresh_by_step(line, found) for line in frozen},
+        "new V: overlap with the last one": before,
+        "new V: overlap with the first one": first,
     }
 
 
