@@ -3,14 +3,16 @@
 
 rule self_taught_critic:
     input:
-        base=base_files,
-        rollouts=lambda w: traced_rollouts(w.model),
+        base=critic_checkpoint,
+        rollouts=traced_rollouts,
         plan=planned("self_taught_critic"),
     output:
-        f"{RESULTS}/self_taught/{{model}}/critic/adapter_model.safetensors",
-        f"{RESULTS}/self_taught/{{model}}/critic/adapter_config.json",
+        f"{RESULTS}/self_taught/{{critic}}/critic/adapter_model.safetensors",
+        f"{RESULTS}/self_taught/{{critic}}/critic/adapter_config.json",
     log:
-        f"{RESULTS}/logs/self_taught_critic/{{model}}.log",
+        f"{RESULTS}/logs/self_taught_critic/{{critic}}.log",
+    wildcard_constraints:
+        critic="|".join(CRITICS),
     priority: CRITICAL
     conda:
         "../envs/model.yaml"
@@ -18,9 +20,10 @@ rule self_taught_critic:
     resources:
         gpu=0,
     params:
-        base=lambda w: base_path(w.model),
+        base=critic_path,
         settings=critic_settings(["training"]),
-        seed=lambda w: seed_of_model(w.model),
+        seed=critic_seed,
+        alike=critic_is_alike,
         code=code("self_taught_critic.py"),
     script:
         "../workflow/scripts/self_taught_critic.py"
@@ -29,19 +32,21 @@ rule self_taught_critic:
 rule self_taught_rounds:
     input:
         base=critic_base,
-        rollouts=lambda w: traced_rollouts(w.model),
+        rollouts=traced_rollouts,
         critic=lambda w: rules.self_taught_critic.output if TRAINED_CRITIC else [],
         plan=planned("self_taught_rounds"),
     output:
-        memory=f"{RESULTS}/self_taught/{{model}}/memory.jsonl",
-        cards=f"{RESULTS}/self_taught/{{model}}/cards.parquet",
-        evaluations=f"{RESULTS}/self_taught/{{model}}/evaluations.parquet",
-        run=f"{RESULTS}/self_taught/{{model}}/run.json",
+        memory=f"{RESULTS}/self_taught/{{critic}}/memory.jsonl",
+        cards=f"{RESULTS}/self_taught/{{critic}}/cards.parquet",
+        evaluations=f"{RESULTS}/self_taught/{{critic}}/evaluations.parquet",
+        run=f"{RESULTS}/self_taught/{{critic}}/run.json",
         calibrated=CALIBRATED if TRAINED_CRITIC else [],
     log:
-        f"{RESULTS}/logs/self_taught_rounds/{{model}}.log",
+        f"{RESULTS}/logs/self_taught_rounds/{{critic}}.log",
     benchmark:
-        f"{RESULTS}/benchmarks/self_taught_rounds/{{model}}.tsv"
+        f"{RESULTS}/benchmarks/self_taught_rounds/{{critic}}.tsv"
+    wildcard_constraints:
+        critic="|".join(CRITICS),
     priority: CRITICAL
     conda:
         "../envs/model.yaml"
@@ -49,13 +54,14 @@ rule self_taught_rounds:
     resources:
         gpu=0 if TAUGHT.critic == "server" else GPU,
     params:
-        base=lambda w: base_path(w.model),
+        base=critic_path,
         # How a server is asked changes no answer and must rerun nothing.
-        settings=critic_settings(set(type(TAUGHT).model_fields) - {"pairs", "server"}),
+        settings=critic_settings(set(type(TAUGHT).model_fields) - {"pairs", "server", "grid"}),
         endpoint=critic_endpoint(),
         machine=COMPUTE,
-        seed=lambda w: seed_of_model(w.model),
-        journal=f"{RESULTS}/checkpoints/self_taught/{{model}}",
+        seed=critic_seed,
+        alike=critic_is_alike,
+        journal=f"{RESULTS}/checkpoints/self_taught/{{critic}}",
         code=code("self_taught_rounds.py"),
     script:
         "../workflow/scripts/self_taught_rounds.py"
@@ -63,7 +69,7 @@ rule self_taught_rounds:
 
 rule self_taught_pairs:
     input:
-        memory=rules.self_taught_rounds.output.memory,
+        memory=f"{RESULTS}/self_taught/{{model}}/memory.jsonl",
         plan=planned("self_taught_pairs"),
     output:
         f"{RESULTS}/self_taught/{{model}}/pairs/self_taught.yaml",

@@ -26,7 +26,7 @@ def own_critic(wildcards):
     """The critic's files, where it is a run's monitor."""
     if not CELLS[wildcards.cell].setting.needs.critic:
         return []
-    return expand(CALIBRATED, model=cell_model(wildcards))
+    return expand(CALIBRATED, critic=cell_model(wildcards))
 
 
 def own_critic_tokens(wildcards):

@@ -4,9 +4,21 @@ from projected_grpo.evaluator.backends import endpoint
 TAUGHT = CONFIG.self_taught
 CRITIC = CONFIG.has_critic
 TRAINED_CRITIC = CONFIG.has_trained_critic
+# Folder of a critic -> its replication, its kind, and the model that it is a LoRA on; others than the default one belong to the
+# two-by-two.
+CRITICS = {
+    kind.of(model): (model, kind, CONFIG.critic_base(kind, REPLICATIONS[model][0]) if SMALL else model)
+    for model in MODELS
+    for kind in CONFIG.critic_kinds
+}
+REPLICATIONS |= (
+    {base: (REPLICATIONS[model][0], Setting(size=kind.size)) for model, kind, base in CRITICS.values()}
+    if SMALL
+    else {}
+)
 # What the critic has become after its last round.
 CALIBRATED = [
-    f"{RESULTS}/self_taught/{{model}}/calibrated/{name}"
+    f"{RESULTS}/self_taught/{{critic}}/calibrated/{name}"
     for name in ("adapter_model.safetensors", "adapter_config.json")
 ]
 
@@ -16,16 +28,36 @@ def vanilla_rollouts(model):
     return f"{RESULTS}/grpo/{vanilla_cell(seed_of_model(model))}/rollouts.parquet"
 
 
-def traced_rollouts(model):
-    """The rollouts that a replication's traces come from."""
-    return [f"{RESULTS}/grpo/{cell}/rollouts.parquet" for cell in traced_cells(seed_of_model(model))]
+def critic_seed(wildcards):
+    """The replication of a critic."""
+    return seed_of_model(CRITICS[wildcards.critic][0])
+
+
+def critic_is_alike(wildcards):
+    """Whether a critic learns from the traces of the hacking run alone."""
+    return CRITICS[wildcards.critic][1].alike
+
+
+def traced_rollouts(wildcards):
+    """The rollouts that a critic's traces come from."""
+    return [f"{RESULTS}/grpo/{cell}/rollouts.parquet" for cell in traced_cells(critic_seed(wildcards))]
+
+
+def critic_path(wildcards):
+    """Folder or hub id of the base that a critic is a LoRA on."""
+    return base_path(CRITICS[wildcards.critic][2])
+
+
+def critic_checkpoint(wildcards):
+    """The checkpoint that a critic's LoRA waits for."""
+    return base_checkpoint(CRITICS[wildcards.critic][2])
 
 
 def critic_base(wildcards):
     """The checkpoint that a critic on this machine waits for; none for a server."""
     if TAUGHT.critic == "local" and TAUGHT.model:
         return given_checkpoint(TAUGHT.model, "config.json")
-    return base_files(wildcards) if TAUGHT.critic in ("local", "trained") else []
+    return critic_checkpoint(wildcards) if TAUGHT.critic in ("local", "trained") else []
 
 
 def critic_endpoint():

@@ -20,6 +20,7 @@ from projected_grpo.evaluator.memory import Memory
 from projected_grpo.evaluator.oracle import errors, oracle_scores
 from projected_grpo.evaluator.prompts import wording_of
 from projected_grpo.evaluator.rounds import _worst_in_turn
+from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.method.pairs import load_pairs, write_pairs
 from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.verdicts.critic import make_frame, to_page
@@ -241,6 +242,17 @@ def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):
     page = to_markdown(to_page("self_taught", frame, [record_of(folder)], cards))
     assert "could not be compared" in page and "One replication" in page
     assert record_of(folder)["unanswered_before"].keys() <= {"no_line", "truncated", "empty"}
+
+
+def test_a_critic_of_like_traces_learns_from_the_first_run_alone_and_is_measured_on_all(tmp_path):
+    hacks, honest = (rollouts(tmp_path / f"{name}.parquet", 16) for name in ("hacks", "honest"))
+    frame = pd.read_parquet(honest)
+    frame.assign(completion=frame["completion"] + "\n# otherwise").to_parquet(honest)
+    whole, alike = (jobs.parts_of([hacks, honest], 41, alone) for alone in (False, True))
+    first = {trace.id for trace in from_rollouts(hacks)}
+    assert alike["measured"] == whole["measured"] and not {t.id for t in whole["measured"]} <= first
+    for name in ("demonstrations", "calibration"):
+        assert alike[name] == [trace for trace in whole[name] if trace.id in first] != whole[name]
 
 
 def test_too_few_pairs_are_named_by_the_one_who_needs_more(tmp_path):

@@ -19,6 +19,13 @@ def test_the_acceptance_page_needs_no_training_run(finished):
     assert (jobs["replay"], jobs["verdict"], jobs["grpo"]) == (4, 1, 0)
 
 
+def test_the_two_by_two_needs_a_base_of_the_second_size_and_no_more_runs(finished):
+    jobs, cells = planned(finished, "results/self_taught_grid.md", **DEFAULT)
+    assert cells == {"vanilla-m0.125-s41", "gt_only-m0.125-s41"}
+    assert (jobs["base"], jobs["self_taught_critic"], jobs["self_taught_rounds"]) == (2, 4, 4)
+    assert (jobs["teacher"], jobs["verdict"]) == (1, 1)
+
+
 def test_another_basis_is_a_path_away(finished):
     jobs, _ = planned(finished, "results/smoke/probe/small-s41/moral/projected/step_000.jsonl.gz")
     assert jobs == {"replay": 1}

@@ -14,4 +14,5 @@ with job(snakemake):
         folder=Path(snakemake.output[0]).parent,
         settings=SelfTaught.model_validate(snakemake.config["self_taught"]),
         seed=params.seed,
+        alike=params.alike,
     )

@@ -16,6 +16,7 @@ with job(snakemake):
         journal=Path(params.journal),
         settings=SelfTaught.model_validate(snakemake.config["self_taught"]),
         machine=params.machine,
-        model=snakemake.wildcards.model,
+        model=snakemake.wildcards.critic,
         seed=params.seed,
+        alike=params.alike,
     )

@@ -187,6 +187,11 @@ class _ConfigCheck:
 
     def _critic(self) -> None:
         critic = self.config.self_taught
+        if critic.grid is not None:
+            others = [size for size in self.config.small.sizes if size != self.config.model.size]
+            if critic.grid not in others:
+                problem = f"{ascii_repr(critic.grid)} is no other size than model.size; {nearest(critic.grid, others)}"
+                self.fail(["self_taught", "grid"], problem)
         if critic.critic != "local":
             return
         if critic.model:

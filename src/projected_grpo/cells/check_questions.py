@@ -18,7 +18,7 @@ DETECTOR = "Q18"  # scores stored rollouts at weights rebuilt from delta_S
 PROBES = {"R5": None, "R6": "adapter", "R7": "loss", DETECTOR: None}
 # Names of other pages, folders of figures and sections of the report.
 TAKEN = (
-    *("substrate", "self_taught", "diagonal", "grader", "probe", "uat", "none"),
+    *("substrate", "self_taught", "self_taught_grid", "diagonal", "grader", "probe", "uat", "none"),
     *("top", "main", "overview", "words", "rollouts", "cards", "runs", "theme", "filters"),
 )
 Wrong = Callable[[str, str], NoReturn]

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from projected_grpo.cells.deployed import Deployed
 from projected_grpo.cells.hyper import Grpo, Training
 from projected_grpo.cells.knobs import Adapter, BasisKnobs, Knobs, NamedBasis, Use
-from projected_grpo.cells.self_taught import SelfTaught
+from projected_grpo.cells.self_taught import CriticKind, SelfTaught
 from projected_grpo.cells.typed import (
     FOLDER,
     WORDS,
@@ -270,6 +270,17 @@ class Config(Model):
     def has_critic(self) -> bool:
         """Whether there is a self-taught evaluator."""
         return self.self_taught.critic != "none"
+
+    @property
+    def critic_kinds(self) -> tuple[CriticKind, ...]:
+        """Return the kinds of critic: the default one, then the others of the two-by-two, where that is asked for."""
+        second = self.self_taught.grid if self.has_trained_critic and self.is_replicated else None
+        kinds = (CriticKind(size, alike) for size in (None, second) for alike in (False, True))
+        return tuple(kinds) if second else (CriticKind(),)
+
+    def critic_base(self, kind: CriticKind, seed: int) -> str:
+        """Return the `{model}` that a kind of critic is a LoRA on, in a replication."""
+        return self.model_name(seed, kind.size)
 
     def knobs(self, basis: str) -> BasisKnobs:
         """Return all knobs of a basis: a name under `bases`, or a pair set."""

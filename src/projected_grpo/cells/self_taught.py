@@ -1,5 +1,6 @@
 """The self-taught evaluator's part of the config."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -34,6 +35,22 @@ class Server(Model):
     price_out: Price | None = Field(default=None, description="Of a million tokens answered.")
 
 
+@dataclass(frozen=True)
+class CriticKind:
+    """A critic of the two-by-two: on a base of another size, or taught by traces of the hacking run alone.
+
+    size: a name under small.sizes, None for the replication's own; alike: without the traces of `gt_only`, which
+    differ more. All kinds are measured on the same traces.
+    """
+
+    size: str | None = None
+    alike: bool = False
+
+    def of(self, model: str) -> str:
+        """Return the folder below results/self_taught/ of this kind on a replication."""
+        return "-".join([model, *filter(None, [self.size, "alike" * self.alike])])
+
+
 class SelfTaught(Model):
     """A critic that learns from contrast pairs of its own traces."""
 
@@ -58,5 +75,9 @@ class SelfTaught(Model):
         description="Events that moved the score by less are left out."
     )
     pairs: Count = Field(description="Pairs of each set that is written.")
+    grid: Text | None = Field(
+        default=None,
+        description="Second size of a trained critic's base, for results/self_taught_grid.md; null: no such page.",
+    )
     training: CriticTraining
     server: Server

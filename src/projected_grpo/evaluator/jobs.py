@@ -23,7 +23,7 @@ from projected_grpo.evaluator.local import LocalBackend
 from projected_grpo.evaluator.memory import Memory
 from projected_grpo.evaluator.prompts import COMPACT, wording_of
 from projected_grpo.evaluator.rounds import run_rounds
-from projected_grpo.evaluator.traces import from_rollouts, split
+from projected_grpo.evaluator.traces import Trace, from_rollouts, split
 
 log = logging.getLogger(__name__)
 # Shares of the problems whose traces show the small critic the format, make cards, and measure.
@@ -32,9 +32,24 @@ SHARES = {"demonstrations": 1, "calibration": 2, "measured": 1}
 CARD_COLUMNS = ["model", "seed", "id", "status", "reason", *Card.model_fields]
 
 
-def make_critic(rollouts: Sequence[Path], base: str, folder: Path, settings: SelfTaught, seed: int) -> None:
-    """Train the LoRA of the uncalibrated critic on the small base model and write it as a PEFT folder."""
-    traces = split(from_rollouts(*rollouts), SHARES, seed)["demonstrations"]
+def parts_of(rollouts: Sequence[Path], seed: int, alike: bool) -> dict[str, list[Trace]]:
+    """Return the traces of some runs dealt out by problem.
+
+    alike: the critic learns from those of the first run alone, and is measured on all of them as any other.
+    """
+    parts = split(from_rollouts(*rollouts), SHARES, seed)
+    if alike:
+        first = {trace.id for trace in from_rollouts(rollouts[0])}
+        for name in ("demonstrations", "calibration"):
+            parts[name] = [trace for trace in parts[name] if trace.id in first]
+    return parts
+
+
+def make_critic(
+    rollouts: Sequence[Path], base: str, folder: Path, settings: SelfTaught, seed: int, alike: bool = False
+) -> None:
+    """Train the LoRA of the uncalibrated critic on a small base model and write it as a PEFT folder."""
+    traces = parts_of(rollouts, seed, alike)["demonstrations"]
     examples = demonstrations(traces, COMPACT, seed)
     loss = train_lora(base, None, examples, settings.training, seed, folder)
     log.info("%d examples from %d traces, loss %.3f", len(examples), len(traces), loss)
@@ -50,13 +65,14 @@ def run_self_taught(
     machine: dict,
     model: str,
     seed: int,
+    alike: bool = False,
 ) -> None:
     """Run the rounds and write `memory.jsonl`, `cards.parquet`, `evaluations.parquet` and `run.json` below
     `folder`; of a critic that was trained, its last weights, too, in the PEFT folder `calibrated`.
 
     While a server answers, the memory grows in `journal`: an interrupted job goes on from there.
     """
-    parts = split(from_rollouts(*rollouts), SHARES, seed)
+    parts = parts_of(rollouts, seed, alike)
     path = journal.with_name(f"{journal.name}-{_digest(rollouts, settings, model, seed)}.jsonl")
     if settings.critic != "server":
         path.unlink(missing_ok=True)  # a local run starts anew: it is cheap, and equal each time
@@ -86,7 +102,7 @@ def run_self_taught(
         "damaged_lines": memory.damaged,
         "unanswered_before": outcome.unanswered_before,
         "rounds": outcome.rounds,
-        "settings": settings.model_dump(mode="json", exclude={"pairs"}),
+        "settings": settings.model_dump(mode="json", exclude={"pairs", "grid"}),
     }
     files.write_json(folder / "run.json", record)
     if isinstance(critic, TrainedCritic):
@@ -111,7 +127,7 @@ def _critic(
 
 def _digest(rollouts: Sequence[Path], settings: SelfTaught, model: str, seed: int) -> str:
     """Names a journal by all that its answers depend on: not by how patiently the server is asked."""
-    asked = settings.model_dump(mode="json", exclude={"server", "pairs"})
+    asked = settings.model_dump(mode="json", exclude={"server", "pairs", "grid"})
     who = endpoint(settings.model) if settings.critic == "server" else None
     said = json.dumps([asked, who, model, seed], sort_keys=True).encode()
     return hashlib.sha256(b"".join(path.read_bytes() for path in rollouts) + said).hexdigest()[:12]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
 from projected_grpo.cells.config import FIRST_SEED, Config
+from projected_grpo.cells.self_taught import CriticKind
 from projected_grpo.cells.setting import Setting
 from projected_grpo.digests import check_planned, of_value
 from projected_grpo.measures.measure import FILES
@@ -82,6 +83,13 @@ class Context:
     def vanilla(self, seed: int) -> Cell:
         """Return a replication's vanilla run with the default settings."""
         return self.run(Setting(), seed)
+
+    def critics(self) -> dict[CriticKind, dict[int, str]]:
+        """Return the kinds of critic, each with its folder below the results folder by the seed of a replication."""
+        return {
+            kind: {seed: f"self_taught/{kind.of(model)}" for model, seed in self.models.items()}
+            for kind in self.config.critic_kinds
+        }
 
     def traced(self, seed: int) -> list[Cell]:
         """Return the runs whose rollouts the self-taught critic sees: what hacks, and what had no reason to."""

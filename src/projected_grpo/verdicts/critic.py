@@ -78,11 +78,11 @@ def needs(context: Context) -> list[str]:
     paths = [f"self_taught/{model}/{file}" for model in context.models for file in FILES]
     return [
         *context.below(*paths),
-        *(path for seed in context.models.values() for path in _rollouts(context, seed)),
+        *(path for seed in context.models.values() for path in traced(context, seed)),
     ]
 
 
-def _rollouts(context: Context, seed: int) -> list[str]:
+def traced(context: Context, seed: int) -> list[str]:
     """Where a replication's traces come from."""
     return context.below(*(f"grpo/{cell.id}/{ROLLOUTS}" for cell in context.traced(seed)))
 
@@ -137,7 +137,7 @@ def make(context: Context) -> Verdict:
         cards.append(read_parquet(own))
         own = runs[-1]["seed"]
         said[own] = read_parquet(evaluations)
-        measured[own] = errors(said[own], oracle_scores(*_rollouts(context, seed)))
+        measured[own] = errors(said[own], oracle_scores(*traced(context, seed)))
     frame = make_frame(measured)
     drawing = curves(measured, said, runs)
     drawn = {} if drawing is None else {FIGURE: (drawing, CAPTION)}

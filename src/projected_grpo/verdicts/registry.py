@@ -14,6 +14,7 @@ from projected_grpo.verdicts.context import Context
 STANDING = {
     "probe/uat": "probe",
     "self_taught": "critic",
+    "self_taught_grid": "critic_grid",
     "substrate": "substrate",
     "grader/diagonal": "grader",
 }
@@ -27,6 +28,7 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
         for name, question in questions.items()
     }
     there = {"self_taught": config.has_critic, "substrate": config.is_replicated}
+    there["self_taught_grid"] = len(config.critic_kinds) > 1
     found |= {
         name: (2 if name == "probe/uat" else 4, module)
         for name, module in STANDING.items()

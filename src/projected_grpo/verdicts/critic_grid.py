@@ -1,0 +1,206 @@
+"""The self-taught critic two by two: the size of its base, and the variety of the traces that it learns from.
+
+Where credit against the weak score stays, this says which of the two it is; a cause beside both, such as the training,
+is what is left. All four critics of a replication are measured on the same traces.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
+
+from projected_grpo.cells.self_taught import CriticKind
+from projected_grpo.evaluator.oracle import errors, oracle_scores
+from projected_grpo.files import read_json
+from projected_grpo.measures import stats
+from projected_grpo.pages import style
+from projected_grpo.pages.blocks import Cell, Figure, Grid, Listing, Page, Paragraph, Source, grid
+from projected_grpo.pages.contrasts import is_shown, with_n, with_p
+from projected_grpo.pages.standing import of_seeds
+from projected_grpo.pages.text import NONE, interval, listing, p_value, rate, under
+from projected_grpo.parquet import read_parquet
+from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.critic import traced
+from projected_grpo.verdicts.critic_rounds import by_round, hardness
+from projected_grpo.verdicts.verdict import Verdict
+
+FILES = ("run.json", "evaluations.parquet")
+MEASURES = {
+    "weak_false_credit": "false credit",
+    "weak_missed_credit": "missed credit",
+    "same_score": "traces with the commonest score",
+    "hardness": "hardness of pairs, last less first round",
+}
+CREDITS = ("weak_false_credit", "weak_missed_credit")
+READ = (
+    "After the last round, on held-out problems; credit against the weak score. Means over replications (std, ddof 1).",
+    "Size: the larger base less the smaller, over both kinds of traces. Variety: with the traces of `gt_only` less "
+    "without, over both sizes. Interaction: what variety does on the larger base less what it does on the smaller. "
+    "Paired by replication, 95% t-interval, Holm's p over all effects of the table.",
+)
+CAPTION = "Credit of the four critics against the weak score after the last round, a dot a replication; bars: means."
+Values = Mapping[CriticKind, Mapping[str, Mapping[int, float]]]  # kind -> measure -> seed -> value
+
+
+def needs(context: Context) -> list[str]:
+    """The rounds of all four critics, and the rollouts that they are measured on."""
+    folders = [folder for by_seed in context.critics().values() for folder in by_seed.values()]
+    rollouts = [path for seed in context.models.values() for path in traced(context, seed)]
+    return [*context.below(*(f"{folder}/{file}" for folder in folders for file in FILES)), *rollouts]
+
+
+def last(values: Mapping[int, Mapping[int, float]]) -> Mapping[int, float]:
+    """Return seed -> the value after the last round."""
+    return values[max(values)] if values else {}
+
+
+def values_of(context: Context, truth: Mapping[int, pd.DataFrame], folders: Mapping[int, str]) -> dict:
+    """Return measure -> seed -> value of one kind of critic."""
+    paths = {seed: context.results / folder for seed, folder in folders.items()}
+    runs = [read_json(path / "run.json") for path in paths.values()]
+    measured = {
+        seed: errors(read_parquet(path / "evaluations.parquet"), truth[seed]) for seed, path in paths.items()
+    }
+    found = {name: last(by_round(measured, name)) for name in MEASURES if name != "hardness"}
+    harder = hardness(runs)
+    first = harder[min(harder)] if harder else {}
+    end = last(harder)
+    return found | {"hardness": {seed: end[seed] - first[seed] for seed in end if seed in first}}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one of the two causes, or both together, do to a measure."""
+
+    cause: str
+    measure: str
+    pair: stats.Paired | None
+
+
+def effects(values: Values) -> list[Effect]:
+    """Return size, variety and their interaction on every measure, tested as one family."""
+    small, small_alike, large, large_alike = values
+    weights = {
+        "size": {large: 0.5, large_alike: 0.5, small: -0.5, small_alike: -0.5},
+        "variety": {small: 0.5, large: 0.5, small_alike: -0.5, large_alike: -0.5},
+        "interaction": {large: 1.0, large_alike: -1.0, small: -1.0, small_alike: 1.0},
+    }
+    asked = [(cause, measure) for cause in weights for measure in MEASURES]
+    tests = []
+    for cause, measure in asked:
+        seeds = set.intersection(*(set(own[measure]) for own in values.values()))
+        sums = {
+            seed: sum(w * values[kind][measure][seed] for kind, w in weights[cause].items()) for seed in seeds
+        }
+        tests.append(stats.one_sample(sums) if sums else None)
+    return [Effect(*key, pair) for key, pair in zip(asked, stats.adjust(tests), strict=True)]
+
+
+def name_of(kind: CriticKind, size: str) -> str:
+    """Return what a critic is called; size: of the replication's own base."""
+    return f"{kind.size or size}, {'vanilla alone' if kind.alike else 'vanilla and gt_only'}"
+
+
+def values_grid(values: Values, size: str) -> Grid:
+    """Return the four critics."""
+
+    def of(measure: str):
+        def cell(kind: CriticKind) -> Cell:
+            found = list(values[kind][measure].values())
+            if not found:
+                return Cell(NONE)
+            summary = stats.summarise(found)
+            return Cell(rate(summary.mean), f"{under(rate, summary.std)} n = {summary.n}".strip())
+
+        return cell
+
+    columns = {"base, traces": lambda kind: name_of(kind, size)}
+    return grid(values, columns | {words: of(measure) for measure, words in MEASURES.items()})
+
+
+def effects_grid(found: list[Effect]) -> Grid:
+    """Return the effects, a row each."""
+    columns = {
+        "cause": lambda effect: effect.cause,
+        "measure": lambda effect: MEASURES[effect.measure],
+        "Δ": lambda effect: Cell(
+            f"{effect.pair.delta:+.3f}" if effect.pair else NONE,
+            under(interval, effect.pair.lo, effect.pair.hi) if effect.pair else "",
+            strong=is_shown(effect.pair),
+        ),
+        "Holm p": lambda effect: p_value(effect.pair and effect.pair.holm),
+        "n": lambda effect: str(effect.pair.n) if effect.pair else NONE,
+    }
+    return grid(found, columns, texts=2, title="What size and variety do")
+
+
+def sentences(found: list[Effect]) -> tuple[str, ...]:
+    """Say what of the two lowers credit, and what is left where neither is shown to."""
+    known = [effect for effect in found if effect.measure in CREDITS and effect.pair is not None]
+    if not known:
+        return ("No replication has all four critics.",)
+    said = []
+    for cause in dict.fromkeys(effect.cause for effect in known):
+        own = [effect for effect in known if effect.cause == cause]
+        parts = listing([f"{MEASURES[effect.measure]} {with_p(effect.pair)}" for effect in own])
+        said.append(f"{cause.capitalize()}: {parts} ({with_n(effect.pair for effect in own)}).")
+    shown = [effect for effect in known if effect.cause != "interaction" and is_shown(effect.pair)]
+    if shown:
+        moved = [
+            f"{effect.cause} {'lowers' if effect.pair.delta < 0 else 'raises'} {MEASURES[effect.measure]}"
+            for effect in shown
+        ]
+        return (f"Shown: {listing(moved)}.", *said)
+    return ("Neither the size of the base nor the variety of traces is shown to change either credit.", *said)
+
+
+def draw(values: Values, size: str) -> Drawing | None:
+    """Draw both credits of the four critics; None without any."""
+    if not any(values[kind][measure] for kind in values for measure in CREDITS):
+        return None
+    with style.styled():
+        drawing = style.figure(2.4)
+        for axes, measure in zip(drawing.subplots(1, 2, sharey=True), CREDITS, strict=True):
+            for y, kind in enumerate(values):
+                own = list(values[kind][measure].values())
+                axes.plot(own, [y] * len(own), "o", color=style.PALETTE[y], alpha=0.5, markersize=4)
+                if own:
+                    axes.plot([sum(own) / len(own)] * 2, [y - 0.3, y + 0.3], color=style.INK)
+            axes.set_title(MEASURES[measure], fontsize=9)
+            axes.set_xlim(-0.02, 1.02)
+        style.rows(drawing.axes[0], [name_of(kind, size) for kind in values])
+        return drawing
+
+
+def make(context: Context) -> Verdict:
+    """Return the page of the two-by-two."""
+    truth = {seed: oracle_scores(*traced(context, seed)) for seed in context.models.values()}
+    folders = context.critics()
+    values = {kind: values_of(context, truth, own) for kind, own in folders.items()}
+    found, size = effects(values), context.config.model.size
+    said, drawing = sentences(found), draw(values, size)
+    drawn = {} if drawing is None else {"credit": (drawing, CAPTION)}
+    page = Page(
+        name=context.name,
+        title="The self-taught evaluator, two by two",
+        menu="Critic 2x2",
+        asks="Is it the size of its base, or the variety of the traces it learns from, that limits the critic?",
+        blocks=(
+            *(Figure(name, caption) for name, (_, caption) in drawn.items()),
+            values_grid(values, size),
+            effects_grid(found),
+            *(Paragraph(text, kind="note") for text in READ),
+        ),
+        answer=(*map(Paragraph, of_seeds(list(truth))), Listing(said)),
+        sources=tuple(
+            Source(name_of(kind, size), files=tuple(own.values())) for kind, own in folders.items()
+        ),
+    )
+    rows = [
+        {"critic": name_of(kind, size), "measure": measure, "seed": seed, "value": value}
+        for kind, own in values.items()
+        for measure, by_seed in own.items()
+        for seed, value in by_seed.items()
+    ]
+    return Verdict(page, pd.DataFrame(rows, columns=["critic", "measure", "seed", "value"]), drawn, said)
