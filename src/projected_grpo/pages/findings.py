@@ -184,7 +184,10 @@ def _halves_said(table: Table) -> str:
         return listing(names) if names else f"none of {len(found)} directions"
 
     ns = with_n(half[3] for half in found)
-    return f"With V flipped, the effect of the one-sided gate turns for {of(3)}. It stays for {of(2)} ({ns})."
+    content = (
+        f"Of the one-sided gate's effect, a part that turns with V, the content's, is shown for {of(3)}."
+    )
+    return f"{content} A part that stays, the gate's own, is shown for {of(2)} ({ns})."
 
 
 def _routing_said(table: Table) -> str:
