@@ -184,10 +184,8 @@ def _halves_said(table: Table) -> str:
         return listing(names) if names else f"none of {len(found)} directions"
 
     ns = with_n(half[3] for half in found)
-    content = (
-        f"Of the one-sided gate's effect, a part that turns with V, the content's, is shown for {of(3)}."
-    )
-    return f"{content} A part that stays, the gate's own, is shown for {of(2)} ({ns})."
+    content = f"The one-sided gate's effect has a part that turns with V, the content's, for {of(3)}."
+    return f"{content} A part that stays, the gate's own, for {of(2)} ({ns})."
 
 
 def _routing_said(table: Table) -> str:
