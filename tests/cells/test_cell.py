@@ -209,6 +209,17 @@ def test_a_basis_of_random_axes_makes_its_row_a_control_by_whatever_name(config)
     assert [row.name for row in found if row.is_control] == ["noise", "random"]
 
 
+def test_controls_and_placebos_claim_nothing_and_the_teacher_s_exploits_are_told_apart(config):
+    config["bases"]["some"] = {"pairs": "own_mode34", "without_tag": "sentinel"}
+    bases = ("own_mode", "some", "moral", "null_city", "placebo_code_01", "random", "shuffled", "within_class")
+    rows = [{"name": "a"}, *({"name": basis, "arm": "erase", "basis": basis} for basis in bases)]
+    rows += [{"name": "d", "arm": "advantage", "direction": "own_mode"}, {"name": "t", "arm": "trusted"}]
+    rows += [{"name": "r", "arm": "trusted", "control": "random"}]
+    found = load_questions(questions(rows), config)["Q"].rows
+    assert [row.name for row in found if row.claims] == ["a", "own_mode", "some", "moral", "d", "t"]
+    assert [row.name for row in found if row.holds_exploits] == ["own_mode", "some", "d"]
+
+
 def test_a_direction_and_a_clean_run_are_named_in_ids_and_have_their_controls(config):
     rows = [
         {"name": "a", "arm": "advantage", "direction": "own_mode", "weight": 2.0, "layer": 1},
