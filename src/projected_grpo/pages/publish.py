@@ -26,6 +26,10 @@ from projected_grpo.records import check_read, commit, read_sealed
 from projected_grpo.strict_yaml import read_mapping
 
 DEFAULT = Path("config/config.yaml")
+ORACLE = (
+    "Rows along `own_mode` act along the teacher's own exploits: what a direction could do at best, since no defender "
+    "has them beforehand."
+)
 STORE = "results/pages.json"  # below the documentation: what is published
 # In the order in which the first screen has them: the plane, the method and its controls, what is behind them.
 FINDINGS = ("Q16", "Q22", "Q10", "Q14", "Q3", "Q12", "Q18", "Q19", "Q20", "Q21")
@@ -89,7 +93,7 @@ def _index(stored: dict[str, dict], asked: Iterable[str]) -> str:
     found = [stored[name] | {"id": name} for name in FINDINGS if stored.get(name, {}).get("finding")]
     said = [f"{i}. {p['finding']} ([{p['title']}](results/{p['id']}.md))" for i, p in enumerate(found, 1)]
     if said:
-        parts += ["## What came out", "\n".join(said)]
+        parts += ["## What came out", ORACLE, "\n".join(said)]
     rows = [
         f"| [{page['title']}](results/{name}.md) | {page['made'].get('Seeds', NONE)} "
         f"| {page['made'].get('Runs', NONE)} | {page['made']['Date']} |"
