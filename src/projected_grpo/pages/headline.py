@@ -115,7 +115,9 @@ def finding(table: Table) -> str:
         said = f"None of {len(arms)} arms is shown to change {words}; their 95% intervals lie within {within}"
         return f"{said} ({with_n(pairs.values())})."
     most = max(shown, key=lambda name: abs(shown[name].delta))
-    said = f"{len(shown)} of {len(arms)} arms change {words}, most `{most}` by {with_p(shown[most])}"
+    held = [says for line, says in against_random(table) if line.name in shown]
+    beyond = f", {held.count(BEYOND)} of {len(held)} beyond their random axes" if held else ""
+    said = f"{len(shown)} of {len(arms)} arms change {words}{beyond}, most `{most}` by {with_p(shown[most])}"
     return f"{said} ({with_n(pairs.values())})."
 
 
