@@ -211,7 +211,16 @@ def test_a_basis_of_random_axes_makes_its_row_a_control_by_whatever_name(config)
 
 def test_controls_and_placebos_claim_nothing_and_the_teacher_s_exploits_are_told_apart(config):
     config["bases"]["some"] = {"pairs": "own_mode34", "without_tag": "sentinel"}
-    bases = ("own_mode", "some", "moral", "null_city", "placebo_code_01", "random", "shuffled", "within_class")
+    bases = (
+        "own_mode",
+        "some",
+        "moral",
+        "null_city",
+        "placebo_code_01",
+        "random",
+        "shuffled",
+        "within_class",
+    )
     rows = [{"name": "a"}, *({"name": basis, "arm": "erase", "basis": basis} for basis in bases)]
     rows += [{"name": "d", "arm": "advantage", "direction": "own_mode"}, {"name": "t", "arm": "trusted"}]
     rows += [{"name": "r", "arm": "trusted", "control": "random"}]
