@@ -8,7 +8,20 @@ from synthetic import ROOT, context_of
 from projected_grpo.fingerprint import closure
 from projected_grpo.verdicts import registry
 
-SPECIAL = {"plane", "trend", "q18", "r5", "r6", "r7", "aa", "probe", "critic", "substrate", "grader"}
+SPECIAL = {
+    "plane",
+    "trend",
+    "q18",
+    "r5",
+    "r6",
+    "r7",
+    "aa",
+    "probe",
+    "critic",
+    "critic_grid",
+    "substrate",
+    "grader",
+}
 
 
 def code_of(path):

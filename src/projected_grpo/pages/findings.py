@@ -168,9 +168,16 @@ def _pooled_said(table: Table) -> str:
         return ""
     line = lines[0]
     own, beyond = line.to_baseline[table.primary], line.to_random.get(table.primary)
-    said = f"All folds as one, `{line.name}` changes {table.about.words} by {with_p(own)}"
-    said += f", and by {with_p(beyond)} against `{line.random}`" if beyond is not None else ""
-    return f"{said} ({with_n([own])})."
+    words = table.about.words
+    said = (
+        f"changes {words} by {with_p(own)}"
+        if is_shown(own)
+        else f"is not shown to change {words} ({with_p(own)})"
+    )
+    if beyond is not None:
+        apart = "differs" if is_shown(beyond) else "is not shown to differ"
+        said += f"; from `{line.random}` it {apart}, by {with_p(beyond)}"
+    return f"All folds as one, `{line.name}` {said} ({with_n([own])})."
 
 
 def _halves_said(table: Table) -> str:
