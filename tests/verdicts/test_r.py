@@ -133,7 +133,7 @@ def test_r6_success_and_clean_negative(tmp_path):
     table, measured = make_table(context.question, context.results), r6.measured(context)
     curves = r6.drift_series(table, measured)["frozen V: overlap with a fresh one"]
     assert curves["own_mode SVD"].to_dict() == pytest.approx({0: 1.0, 5: 0.7, 10: 0.6, 15: 0.5, 20: 0.4})
-    assert curves["own_mode LoRA"].to_dict() == pytest.approx({0: 1.0, 20: 0.4})
+    assert curves["own_mode LoRA"].to_dict() == pytest.approx({20: 0.4}), "one look makes no line"
     assert (tmp_path / "a/figures/R6/drift.svg").exists() and "](figures/R6/drift.svg)" in text
     assert list(pd.read_parquet(tmp_path / "a/R6.parquet").columns[:2]) == ["question", "row"]
     assert "less than 80% of it, a clean negative" in first_pair(write_r6(tmp_path / "b", lora=0.6))

@@ -133,7 +133,8 @@ def over_steps(panels: Mapping[str, Mapping[str, pd.Series]]) -> Figure | None:
             axes.set_visible(False)
         for axes, (title, lines) in zip(drawn, panels.items(), strict=False):
             for i, (name, series) in enumerate(lines.items()):
-                axes.plot(series.index, series, label=name, **style.look(i))
+                marker = "o" if len(series) == 1 else None
+                axes.plot(series.index, series, label=name, marker=marker, **style.look(i))
             axes.set_title(title, fontsize=9)
             style.step_axis(axes)
             axes.legend(fontsize=7)

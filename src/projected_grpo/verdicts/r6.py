@@ -164,12 +164,12 @@ def drift_grid(table: Table, found: Drifts) -> Grid:
 
 
 def fresh_by_step(line: Line, found: Drifts) -> pd.Series:
-    """Return step -> overlap of the frozen V with a fresh one, mean over seeds; 1 before the first step."""
+    """Return step -> overlap of the frozen V with a fresh one, mean over seeds; 1 before the first step of several."""
     looks = [look for cell in line.cells for look in found.get(cell, ())]
     if not looks:
         return pd.Series(dtype=float)
     means = pd.DataFrame(looks).groupby("step")["overlap_fresh"].mean()
-    return pd.concat([pd.Series({0: 1.0}), means])
+    return pd.concat([pd.Series({0: 1.0}), means]) if len(means) > 1 else means  # one look makes no line
 
 
 def drift_series(table: Table, found: Drifts) -> dict[str, dict[str, pd.Series]]:
