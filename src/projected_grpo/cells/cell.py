@@ -87,9 +87,7 @@ class Row:
     pooled: str | None = None  # rows of one such name are one more row: their mean by seed
     is_control: bool = False  # its axes are random, without content: what removing anything at all does
     claims: bool = True  # neither a control of any kind nor a placebo: it may be a finding
-    holds_exploits: bool = (
-        False  # its pairs are the teacher's own exploits, which no defender has: an oracle's
-    )
+    holds_exploits: bool = False  # its pairs are the teacher's own exploits: an oracle's
 
 
 @dataclass(frozen=True)

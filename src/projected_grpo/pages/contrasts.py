@@ -131,15 +131,15 @@ def effects(table: Table) -> list:
         )
         if group:
             verb += "s" if len(group) == 1 else ""
-            ns = span([pair(line).n for line in group], str)
-            blocks.append(Paragraph(f"{verb} {words} against its baseline (paired by seed, n = {ns}):"))
+            ns = with_n(map(pair, group))
+            blocks.append(Paragraph(f"{verb} {words} against its baseline (paired by seed, {ns}):"))
             blocks.append(Listing(tuple(effect(line) for line in group)))
     if known and not shown:
         smallest = p_is(min(pair(line).holm for line in known))
         blocks.append(
             Paragraph(
                 f"No effect on {words} is shown: none of {len(known)} rows differs from its baseline after Holm's "
-                f"correction (n = {span([pair(line).n for line in known], str)}, smallest Holm p {smallest})."
+                f"correction ({with_n(map(pair, known))}, smallest Holm p {smallest})."
             )
         )
     if nulls:

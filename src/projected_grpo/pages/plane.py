@@ -16,7 +16,7 @@ from projected_grpo.measures.plane import (
 )
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, grid
-from projected_grpo.pages.contrasts import against_random, is_shown, span, with_p
+from projected_grpo.pages.contrasts import against_random, is_shown, with_n, with_p
 from projected_grpo.pages.deployed import BASE, rests_on_nothing
 from projected_grpo.pages.plane_figure import of_table
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
@@ -153,9 +153,9 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
         first += f": most `{more[0].name}`, {with_p(found[more[0].name])}"
     if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
         first += f"; then {' and '.join(following)}"
-    ns = span([found[line.name].n for line in tested], str)
+    ns = with_n(found[line.name] for line in tested)
     more = [_given(more), *([f"The others: {rest}."] if rest else [])]
-    return f"{first} (n = {ns}).", _least(lines, vanilla), *filter(None, more), *_beyond(table)
+    return f"{first} ({ns}).", _least(lines, vanilla), *filter(None, more), *_beyond(table)
 
 
 def _given(lines: list[Line]) -> str:

@@ -18,7 +18,7 @@ from projected_grpo.pages import style
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Listing, Page, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import is_shown, with_n, with_p
 from projected_grpo.pages.standing import of_seeds
-from projected_grpo.pages.text import NONE, interval, listing, p_value, rate, under
+from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, rate, under
 from projected_grpo.parquet import read_parquet
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.critic import traced
@@ -125,7 +125,7 @@ def effects_grid(found: list[Effect]) -> Grid:
         "cause": lambda effect: effect.cause,
         "measure": lambda effect: MEASURES[effect.measure],
         "Δ": lambda effect: Cell(
-            f"{effect.pair.delta:+.3f}" if effect.pair else NONE,
+            delta(effect.pair.delta if effect.pair else None),
             under(interval, effect.pair.lo, effect.pair.hi) if effect.pair else "",
             strong=is_shown(effect.pair),
         ),
