@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import shipped
+from scipy import stats
 from synthetic import ROOT
 
 from projected_grpo.errors import UserError
@@ -92,6 +93,35 @@ def test_publish_fills_the_readme_and_takes_an_overlay(made, tmp_path, monkeypat
     assert publish.main(call) == 0 and readme.read_text() == "# Name\n"
     store.unlink()
     assert publish.main(call) == 2
+
+
+def test_every_test_can_be_made_again_from_the_published_numbers(made, tmp_path):
+    publish.write_snapshot(made.results, tmp_path, {"Date": "2026-01-01"})
+    tables = {path.stem: pd.read_csv(path) for path in (tmp_path / "results").glob("*.csv")}
+    assert {"Q2", "Q10", "Q12", "Q14"} <= set(tables) and not {"substrate", "aa"} & set(tables)
+    tested = set()
+    for name, runs in tables.items():
+        assert f"[{name}.csv]({name}.csv)" in (tmp_path / f"results/{name}.md").read_text()
+        frame = pd.read_parquet(made.results / f"{name}.parquet").set_index("row")
+        for row, found in frame.iterrows():
+            own = runs[runs["row"] == row]
+            if own["cell"].notna().all():  # else several rows as one
+                assert own["cell"].tolist() == list(found["cells"])
+            both = own.merge(
+                runs, left_on=["baseline", "seed"], right_on=["row", "seed"], suffixes=("", "_base")
+            )
+            for measure in set(runs) - {"row", "baseline", "seed", "cell"}:
+                if own[measure].notna().any():
+                    assert own[measure].mean() == pytest.approx(found[measure], rel=1e-4)
+                pair = both[[measure, f"{measure}_base"]].dropna()
+                if pd.notna(found.get(f"p_{measure}")):
+                    test = stats.ttest_rel(*pair.to_numpy().T)
+                    assert test.pvalue == pytest.approx(found[f"p_{measure}"], rel=1e-3, abs=1e-6)
+                    low, high = test.confidence_interval(0.95)
+                    ends = found[[f"delta_{measure}_lo", f"delta_{measure}_hi"]].tolist()
+                    assert [low, high] == pytest.approx(ends, abs=1e-4)
+                    tested.add(measure)
+    assert {"hack", "solve", "honest", "hack_ablated", "hack_heldout", "known_hack"} <= tested
 
 
 def test_published_runs_are_named_as_a_shell_expands_them():

@@ -50,6 +50,7 @@ DIFFERENCE = {
     "p_same_{}": f"p of the two one-sided tests that it lies within +-{stats.MARGIN}",
     "p_same_{}_holm": "Holm's p of those within the question",
 }
+BY_SEED = "{}_by_seed"  # of a compared measure: the numbers that its mean and its tests are made of
 # Of one place in a population of placebos.
 PLACE = {  # name -> (unit, None: the measure's own, description)
     "place_{}_mean": (None, "mean over placebos of their difference to the baseline"),
@@ -171,6 +172,9 @@ def reference() -> dict[str, tuple[str, str]]:
     for name, measure in MEASURES.items():
         found[name] = measure.unit, f"{measure.about}: mean over seeds"
         found[f"{name}_std"] = measure.unit, f"{measure.about}: std over seeds (ddof 1)"
+        if measure.compared:
+            about = f"{measure.about}: run by run, in the order of `seeds`, null where a run has none"
+            found[BY_SEED.format(name)] = measure.unit, about
         kinds = {"": "", "against_": "; to the row in `against`"} if measure.compared else {}
         for before, other in kinds.items():
             for form, about in DIFFERENCE.items():
@@ -216,6 +220,8 @@ def _record(table: Table, line: Line) -> dict:
     }
     for measure, summary in line.summary.items():
         record |= {measure: summary.mean, f"{measure}_std": summary.std}
+        if MEASURES[measure].compared:
+            record[BY_SEED.format(measure)] = [line.values[measure].get(seed) for seed in line.seeds]
     for measure, pair in line.to_baseline.items():
         record |= _difference(measure, pair)
     if line.row.against:
@@ -243,7 +249,7 @@ def to_frame(table: Table) -> pd.DataFrame:
     extra = sorted({key for record in records for key in record} - set(first))
     frame = pd.DataFrame(records).reindex(columns=[*first, *extra])
     for column in frame:
-        if column not in TEXT:
+        if column not in TEXT and not column.endswith(BY_SEED.format("")):
             frame[column] = pd.to_numeric(frame[column]).astype("float64")
     frame["refresh"] = frame["refresh"].astype("Int64")
     return frame.astype({"n": "int64", "steps": "int64"})
@@ -287,6 +293,8 @@ def to_markdown() -> str:
         "A compared measure `X` has these columns, against the row in `baseline`; as `delta_against_X` and so on "
         "against the row in `against`. `delta_control` and so on compare the question's own measure with random V.",
         _table(("column", "what it says"), [(f"`{form.format('X')}`", a) for form, a in DIFFERENCE.items()]),
+        f"`{BY_SEED.format('X')}` has the numbers of its runs, in the order of `seeds`, so that every test can be made "
+        "again. `make publish` writes them beside each page as `QN.csv`.",
         "A row that is held against a population of placebos (`place_in`) has its place there by its difference to the "
         "baseline. Rows of several rows pooled, each their mean by seed, stand behind the others.",
         _table(("column", "what it says"), [(f"`{form.format('X')}`", a) for form, (_, a) in PLACE.items()]),

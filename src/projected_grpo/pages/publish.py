@@ -1,5 +1,5 @@
-"""`make publish`: the pages of a results tree as `docs/results/`, their index `docs/results.md`, the figures in
-`docs/figures/`, and the README's finding and example.
+"""`make publish`: the pages of a results tree as `docs/results/`, the numbers of their runs beside them, the index
+`docs/results.md`, the figures in `docs/figures/`, and the README's finding and example.
 
 Nothing is computed here: each page is what the pipeline wrote, with date, machine and commit. Pages that this tree has
 not made stay as they were published.
@@ -16,8 +16,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pandas as pd
+
 from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, write_json, write_text
+from projected_grpo.measures.columns import BY_SEED
 from projected_grpo.pages import slot
 from projected_grpo.pages.blocks import Figure, Page, read_page
 from projected_grpo.pages.markdown import to_markdown
@@ -66,11 +69,43 @@ def _replace(page: Page, figures: dict[str, str], folder: Path) -> None:
             old.unlink()
 
 
-def _published(page: Page, made: dict[str, str]) -> str:
-    """Return a page as Markdown, with how it was made below its title."""
+def _published(page: Page, made: dict[str, str], runs: str) -> str:
+    """Return a page as Markdown, with how it was made below its title, and at its end what it stands on.
+
+    runs: its numbers by run, empty where it has none.
+    """
     title, rest = to_markdown(replace(page, sources=()), f"../figures/{page.id}-").strip().split("\n", 1)
     how = "; ".join(f"{key}: {value}" for key, value in made.items())
-    return "\n\n".join(filter(None, [title, f"*{how}.*", rest.strip(), _behind(page)])) + "\n"
+    numbers = f"The numbers of each run, from which every test here can be made again: [{page.id}.csv]({page.id}.csv)."
+    return (
+        "\n\n".join(filter(None, [title, f"*{how}.*", rest.strip(), runs and numbers, _behind(page)])) + "\n"
+    )
+
+
+def _by_run(page: Page, results: Path) -> str:
+    """Return a table's compared measures as CSV with a line per row and seed; nothing where the page has no table."""
+    path = results / f"{page.name}.parquet"
+    check_read(path)
+    frame = pd.read_parquet(path)
+    named = {
+        name: name.removesuffix(BY_SEED.format("")) for name in frame if name.endswith(BY_SEED.format(""))
+    }
+    if not named:
+        return ""
+    rows = []
+    for line in frame.to_dict("records"):
+        seeds = line["seeds"].split(";") if line["seeds"] else []
+        # A row of several rows pooled has more runs than seeds.
+        cells = line["cells"] if len(line["cells"]) == len(seeds) else [None] * len(seeds)
+        numbers = {
+            own: line[name] if line[name] is not None else [None] * len(seeds) for name, own in named.items()
+        }
+        rows.append(
+            pd.DataFrame(
+                {"row": line["row"], "baseline": line["baseline"], "seed": seeds, "cell": cells} | numbers
+            )
+        )
+    return pd.concat(rows).to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
 
 def _behind(page: Page) -> str:
@@ -129,10 +164,14 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str], asked: Itera
         )
     store = docs / STORE
     stored = read_json(store) if store.exists() else {}
-    checked = [(page, made | _runs(results, page), _figures(page, results)) for page in pages]
-    for page, how, figures in checked:  # nothing is written before all is read
+    checked = [
+        (page, made | _runs(results, page), _figures(page, results), _by_run(page, results)) for page in pages
+    ]
+    for page, how, figures, numbers in checked:  # nothing is written before all is read
         _replace(page, figures, docs / "figures")
-        write_text(docs / "results" / f"{page.id}.md", _published(page, how))
+        write_text(docs / "results" / f"{page.id}.md", _published(page, how, numbers))
+        beside = docs / "results" / f"{page.id}.csv"
+        write_text(beside, numbers) if numbers else beside.unlink(missing_ok=True)
         stored[page.id] = {"title": page.title, "finding": page.finding, "made": how}
     write_json(store, stored)
     write_text(docs / "results.md", _index(stored, asked))
