@@ -87,7 +87,9 @@ class Row:
     pooled: str | None = None  # rows of one such name are one more row: their mean by seed
     is_control: bool = False  # its axes are random, without content: what removing anything at all does
     claims: bool = True  # neither a control of any kind nor a placebo: it may be a finding
-    holds_exploits: bool = False  # its pairs are the teacher's own exploits: an oracle's
+    exploits: str | None = (
+        None  # whose exploits its pairs hold, where they do: more than pairs that anyone could write
+    )
 
 
 @dataclass(frozen=True)
@@ -161,24 +163,27 @@ def is_control(setting: Setting, config: Config) -> bool:
     return own == "random"
 
 
-# Pair sets that hold the teacher's own exploits, and the beginnings of the names of those without a hack.
-EXPLOITS = ("own_mode", "own_mode34")
+# Pair sets that hold exploits themselves, and whose; the beginnings of the names of those without a hack.
+TEACHERS = "the teacher's own exploits"
+FLAGGED = "rollouts that the weak detector flagged"
+EXPLOITS = {"own_mode": TEACHERS, "own_mode34": TEACHERS, "self_taught_code": FLAGGED}
 PLACEBOS = ("null_city", "placebo_")
 
 
 def may_claim(setting: Setting, config: Config) -> bool:
-    """Return whether a row is no control (random axes, shuffled labels, a contrast without hacks) and no placebo."""
-    if (setting.knob("control") or "none") != "none":
+    """Return whether a row is no placebo and no control: axes or labels at random, V flipped, no hack in the pairs."""
+    if (setting.knob("control") or "none") != "none" or setting.knob("sign") == -1:
         return False
     knobs = config.knobs(setting.source) if setting.source else None
     return knobs is None or (knobs.control == "none" and not knobs.pairs.startswith(PLACEBOS))
 
 
-def holds_exploits(setting: Setting, config: Config) -> bool:
-    """Return whether a row acts along the teacher's own exploits."""
-    return (
-        may_claim(setting, config) and bool(setting.source) and config.knobs(setting.source).pairs in EXPLOITS
-    )
+def whose_exploits(setting: Setting, config: Config) -> str | None:
+    """Return whose exploits a row acts along; None where its axes come from no contrast of such."""
+    knobs = config.knobs(setting.source) if setting.source else None
+    if knobs is None or knobs.control != "none" or (setting.knob("control") or "none") != "none":
+        return None
+    return EXPLOITS.get(knobs.pairs)
 
 
 def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
@@ -245,7 +250,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             roles = {key: row.get(key) for key in ROLES}
             cells = make_cells(setting, config.seeds[: entry.get("seeds")], config)
-            said = {"is_control": is_control, "claims": may_claim, "holds_exploits": holds_exploits}
+            said = {"is_control": is_control, "claims": may_claim, "exploits": whose_exploits}
             said = {key: of(setting, config) for key, of in said.items()}
             rows.append(Row(row["name"], setting, cells=cells, **said, **others, **roles))
         first = {}

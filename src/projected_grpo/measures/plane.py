@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from projected_grpo.arms import MustGive
+from projected_grpo.cells.cell import TEACHERS
 from projected_grpo.environment.monitors import CRITIC
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import PLANE, to_frame
@@ -139,14 +140,14 @@ def excesses(table: Table, front: Frontier | None) -> dict[str, stats.Paired]:
     return dict(zip(pairs, stats.adjust(list(pairs.values()), waiting), strict=True))
 
 
-EXPLOITS = "the teacher's exploits"
+EXPLOITS = "the teacher's exploits"  # what an arm must be given beyond pairs
 GIVEN = (*get_args(MustGive), EXPLOITS)
 
 
 def must_give(line: Line) -> str:
     """Return what a row's arm must be given; pairs of the teacher's own exploits are more than pairs."""
     given = line.row.setting.defence.must_give(line.row.setting.knobs)
-    return EXPLOITS if given == "pairs" and line.row.holds_exploits else given
+    return EXPLOITS if given == "pairs" and line.row.exploits == TEACHERS else given
 
 
 def labels(line: Line) -> int:

@@ -81,6 +81,7 @@ class Place:
     t: float | None
     p: float | None
     holm: float | None = None
+    n: int = 0  # seeds behind each of these values
 
 
 @lru_cache
@@ -173,6 +174,13 @@ def welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float, 
     test = stats.ttest_ind(a, b, equal_var=False)
     low, high = test.confidence_interval(1 - ALPHA)
     return float(np.mean(a) - np.mean(b)), float(low), float(high), float(test.pvalue)
+
+
+def anova(groups: Sequence[Sequence[float]]) -> float | None:
+    """Return p of the one-way analysis of variance; None below two groups of two values or without any spread."""
+    if len(groups) < 2 or min(map(len, groups)) < 2 or sum(map(np.std, groups)) < NO_SPREAD:
+        return None
+    return float(stats.f_oneway(*groups).pvalue)
 
 
 def proportion_interval(hits: int, n: int) -> tuple[float, float]:

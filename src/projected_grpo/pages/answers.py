@@ -2,6 +2,7 @@
 
 from statistics import mean
 
+from projected_grpo.measures import stats
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import deployed
 from projected_grpo.pages.blocks import Listing, Paragraph
@@ -10,14 +11,17 @@ from projected_grpo.pages.contrasts import (
     arm_against_arm,
     arm_measures,
     beyond_random,
+    compared,
     effects,
+    is_shown,
     span,
     spoken,
     uninformative,
 )
-from projected_grpo.pages.findings import pooled, ratchet, routing, without_teacher
+from projected_grpo.pages.findings import density, pooled, ratchet, routing, without_teacher
 from projected_grpo.pages.places import places
-from projected_grpo.pages.text import delta, listing, rate
+from projected_grpo.pages.standing import without_tried
+from projected_grpo.pages.text import delta, listing, paired_text, rate
 
 # The mark that the paper's author preregistered for Q2: hacking falls by 30 points, solving stays within 10.
 MARK_HACK, MARK_SOLVE = -0.30, 0.10
@@ -38,6 +42,41 @@ def before_training(table: Table) -> str:
     said = " and ".join(f"a {name} rate of {value}" for name, (value, _) in rates.items())
     n = max(n for _, n in rates.values())
     return f"Before training (first step of these runs, n = {n}) they had {said}."
+
+
+def exploits(table: Table) -> list:
+    """Name the rows whose pairs hold exploits themselves: what a direction could do, not what a defender has."""
+    found: dict[str, list[str]] = {}
+    for line in (*compared(table), *table.pooled):
+        if line.row.exploits and line.row.baseline:
+            found.setdefault(line.row.exploits, []).append(f"`{line.name}`")
+    blocks = []
+    for whose, names in found.items():
+        blocks += [
+            Paragraph(f"Their pairs are {whose}, which no defender has beforehand:"),
+            Listing(tuple(names)),
+        ]
+    return blocks
+
+
+def early(table: Table) -> list:
+    """Say what the shown effects are without the seeds of early trials; nothing where all or none of them are such."""
+    shown = [
+        line for line in compared(table) if line.row.claims and is_shown(line.to_baseline[table.primary])
+    ]
+    left = without_tried(table.seeds)
+    if not shown or not left:
+        return []
+    lead, others = left[-1]
+    items, same = [], 0
+    for line in shown:
+        effect = table.combined({line.name: 1.0, line.row.baseline: -1.0}, table.primary)
+        pair = stats.one_sample({seed: value for seed, value in effect.items() if seed in others})
+        if pair is not None:
+            same += pair.delta * line.to_baseline[table.primary].delta > 0
+            items.append(f"`{line.name}` {paired_text(pair)}")
+    text = f"{same} of {len(items)} shown effects keep their sign."
+    return [Paragraph(text, lead), Listing(tuple(items))] if items else []
 
 
 def group_sizes(table: Table) -> str:
@@ -138,12 +177,15 @@ def answer(table: Table) -> tuple:
         *routing(table),
         *effects(table),
         *ratchet(table),
+        *density(table),
         *without_teacher(table),
         *beyond_random(table),
         *arms,
         *spoken(table),
         *deployed.said(table),
         *kept_and_ablated(table),
+        *exploits(table),
+        *early(table),
         *folds(table),
         *(Paragraph(text) for text in (group_sizes(table), before_training(table)) if text),
     ]

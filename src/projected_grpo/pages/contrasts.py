@@ -10,10 +10,12 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Listing, Paragraph
-from projected_grpo.pages.text import delta, listing, p_is, paired_text, rate
+from projected_grpo.pages.text import listing, p_is, paired_text, rate
 
 # Below this rate of its own vanilla a fold of Q14 has no hacking that a basis could lower.
 UNINFORMATIVE = 0.10
+# Axes along which any gradient has less than this share of what it has along the random ones are fewer than those.
+FEWER = 0.97
 
 
 def is_shown(pair: stats.Paired | None) -> bool:
@@ -56,21 +58,24 @@ def with_p(pair: stats.Paired) -> str:
 def with_bound(pair: stats.Paired, above: bool = False) -> str:
     """Return what a difference that is not shown may still be: within the margin, or beyond a one-sided bound.
 
-    above: the upper bound, where the row is what another is held against, so that its loss would be a rise.
+    above: a rise is asked about, where the row is what another is held against; else a fall.
     """
     if pair.same_holm is not None and pair.same_holm < stats.ALPHA:
         return f"equivalent within {rate(stats.MARGIN)} (Holm p {p_is(pair.same_holm)})"
-    bound = f"above {delta(pair.most)}" if above else f"below {delta(pair.least)}"
-    return f"not {bound} (one-sided 95%)"
+    sides = {"lower": -pair.least, "higher": pair.most}
+    # The side that is asked about, unless the bound excludes it altogether.
+    first, other = ("higher", "lower") if above else ("lower", "higher")
+    side = first if sides[first] > 0 else other
+    return f"at most {rate(sides[side])} {side} (one-sided 95%, unadjusted)"
 
 
-def with_n(pairs: Iterable[stats.Paired]) -> str:
+def with_n(pairs: Iterable[stats.Paired | stats.Place]) -> str:
     """Return `n = 10`, or from the smallest to the largest, of the seeds that differences are paired over."""
     return f"n = {span([pair.n for pair in pairs], str)}"
 
 
 def bounded(pairs: dict[str, stats.Paired], above: Container[str] = ()) -> Listing:
-    """Return name -> a difference that is not shown, each with its bound; above: names whose upper one is asked."""
+    """Return name -> a difference that is not shown, each with its bound; above: names whose rise is asked about."""
     return Listing(
         tuple(
             f"{name} {paired_text(pair)}; {with_bound(pair, name in above)}" for name, pair in pairs.items()
@@ -78,19 +83,19 @@ def bounded(pairs: dict[str, stats.Paired], above: Container[str] = ()) -> Listi
     )
 
 
-def found_at(table: Table, measure: str, ns: list[int]) -> str:
-    """Return what one test finds with 80% power by the spread of the pilot; empty where there is none."""
+def found_at(table: Table, measure: str, lines: list[Line], of: Callable[[Line], stats.Paired]) -> str:
+    """Return what one test finds with 80% power by the spread of the pilot; empty where no row is of its kind."""
     spread = table.pilot.get(measure)
-    ns = [n for n in ns if n > 1]
+    ns = [of(line).n for line in lines if line.is_as_piloted and of(line).n > 1]
     return "" if spread is None or not ns else span([stats.detectable(spread, n) for n in ns], rate)
 
 
-def power(table: Table, measure: str, pairs: list[stats.Paired]) -> list:
-    """Return the sentence on what the planned design finds; nothing without a pilot of that measure."""
-    ns = [pair.n for pair in pairs]
-    found = found_at(table, measure, ns)
+def power(table: Table, measure: str, lines: list[Line], of: Callable[[Line], stats.Paired]) -> list:
+    """Return the sentence on what the planned design finds; nothing without a pilot of that measure and these rows."""
+    found = found_at(table, measure, lines, of)
     if not found:
         return []
+    ns = [of(line).n for line in lines if line.is_as_piloted]
     return [
         Paragraph(
             f"By the pilot's spread of {rate(table.pilot[measure])}, one test at p < {stats.ALPHA} finds {found} with "
@@ -145,7 +150,7 @@ def effects(table: Table) -> list:
     if nulls:
         blocks.append(Paragraph(f"No effect shown ({with_n(map(pair, nulls))}):"))
         blocks.append(bounded({f"`{line.name}`": pair(line) for line in nulls}))
-        blocks += power(table, table.primary, [pair(line) for line in nulls])
+        blocks += power(table, table.primary, nulls, pair)
     return blocks + _untested(lines, pair)
 
 
@@ -191,7 +196,7 @@ def _told_apart(
 ) -> list:
     """Return blocks on differences: those shown, and those not, with their bounds and what a test finds.
 
-    above: of which lines the upper bound is asked.
+    above: of which lines a rise is asked about.
     """
     known = [line for line in lines if of(line).holm is not None]
     shown = [line for line in known if is_shown(of(line))]
@@ -207,7 +212,7 @@ def _told_apart(
         )
         others = {name(line) for line in nulls if above(line)}
         blocks.append(bounded({name(line): of(line) for line in nulls}, others))
-        blocks += power(table, measure, [of(line) for line in nulls])
+        blocks += power(table, measure, nulls, of)
     return blocks + _untested(lines, of, name)
 
 
@@ -229,20 +234,18 @@ def beyond_random(table: Table) -> list:
 
 
 def _cut(table: Table) -> list:
-    """Name the rows whose basis lacks axes of small singular values, which their random axes have."""
+    """Name the rows with fewer axes than the random ones, by the share of any gradient that lies along each."""
 
     def share(line: Line) -> float:
-        use = line.row.cells[0].settings.use
-        return use.drop_bottom_frac if use else 0.0
+        found = line.summary.get("cin_null")
+        return found.mean if found else 0.0
 
     lines = [line for line in table.lines if table.primary in line.to_random]
-    names = [f"`{line.name}`" for line in lines if share(line) > share(table.line(line.random))]
-    said = "the random axes that they are held against lack none, so they remove more."
-    return (
-        [Paragraph(f"Without their axes of smallest singular values: {listing(names)}; {said}")]
-        if names
-        else []
-    )
+    names = [f"`{line.name}`" for line in lines if share(line) < FEWER * share(table.line(line.random))]
+    if not names:
+        return []
+    lead = "Their bases are cut: these rows have fewer axes than the random ones beside them, which so remove more:"
+    return [Paragraph(lead), Listing(tuple(names))]
 
 
 def arm_measures(table: Table) -> list[str]:

@@ -1,4 +1,9 @@
-"""What single questions ask besides: pooled folds (Q14), a gate's ratchet (Q3), routing (Q12), no teacher (Q21)."""
+"""What single questions ask besides: pooled folds (Q14), a gate's ratchet (Q3), the teacher's density (Q6), controls
+(Q7), routing (Q12), no teacher (Q21).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,7 +13,7 @@ from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Listing, Paragraph
 from projected_grpo.pages.contrasts import is_shown, with_bound, with_n, with_p
 from projected_grpo.pages.places import content
-from projected_grpo.pages.text import listing, paired_text, rate
+from projected_grpo.pages.text import listing, p_is, paired_text, rate
 
 
 def pooled(table: Table) -> list:
@@ -20,11 +25,16 @@ def pooled(table: Table) -> list:
     ns = with_n(line.to_baseline[table.primary] for line in lines)
     lead = f"All {parts} folds as one: the mean by seed of {table.about.words}, informative or not ({ns})."
     found = [
-        Paragraph("This test was chosen before the runs of this table; the folds stand beside it.", lead)
+        Paragraph(
+            "This test was chosen before the runs of this table, after folds of an earlier small model had suggested "
+            "it. The folds stand beside it; Holm's p is over all rows that stand for folds, random axes among them.",
+            lead,
+        )
     ]
     items = []
     for line in lines:
-        said = f"`{line.name}` {with_p(line.to_baseline[table.primary])}"
+        own = line.to_baseline[table.primary]
+        said = f"`{line.name}` {with_p(own)}" + (f" (raw p {p_is(own.p)})" if own.p is not None else "")
         if (beyond := line.to_random.get(table.primary)) is not None:
             said += f"; against `{line.random}` {with_p(beyond)}"
         if not is_shown(line.to_baseline[table.primary]):
@@ -44,24 +54,47 @@ def _flipped(table: Table) -> list[tuple[Line, Line]]:
     return found
 
 
-def _halves(table: Table) -> list[tuple[Line, Line, stats.Paired, stats.Paired]]:
-    """Split what a one-sided gate does in two: what stays when V is flipped, and what turns with it.
+@dataclass(frozen=True)
+class Half:
+    """What a one-sided gate does along V and along -V: `stays` is half the sum, `turns` half the difference.
 
-    Per seed, with d the difference to the baseline: (d + d') / 2 and (d - d') / 2. Returns (row, flipped row, stays,
-    turns) where all have runs.
+    The two gates remove the two sides of the same axes, so what stays is that of the axes, whichever way they point.
+    `rest`: what stays less what the gate does along random axes; None without a row of these.
     """
-    measure, pairs = table.primary, []
-    for plain, flipped in _flipped(table):
-        for sign in (1, -1):
-            weights = {plain.name: 0.5, flipped.name: 0.5 * sign}
-            weights |= {plain.row.baseline: -1.0} if sign == 1 else {}
-            pairs.append(stats.one_sample(table.combined(weights, measure)))
-    tests = stats.adjust(pairs)
-    every = zip(_flipped(table), tests[::2], tests[1::2], strict=True)
+
+    plain: Line
+    flipped: Line
+    stays: stats.Paired
+    turns: stats.Paired
+    rest: stats.Paired | None
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether what stays is there, and more than what random axes do."""
+        both = is_shown(self.stays) and is_shown(self.rest)
+        return both and self.stays.delta * self.rest.delta > 0
+
+
+def _halves(table: Table) -> list[Half]:
+    """Split the effects of one-sided gates in two, by seed; Holm's p over all of these tests."""
+    rows, tests = _flipped(table), []
+    for plain, flipped in rows:
+        half = {plain.name: 0.5, flipped.name: 0.5}
+        combined = [
+            half | {plain.row.baseline: -1.0},
+            half | {flipped.name: -0.5},
+            half | {plain.random: -1.0} if plain.random else {},
+        ]
+        tests += [
+            stats.one_sample(table.combined(weights, table.primary)) if weights else None
+            for weights in combined
+        ]
+    tests = stats.adjust(tests)
+    every = zip(rows, tests[::3], tests[1::3], tests[2::3], strict=True)
     return [
-        (plain, flipped, stays, turns)
-        for (plain, flipped), stays, turns in every
-        if stays is not None and turns is not None and measure in flipped.to_baseline
+        Half(plain, flipped, stays, turns, rest)
+        for (plain, flipped), stays, turns, rest in every
+        if stays is not None and turns is not None and table.primary in flipped.to_baseline
     ]
 
 
@@ -69,20 +102,90 @@ def ratchet(table: Table) -> list:
     """Say what of a one-sided gate's effect stays when V is flipped, and what turns with it."""
     measure, found = table.primary, _halves(table)
     items = []
-    for plain, flipped, stays, turns in found:
-        own, other = plain.to_baseline[measure], flipped.to_baseline[measure]
-        items.append(
-            f"`{plain.name}` {paired_text(own)}, flipped {paired_text(other)}: "
-            f"stays {with_p(stays)}; turns {with_p(turns)}"
-        )
+    for half in found:
+        own, other = half.plain.to_baseline[measure], half.flipped.to_baseline[measure]
+        said = f"`{half.plain.name}` {paired_text(own)}, flipped {paired_text(other)}: turns {with_p(half.turns)}; "
+        said += f"stays {with_p(half.stays)}"
+        if half.rest is not None:
+            said += f"; that less what `{half.plain.random}` does {with_p(half.rest)}"
+        items.append(said)
     if not items:
         return []
-    ns = with_n(pair for *_, stays, turns in found for pair in (stays, turns))
-    lead = f"Is it the content, or the ratchet of the one-sided gate ({ns})?"
+    ns = with_n(pair for half in found for pair in (half.stays, half.turns))
+    lead = f"Is it where V points, its axes, or the one-sided gate ({ns})?"
     text = (
-        "With V flipped an effect of content turns, one of the gate stays: half the sum, half the difference."
+        "With V flipped, what its direction does turns, and what its axes do either way stays: half the difference, "
+        "half the sum. What the gate does by itself it does along random axes, too."
     )
     return [Paragraph(text, lead), Listing(tuple(items))]
+
+
+def _by_mix(table: Table) -> list[tuple[Line, Line, stats.Paired]]:
+    """Return (a row at its smallest mix, the same at its largest, its effect there less its effect here), by seed."""
+    groups: dict[str, list[Line]] = {}
+    for line in table.lines:
+        base = table.line(line.row.baseline) if line.row.baseline else None
+        if base is not None and base.row.setting.mix == line.row.setting.mix and line.row.setting.basis:
+            key = line.row.setting.model_dump_json(exclude={"mix"})
+            groups.setdefault(key, []).append(line)
+    ends, tests = [], []
+    for lines in groups.values():
+        few, *_, many = (
+            sorted(lines, key=lambda line: line.row.setting.mix) if len(lines) > 1 else (None, None)
+        )
+        if few is not None and few.row.setting.mix < many.row.setting.mix:
+            weights = {few.name: 1.0, few.row.baseline: -1.0, many.name: -1.0, many.row.baseline: 1.0}
+            ends.append((few, many))
+            tests.append(stats.one_sample(table.combined(weights, table.primary)))
+    every = zip(ends, stats.adjust(tests), strict=True)
+    return [(few, many, test) for (few, many), test in every if test is not None]
+
+
+def density(table: Table) -> list:
+    """Say whether the effect of a basis changes with the share of teacher rows."""
+    measure, found = table.primary, _by_mix(table)
+    items = [
+        f"`{few.row.setting.basis}` {paired_text(few.to_baseline[measure])} at {few.row.setting.mix:g}, "
+        f"{paired_text(many.to_baseline[measure])} at {many.row.setting.mix:g}: difference {with_p(test)}"
+        for few, many, test in found
+    ]
+    if not items:
+        return []
+    ns = with_n(test for *_, test in found)
+    lead = f"Does the effect on {table.about.words} change with the share of teacher rows ({ns})?"
+    return [Paragraph("Each effect is against vanilla of the same mix.", lead), Listing(tuple(items))]
+
+
+def _density_said(table: Table) -> str:
+    """Say of which bases the effect changes with the share of teacher rows."""
+    found = [(few, many, test) for few, many, test in _by_mix(table) if few.row.claims]
+    if not found:
+        return ""
+    few, many, _ = found[0]
+    ends = f"mix {few.row.setting.mix:g} and {many.row.setting.mix:g}"
+    some = sum(is_shown(test) for *_, test in found)
+    lead = f"Between {ends} the effect on {table.about.words} is shown to differ for {some} of {len(found)} bases"
+    gaps = listing([f"`{few.row.setting.basis}` {with_p(test)}" for few, _, test in found])
+    return f"{lead} ({with_n(test for *_, test in found)}). The differences: {gaps}."
+
+
+def _controls_said(table: Table) -> str:
+    """Say what controls do that are held against the one row that claims something; empty where there are none."""
+    measure = table.primary
+    arms = [line for line in table.lines if line.row.claims and measure in line.to_baseline]
+    others = [
+        line
+        for line in table.lines
+        if not line.row.claims and measure in line.to_against and measure in line.to_baseline
+    ]
+    if len(arms) != 1 or len(others) < 2 or any(line.row.against != arms[0].name for line in others):
+        return ""
+    effect = arms[0].to_baseline[measure]
+    alone = [f"`{line.name}`" for line in others if is_shown(line.to_baseline[measure])]
+    apart = [f"`{line.name}`" for line in others if is_shown(line.to_against[measure])]
+    said = f"`{arms[0].name}` changes {table.about.words} by {with_p(effect)} ({with_n([effect])})."
+    does, differ = (f"{len(names)} ({listing(names)})" if names else "none" for names in (alone, apart))
+    return f"{said} Shown to change it, too: {does} of {len(others)} controls; to differ from it: {differ}."
 
 
 def _spaces(table: Table) -> list[tuple[Line, Line]]:
@@ -148,8 +251,9 @@ def routing(table: Table) -> list:
             continue
         alone, real = gradient.to_baseline["hack_ablated"], update.to_baseline.get("hack_ablated")
         if is_shown(alone) and alone.delta < 0:
-            left = "and still do in update space" if is_shown(real) else "and not shown to in update space"
-            text = f"Random axes lower it in gradient space {left}: as much of routing's effect is no sign of content."
+            too = f" and by {rate(-real.delta)} in update space" if is_shown(real) else ""
+            text = f"Random axes lower it by {rate(-alone.delta)} in gradient space{too}: so much of what a routed row "
+            text += "does needs no content."
         else:
             text = "Random axes are not shown to lower it in gradient space: no artefact is shown."
         blocks.append(Paragraph(text))
@@ -158,7 +262,8 @@ def routing(table: Table) -> list:
 
 def headline(table: Table) -> str:
     """Return in a sentence what one of these special tests found; empty where a question has none of them."""
-    return _pooled_said(table) or content(table) or _halves_said(table) or _routing_said(table)
+    found = (_pooled_said, content, _halves_said, _density_said, _controls_said, _routing_said)
+    return next(filter(None, (said(table) for said in found)), "")
 
 
 def _pooled_said(table: Table) -> str:
@@ -181,18 +286,21 @@ def _pooled_said(table: Table) -> str:
 
 
 def _halves_said(table: Table) -> str:
-    """Say which effects of a one-sided gate turn with the sign of V, and which stay."""
-    found = [half for half in _halves(table) if half[2].holm is not None and half[3].holm is not None]
+    """Say which effects of a one-sided gate turn with the sign of V, and which stay, beyond random axes too."""
+    found = [half for half in _halves(table) if half.stays.holm is not None and half.turns.holm is not None]
     if not found:
         return ""
 
-    def of(place: int) -> str:
-        names = [f"`{half[0].name}` {with_p(half[place])}" for half in found if is_shown(half[place])]
-        return listing(names) if names else f"none of {len(found)} directions"
+    def of(part: str, holds: Callable[[Half], bool]) -> str:
+        names = [f"`{half.plain.name}` {with_p(getattr(half, part))}" for half in found if holds(half)]
+        return listing(names) if names else f"none of {len(found)} bases"
 
-    ns = with_n(half[3] for half in found)
-    content = f"The one-sided gate's effect has a part that turns with V, the content's, for {of(3)}."
-    return f"{content} A part that stays, the gate's own, for {of(2)} ({ns})."
+    turns, stays = (of(part, lambda half, p=part: is_shown(getattr(half, p))) for part in ("turns", "stays"))
+    said = f"What a one-sided gate does turns with the direction of V for {turns} ({with_n(h.turns for h in found)})."
+    said += f" A part stays, whichever way V points, for {stays}."
+    if any(half.rest for half in found):
+        said += f" That is more than random axes do for {of('rest', lambda half: half.is_beyond)}."
+    return said
 
 
 def _routing_said(table: Table) -> str:

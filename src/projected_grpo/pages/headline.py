@@ -33,6 +33,11 @@ OVERVIEW = (
 )
 
 
+def _named(line: Line) -> str:
+    """Return a row's name, with whose exploits its pairs hold."""
+    return f"`{line.name}`" + (f" ({line.row.exploits})" if line.row.exploits else "")
+
+
 def _strongest(table: Table, line: Line) -> list[str]:
     pair = line.to_baseline[table.primary]
     before, after = (
@@ -40,7 +45,7 @@ def _strongest(table: Table, line: Line) -> list[str]:
         for row in (table.line(line.row.baseline), line)
     )
     said = [
-        f"The strongest, `{line.name}`, goes from {rate(before)} to {rate(after)} "
+        f"The strongest, {_named(line)}, goes from {rate(before)} to {rate(after)} "
         f"({paired_text(pair)}, Holm p {p_is(pair.holm)}, n = {pair.n})."
     ]
     beside = [
@@ -61,6 +66,25 @@ def _random(table: Table, arms: list[Line]) -> list[str]:
     does = paired_text(pairs[0]) if len(pairs) == 1 else span([pair.delta for pair in pairs], delta)
     alone = f" These alone change it by {does}." if pairs else ""
     return [f"Beyond random axes: {verdicts.count(BEYOND)} of {len(verdicts)}.{alone}"]
+
+
+def between(table: Table) -> str:
+    """Say in a sentence what arms do against each other; empty where no row names another, controls aside."""
+    lines = [line for line in tested(table) if line.row.claims and table.primary in line.to_against]
+    lines = [line for line in lines if line.to_against[table.primary].holm is not None]
+    if not lines:
+        return ""
+    pairs = [line.to_against[table.primary] for line in lines]
+    shown = sorted(
+        (line for line in lines if is_shown(line.to_against[table.primary])),
+        key=lambda line: -abs(line.to_against[table.primary].delta),
+    )
+    if not shown:
+        gaps = span([pair.delta for pair in pairs], delta)
+        return f"Of {len(lines)} differences between arms none is shown ({gaps}; {with_n(pairs)})."
+    most = shown[0]
+    said = f"Of {len(lines)} differences between arms {len(shown)} {'is' if len(shown) == 1 else 'are'} shown"
+    return f"{said}, the largest `{most.name}` against `{most.row.against}`: {with_p(most.to_against[table.primary])}."
 
 
 def short(table: Table) -> str:
@@ -85,10 +109,15 @@ def short(table: Table) -> str:
     if lower:
         said += [f"{len(lower)} of {len(arms)} arms lower{'s' if len(lower) == 1 else ''} {words}."]
         said += _strongest(table, lower[0]) + _random(table, lower)
-    else:
+    elif not higher:
         said.append(f"None of {len(arms)} arms is shown to lower {words}.")
     if higher:
-        said.append(f"{len(higher)} raise{'s' if len(higher) == 1 else ''} it.")
+        raises = f"raise{'s' if len(higher) == 1 else ''}"
+        said.append(
+            f"{len(higher)} {raises} it." if lower else f"{len(higher)} of {len(arms)} arms {raises} {words}."
+        )
+        said += [] if lower else _strongest(table, max(higher, key=lambda line: pair(line).delta))
+    said.append(between(table))
     if rest:
         within = interval(min(pair(line).lo for line in rest), max(pair(line).hi for line in rest))
         same = sum(pair(line).same_holm is not None and pair(line).same_holm < ALPHA for line in rest)
@@ -111,14 +140,18 @@ def finding(table: Table) -> str:
     shown = {name: pair for name, pair in pairs.items() if is_shown(pair)}
     words = table.about.words
     if not shown:
-        within = interval(min(pair.lo for pair in pairs.values()), max(pair.hi for pair in pairs.values()))
-        said = f"None of {len(arms)} arms is shown to change {words}; their 95% intervals lie within {within}"
-        return f"{said} ({with_n(pairs.values())})."
+        # The t-interval of a few seeds can go beyond what two rates can differ by.
+        low, high = min(pair.lo for pair in pairs.values()), max(pair.hi for pair in pairs.values())
+        estimates = span([pair.delta for pair in pairs.values()], delta)
+        said = f"None of {len(arms)} arms is shown to change {words} ({with_n(pairs.values())}): differences "
+        said += f"{estimates}, their 95% intervals within {interval(max(low, -1.0), min(high, 1.0))}."
+        return " ".join(filter(None, [said, between(table)]))
     most = max(shown, key=lambda name: abs(shown[name].delta))
     held = [says for line, says in against_random(table) if line.name in shown]
     beyond = f", {held.count(BEYOND)} of {len(held)} beyond their random axes" if held else ""
-    said = f"{len(shown)} of {len(arms)} arms change {words}{beyond}, most `{most}` by {with_p(shown[most])}"
-    return f"{said} ({with_n(pairs.values())})."
+    named = _named(table.line(most))
+    said = f"{len(shown)} of {len(arms)} arms change {words}{beyond}, most {named} by {with_p(shown[most])}"
+    return " ".join(filter(None, [f"{said} ({with_n(pairs.values())}).", between(table)]))
 
 
 def overview(table: Table) -> tuple[Cell, ...]:
@@ -138,7 +171,7 @@ def overview(table: Table) -> tuple[Cell, ...]:
         Cell(largest.name if largest else NONE),
         *(Cell(str(count)) for count in counts),
         Cell(delta(pair.delta), interval(pair.lo, pair.hi)) if pair else Cell(NONE),
-        Cell(found_at(table, table.primary, [pair.n for pair in pairs]) or NONE),
+        Cell(found_at(table, table.primary, lines, lambda line: line.to_baseline[table.primary]) or NONE),
     )
 
 

@@ -4,7 +4,7 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, Source, grid
-from projected_grpo.pages.contrasts import with_n
+from projected_grpo.pages.contrasts import is_shown, with_n
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
 
 READ = (
@@ -49,9 +49,14 @@ def _place(line: Line, measure: str) -> str:
 
 
 def _kind(name: str, lines: list[Line], measure: str) -> list[str]:
-    """Say of two kinds of one population whether they differ."""
+    """Say whether the kinds of one population differ."""
     found = kinds(lines)
-    if len(found) != 2:
+    if len(found) > 2:
+        p = stats.anova([_deltas(own, measure) for own in found.values()])
+        apart = "differ" if p is not None and p < stats.ALPHA else "are not shown to differ"
+        said = f"The {len(found)} kinds of {name} placebos {apart} (analysis of variance over {len(lines)} sets, p"
+        return [] if p is None else [f"{said} {p_is(p)})."]
+    if len(found) < 2:
         return []
     (one, a), (other, b) = ((kind, _deltas(own, measure)) for kind, own in found.items())
     test = stats.welch(a, b)
@@ -72,7 +77,7 @@ def places(table: Table) -> list:
     if not lines:
         return []
     words = MEASURES[measure].words
-    ns = with_n(line.to_baseline[measure] for line in lines if measure in line.to_baseline)
+    ns = with_n(line.place[measure] for line in lines)
     lead = f"Does content decide? The place of {words} among placebos of the same format ({ns})."
     blocks = [Paragraph("", lead)]
     for sign, side in ((-1, "Lower"), (1, "Higher")):
@@ -87,6 +92,12 @@ def places(table: Table) -> list:
         blocks.append(Paragraph("Not told apart from a pair set without a hack:"))
         blocks.append(Listing(tuple(_place(line, measure) for line in rest)))
     said = [text for name, own in populations(table).items() for text in _kind(name, own, measure)]
+    if without := [
+        line for line in table.lines if line.row.claims and line.row.baseline and measure not in line.place
+    ]:
+        said.append(
+            f"{len(without)} other rows have no placebos of their setting or format, and claim no content."
+        )
     return blocks + ([Paragraph(" ".join(said))] if said else [])
 
 
@@ -98,10 +109,10 @@ def content(table: Table) -> str:
         return ""
     words = MEASURES[measure].words
     beyond = sorted(
-        (line for line in lines if is_placed(line, measure) and _below(line.place[measure])),
+        (line for line in lines if _lowers(line, measure)),
         key=lambda line: line.place[measure].value,
     )
-    ns = with_n(line.to_baseline[measure] for line in lines)
+    ns = with_n(line.place[measure] for line in lines)
     if not beyond:
         return f"None of {len(lines)} pair sets is shown to lower {words} more than placebos of its format do ({ns})."
     said = listing([f"`{line.name}` {_among(line.place[measure])}" for line in beyond[:2]])
@@ -110,6 +121,13 @@ def content(table: Table) -> str:
     return (
         f"{len(beyond)} of {len(lines)} pair sets {verb} {words} more than placebos do: {said}{more} ({ns})."
     )
+
+
+def _lowers(line: Line, measure: str) -> bool:
+    """Whether a row lowers a measure, and does so more than its placebos: beside higher ones, none is yet lower."""
+    own = line.to_baseline.get(measure)
+    falls = own is not None and is_shown(own) and own.delta < 0
+    return falls and is_placed(line, measure) and _below(line.place[measure])
 
 
 def _below(place: stats.Place) -> bool:

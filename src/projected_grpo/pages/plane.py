@@ -1,11 +1,13 @@
 """The page of a plane of defences: its table, sorted by honest at equal hack, and what it shows in words."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.plane import (
     EXPLOITS,
+    GIVEN,
     HACK,
     HONEST,
     baseline,
@@ -126,6 +128,13 @@ def _arms(table: Table) -> list[Line]:
     ]
 
 
+def leaving_more(table: Table, found: Excesses) -> list[Line]:
+    """Return the arms without an oracle that leave more honest work at equal hack, the most first."""
+    pairs = [(line, found.get(line.name)) for line in _arms(table)]
+    more = [(line, pair.delta) for line, pair in pairs if is_shown(pair) and pair.delta > 0]
+    return [line for line, _ in sorted(more, key=lambda item: -item[1])]
+
+
 def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
     """Return which defences leave more honest work than training less, which hacks least, and what the others do."""
     lines, vanilla = _arms(table), baseline(table)
@@ -133,9 +142,7 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
         return ("No defence can be placed yet: its runs, or vanilla's, are missing.",)
     tested = [line for line in lines if line.name in found and found[line.name].holm is not None]
     shown = [line for line in tested if is_shown(found[line.name])]
-    more = sorted(
-        (line for line in shown if found[line.name].delta > 0), key=lambda line: -found[line.name].delta
-    )
+    more = leaving_more(table, found)
     worse = sum(line not in tested and _hacks_more(table, line) for line in lines)
     others = {
         "less honest work": len(shown) - len(more),
@@ -150,12 +157,18 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
     first = f"{len(more)} of {len(lines)} {rows} without an oracle leave{'s' if len(more) == 1 else ''} "
     first += "more honest work than plain training does at the same hacking"
     if more:
-        first += f": most `{more[0].name}`, {with_p(found[more[0].name])}"
+        first += f" ({_given_to(more)}): most `{more[0].name}`, {with_p(found[more[0].name])}"
     if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
         first += f"; then {' and '.join(following)}"
     ns = with_n(found[line.name] for line in tested)
     more = [_given(more), *([f"The others: {rest}."] if rest else [])]
     return f"{first} ({ns}).", _least(lines, vanilla), *filter(None, more), *_beyond(table)
+
+
+def _given_to(lines: list[Line]) -> str:
+    """Return how many of these rows must be given what."""
+    counts = Counter(map(must_give, lines))
+    return "given: " + ", ".join(f"{given} {counts[given]}" for given in GIVEN if counts[given])
 
 
 def _given(lines: list[Line]) -> str:

@@ -25,7 +25,10 @@ READ = (
     "the rows).",
     "The reward pays hack and solve alike.",
 )
-PAPER = "Published: Qwen3-4B; its Δ as printed there, else the difference of its means"
+PAPER = (
+    "Published: Qwen3-4B, trained on `run_tests` alone; its Δ as printed there, else the difference of its means. Rows "
+    "of four loopholes are of another setting than it"
+)
 MAIN = [name for name, measure in MEASURES.items() if measure.group == "main"]
 
 

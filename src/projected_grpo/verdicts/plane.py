@@ -25,17 +25,17 @@ def make(context: Context) -> Verdict:
     table = make_table(context.question, context.results, context.config.pilot)
     front = frontier(table, context.results)
     found = excesses(table, front)
-    said = plane.sentences(table, found)
+    rest, early = again(context, table)
+    first_said, *others = plane.sentences(table, found)
+    said = (f"{first_said} {early}".strip(), *others)
     drawn = {"plane": (draw(table, front), CAPTION), "doses": (dose_curves(table, front), DOSES)}
-    made = of_table(
-        context, table, (Listing(said), *plane.doses(table), *again(context, table)), drawn=drawn, log=said
-    )
+    made = of_table(context, table, (Listing(said), *plane.doses(table), *rest), drawn=drawn, log=said)
     names = [name for name in drawn if name in made.drawn]
     first = tuple(Figure(name, made.drawn[name][1]) for name in names)
-    rest = tuple(block for block in made.page.blocks if block not in first)
+    below = tuple(block for block in made.page.blocks if block not in first)
     page = replace(
         made.page,
-        blocks=(*first, *plane.blocks(table, found), *rest),
+        blocks=(*first, *plane.blocks(table, found), *below),
         finding=stands(table, f"{_after(table)}{said[0]}"),
         top=(Paragraph(stands(table, *said[:2])), *first[:1]),
     )
@@ -48,15 +48,20 @@ def _after(table: Table) -> str:
     return f"After {steps.pop()} steps: " if len(steps) == 1 else ""
 
 
-def again(context: Context, table: Table) -> tuple[Paragraph | Listing, ...]:
-    """Return the sentences once more without the seeds of early trials; nothing where there are no other seeds."""
+def again(context: Context, table: Table) -> tuple[tuple[Paragraph | Listing, ...], str]:
+    """Return the sentences once more without the seeds of early trials, and how many arms then leave more honest work.
+
+    Nothing where there are no other seeds.
+    """
     blocks: list[Paragraph | Listing] = []
+    early = ""
     for lead, others in without_tried(table.seeds):
         rows = (
             replace(row, cells=tuple(cell for cell in row.cells if cell.seed in others))
             for row in context.question.rows
         )
         left = make_table(replace(context.question, rows=tuple(rows)), context.results, context.config.pilot)
-        said = plane.sentences(left, excesses(left, frontier(left, context.results)))
-        blocks += [Paragraph("", lead), Listing(said)]
-    return tuple(blocks)
+        found = excesses(left, frontier(left, context.results))
+        blocks += [Paragraph("", lead), Listing(plane.sentences(left, found))]
+        early = f"{lead.removesuffix('.')}: {len(plane.leaving_more(left, found))}."
+    return tuple(blocks), early

@@ -106,8 +106,10 @@ def _reaches(share: float, shortfall: stats.Paired) -> str:
     if shortfall.lo is None:
         return f"{'at least' if share >= SHARE else 'less than'} {mark}, without an interval"
     if share >= SHARE:
-        return f"at least {mark}, the interval {'agrees' if shortfall.hi <= 0 else 'leaves it open'}"
-    return f"less than {mark}, " + ("a clean negative" if shortfall.lo > 0 else "the interval leaves it open")
+        return f"at least {mark}, the interval {'agrees' if shortfall.hi <= 0 else 'includes less'}"
+    return f"less than {mark}, " + (
+        "a clean negative" if shortfall.lo > 0 else "though the interval includes it"
+    )
 
 
 def _part_mean(line: Line, column: str, part: slice) -> float | None:

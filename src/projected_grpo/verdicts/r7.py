@@ -1,12 +1,13 @@
 """R7: does the contrastive GRPO loss give a better basis than the NLL, and how do the two differ?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from projected_grpo.files import read_json
 from projected_grpo.measures import stats
 from projected_grpo.measures.table import Table
 from projected_grpo.pages.blocks import Grid, Listing, Paragraph, Source, grid
-from projected_grpo.pages.text import NONE, p_value, paired_text, rate
+from projected_grpo.pages.contrasts import with_p
+from projected_grpo.pages.text import NONE, p_is, paired_text, rate
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import t4_strip
 from projected_grpo.verdicts.twins import (
@@ -124,16 +125,22 @@ def t4_sentence(pair: Twins, sights: Mapping[str, Sight]) -> str:
     reference, other = (sights[basis] for basis in pair.bases)
     found = stats.paired(other.t, reference.t)
     word = "not tested" if found is None else "met" if found.delta >= 0 else "not met"
-    return f"T4 t at least that of the NLL basis (mean over pools): `{other.basis}` {word}."
+    said = (
+        "" if found is None else f" ({paired_text(found)}{'' if found.p is None else f', p {p_is(found.p)}'})"
+    )
+    return f"T4 t at least that of the NLL basis, by the mean over pools: `{other.basis}` {word}{said}."
 
 
-def hack_sentence(table: Table, pair: Twins) -> str:
-    """Compare the hack rates of a twin row."""
-    found = difference(table.line(pair.other.name), table.line(pair.reference.name), "hack")
-    if found is None:
-        return f"`{pair.other.name}`: runs are missing."
-    p = f", p {p_value(found.p)}" if found.p is not None else ""
-    return f"`{pair.other.name}` against `{pair.reference.name}`: hack {paired_text(found)}{p}."
+def hack_sentences(table: Table, pairs: Sequence[Twins]) -> list[str]:
+    """Compare the hack rates of each twin row, with Holm's p over these."""
+    lines = [(table.line(pair.other.name), table.line(pair.reference.name)) for pair in pairs]
+    tests = stats.adjust([difference(*both, "hack") for both in lines])
+    return [
+        f"`{other.name}`: runs are missing."
+        if found is None
+        else f"`{other.name}` against `{reference.name}`: hack {with_p(found)}."
+        for (other, reference), found in zip(lines, tests, strict=True)
+    ]
 
 
 def make(context: Context) -> Verdict:
@@ -146,7 +153,7 @@ def make(context: Context) -> Verdict:
     said = (
         *(t4_sentence(pair, sights) for pair in pairs),
         *differ_sentences(overlaps),
-        *(hack_sentence(table, pair) for pair in pairs),
+        *hack_sentences(table, pairs),
     )
     notes = (Paragraph(text, kind="note") for text in LOSSES)
     lengths = Listing(tuple(length_sentences(overlaps)))
