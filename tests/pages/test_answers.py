@@ -388,7 +388,7 @@ def test_effects_stand_once_more_without_the_seeds_of_early_trials(tmp_path):
     assert "1 of 1 shown effects keep their sign." in rest and re.search(
         r"- `own_mode SVD k=5` -0\.1\d\d \[", rest
     )
-    assert "Their pairs are the teacher's own exploits, which no defender has beforehand:" in lead
+    assert "The pairs of these rows are the teacher's own exploits, which no defender has beforehand:" in lead
     assert "Without the seeds" not in answer(by_row(tmp_path / "few", QUESTIONS["Q4"], lambda row: 0.5))
 
 

@@ -53,7 +53,7 @@ def exploits(table: Table) -> list:
     blocks = []
     for whose, names in found.items():
         blocks += [
-            Paragraph(f"Their pairs are {whose}, which no defender has beforehand:"),
+            Paragraph(f"The pairs of these rows are {whose}, which no defender has beforehand:"),
             Listing(tuple(names)),
         ]
     return blocks
