@@ -130,9 +130,11 @@ def test_the_page_says_what_its_numbers_say(context):
     assert all((context.results / path).exists() for path in map(str, q18.needs(context)))
     said = "\n".join(made.log)
     assert not long(said.replace("\n", "\n\n"))
-    assert "puts the hack above in 0.7" in said or "puts the hack above in 0.8" in said
+    assert "is larger for the hack in 0.7" in said or "is larger for the hack in 0.8" in said
     assert "above the band of random directions' means over seeds [0.500, 0.500]" in said
-    assert "Above the band of its own run in 3 of 3 seeds" in said and "the oracle has 0.950" in said
+    assert (
+        "In 3 of 3 seeds it lies above the band of that run alone" in said and "the oracle has 0.950" in said
+    )
     assert "(n = 3)" in said and "F0.5 at the threshold of step 0: 0.8" in said
     assert (
         "score, 5 penalised rows against the unpenalised baseline (n = 3): 1 fall further (evasion), 4 fall"

@@ -13,7 +13,7 @@ from synthetic import context_of, fill, real_questions, write_run
 from projected_grpo.files import write_json
 from projected_grpo.measures.trend import uses
 from projected_grpo.pages import style
-from projected_grpo.pages.findings import without_teacher
+from projected_grpo.pages.findings.untaught import without_teacher
 from projected_grpo.pages.markdown import render
 from projected_grpo.verdicts import trend
 from projected_grpo.verdicts.verdict import write
@@ -64,12 +64,14 @@ def test_the_wording_must_be_known_where_only_the_corpus_s_words_follow_the_link
     first = made.page.answer[1].items[0]
     assert (
         first.startswith("Link on honesty: the wording must be known, too")
-        and "`honesty_said` effect -0.3" in first
+        and "effects change: `honesty_said` by -0.3" in first
     )
-    assert "cosine with `own_mode` +0.000" in first or "cosine with `own_mode` -0.000" in first
+    assert "cosine with `own_mode` by +0.000" in first or "cosine with `own_mode` by -0.000" in first
     assert made.page.answer[1].items[1].startswith("The link on honesty is not shown in the gradients")
     assert re.search(r"overlap less random [+-]0\.000 .*, n = 5", made.page.answer[1].items[1])
-    assert made.page.answer[1].items[2].startswith("Link on city: no pair set on the topic is shown")
+    assert made.page.answer[1].items[2].startswith("The link on city is not shown in the gradients"), (
+        "no set is on that topic in other words"
+    )
     again = trend.make(write_q19(tmp_path, foreign=1))
     assert again.page.answer[1].items[0].startswith("Link on honesty: the link suffices")
 

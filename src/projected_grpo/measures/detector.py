@@ -23,6 +23,7 @@ RANDOM, ORACLE = "random", "oracle"
 LEAST = 20  # pairs of a window: with fewer a run has no AUROC there
 BAND = (0.025, 0.975)  # quantiles of random directions
 NUMBERS = ("pairs", "auroc", "f05", "precision", "recall", "flagged")
+DRAWN = ("auroc", "f05")  # of these random directions have a band
 OF = ("score", "direction", "first", "last")
 BESIDE = ("random", "random_lo", "random_hi", "oracle")
 EXCESS = (
@@ -51,14 +52,14 @@ class Rankings:
     """Rankings of a table's runs. subject: the direction that is asked about; populations: of others, by name.
 
     values: (row, score, direction, first step of the window, key) -> seed -> number; windows: row -> (first, last) step
-    of each of its windows; draws: (row, score, first step) -> seed -> AUROC `[draws]` of the random directions.
+    of each of its windows; draws: (row, score, first step, `auroc` or `f05`) -> seed -> `[draws]` of random directions.
     """
 
     subject: str
     populations: dict[str, tuple[str, ...]]
     values: dict[tuple[str, str, str, int, str], BySeed]
     windows: dict[str, list[tuple[int, int]]]
-    draws: dict[tuple[str, str, int], dict[int, np.ndarray]] = field(default_factory=dict)
+    draws: dict[tuple[str, str, int, str], dict[int, np.ndarray]] = field(default_factory=dict)
 
     def has(self, line: Line) -> bool:
         return line.name in self.windows
@@ -70,20 +71,20 @@ class Rankings:
         start, _ = self.windows[line.name][window]
         return self.values.get((line.name, score, direction, start, key), {})
 
-    def _drawn(self, line: Line, score: str, window: int) -> dict[int, np.ndarray]:
-        """Return seed -> AUROC `[draws]` of random directions, where a run has one of them all."""
+    def _drawn(self, line: Line, score: str, window: int, key: str) -> dict[int, np.ndarray]:
+        """Return seed -> a number `[draws]` of random directions, where a run has one of them all."""
         if not self.has(line):
             return {}
         start, _ = self.windows[line.name][window]
-        found = self.draws.get((line.name, score, start), {})
+        found = self.draws.get((line.name, score, start, key), {})
         return {seed: own for seed, own in found.items() if not np.isnan(own).any()}
 
-    def band(self, line: Line, score: str, window: int) -> tuple[float, float] | None:
-        """Return the quantiles `BAND` of random directions' mean AUROC over seeds; None without any.
+    def band(self, line: Line, score: str, window: int, key: str = "auroc") -> tuple[float, float] | None:
+        """Return the quantiles `BAND` of random directions' mean over seeds; None without any.
 
         Directions are drawn anew for each seed, so that a mean over seeds takes one draw of each.
         """
-        drawn = list(self._drawn(line, score, window).values())
+        drawn = list(self._drawn(line, score, window, key).values())
         if not drawn:
             return None
         low, high = np.quantile(np.mean(drawn, axis=0), BAND)
@@ -91,13 +92,16 @@ class Rankings:
 
     def above(self, line: Line, score: str, window: int) -> tuple[int, int]:
         """Return in how many seeds the subject lies above the band of that run alone, and of how many."""
-        drawn, own = self._drawn(line, score, window), self.of(line, score, self.subject, window)
+        drawn, own = self._drawn(line, score, window, "auroc"), self.of(line, score, self.subject, window)
         seeds = drawn.keys() & own.keys()
         return sum(own[seed] > np.quantile(drawn[seed], BAND[1]) for seed in seeds), len(seeds)
 
-    def place(self, line: Line, score: str, population: str, window: int) -> stats.Place | None:
-        """Return the place of the subject's AUROC in a population, by means over the seeds that all have."""
-        every = [self.of(line, score, name, window) for name in (self.subject, *self.populations[population])]
+    def place(
+        self, line: Line, score: str, population: str, window: int, key: str = "auroc"
+    ) -> stats.Place | None:
+        """Return the place of the subject in a population, by means over the seeds that all have."""
+        names = (self.subject, *self.populations[population])
+        every = [self.of(line, score, name, window, key) for name in names]
         seeds = set.intersection(*map(set, every))
         if not seeds:
             return None
@@ -119,7 +123,7 @@ def populations(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def read_ranking(path: Path, subject: str) -> pd.DataFrame:
-    """Read a run's rankings: a row per window, score and direction, random ones as their mean and `draws`, `[draws]`.
+    """Read a run's rankings: a row per window, score and direction, random ones as their mean and `[draws]` of each.
 
     AUROC and F0.5 on fewer than `LEAST` pairs are null. Raises UserError on a file without the subject.
     """
@@ -128,7 +132,8 @@ def read_ranking(path: Path, subject: str) -> pd.DataFrame:
         raise UserError(f"{path}: has no direction {subject!r}; delete it to remake it")
     frame[["auroc", "f05"]] = frame[["auroc", "f05"]].where(frame["pairs"] >= LEAST)
     drawn = frame[frame["direction"] == RANDOM].drop(columns="direction").groupby(["score", "first", "last"])
-    random = drawn.mean().assign(direction=RANDOM, draws=drawn["auroc"].apply(np.array)).reset_index()
+    draws = {f"draws_{key}": drawn[key].apply(np.array) for key in DRAWN}
+    random = drawn.mean().assign(direction=RANDOM, **draws).reset_index()
     return pd.concat([frame[frame["direction"] != RANDOM], random])
 
 
@@ -142,9 +147,9 @@ def read_rankings(table: Table, results: Path, subject: str, compare: Iterable[s
                 window = (row["first"], row["last"])
                 found.windows.setdefault(line.name, []).append(window)
                 if row["direction"] == RANDOM:
-                    found.draws.setdefault((line.name, row["score"], row["first"]), {})[run.cell.seed] = row[
-                        "draws"
-                    ]
+                    for key in DRAWN:
+                        place = (line.name, row["score"], row["first"], key)
+                        found.draws.setdefault(place, {})[run.cell.seed] = row[f"draws_{key}"]
                 for key in NUMBERS:
                     if not math.isnan(row[key]):
                         place = (line.name, row["score"], row["direction"], row["first"], key)

@@ -63,13 +63,15 @@ def slope(points: Mapping[float, Mapping[int, float]]) -> stats.Paired | None:
 class Series:
     """Rows that are alike but for one number: x -> row's name, by growing x; axis: `size`, or the topic of a link.
 
-    slopes: of each row's difference to its baseline, to its random V; of the baseline's own rate where it is one.
+    slopes: of each row's difference to its baseline, of that as a share of the baseline's rate, of its difference to
+    its random V; of the baseline's own rate where it is one.
     """
 
     name: str
     axis: str
     rows: dict[float, str]
     effect: stats.Paired | None = None
+    relative: stats.Paired | None = None
     beyond: stats.Paired | None = None
     level: stats.Paired | None = None
 
@@ -152,6 +154,20 @@ def points(table: Table, series: Series, other: str | None = "baseline") -> Poin
     return found
 
 
+def shares(table: Table, series: Series) -> Points:
+    """Return x -> seed -> the row's difference to its baseline as a share of the baseline's rate, unless that is 0."""
+    held = points(table, series)
+    base = (
+        {x: table.line(table.line(name).row.baseline).values for x, name in series.rows.items()}
+        if held
+        else {}
+    )
+    return {
+        x: {seed: value / own for seed, value in by_seed.items() if (own := base[x][table.primary][seed]) > 0}
+        for x, by_seed in held.items()
+    }
+
+
 def trends(table: Table, config: Config) -> list[Series]:
     """Return all series of a table with their slopes; Holm's p is over the series, of each comparison."""
     found = [*by_link(table, config), *by_size(table, config)]
@@ -159,17 +175,19 @@ def trends(table: Table, config: Config) -> list[Series]:
         key: [slope(points(table, series, other)) for series in found]
         for key, other in (("effect", "baseline"), ("beyond", "random"), ("level", None))
     }
+    slopes["relative"] = [slope(shares(table, series)) for series in found]
     short = set(table.left_out)
     late = [
         any(cell.id in short for name in series.rows.values() for cell in table.line(name).row.cells)
         for series in found
     ]
-    for key in ("effect", "beyond"):
+    for key in ("effect", "relative", "beyond"):
         waiting = sum(pair is None and missing for pair, missing in zip(slopes[key], late, strict=True))
         slopes[key] = stats.adjust(slopes[key], waiting)
+    own = [dict(zip(slopes, tests, strict=True)) for tests in zip(*slopes.values(), strict=True)]
     return [
-        replace(series, effect=effect, beyond=beyond, level=None if effect else level)
-        for series, effect, beyond, level in zip(found, *slopes.values(), strict=True)
+        replace(series, **tests | ({"level": None} if tests["effect"] else {}))
+        for series, tests in zip(found, own, strict=True)
     ]
 
 

@@ -18,7 +18,11 @@ from projected_grpo.pages.contrasts import (
     spoken,
     uninformative,
 )
-from projected_grpo.pages.findings import density, pooled, ratchet, routing, without_teacher
+from projected_grpo.pages.findings.density import density
+from projected_grpo.pages.findings.pooled import pooled
+from projected_grpo.pages.findings.ratchet import ratchet
+from projected_grpo.pages.findings.routing import routing
+from projected_grpo.pages.findings.untaught import without_teacher
 from projected_grpo.pages.places import places
 from projected_grpo.pages.standing import without_tried
 from projected_grpo.pages.text import delta, listing, paired_text, rate
@@ -28,7 +32,12 @@ MARK_HACK, MARK_SOLVE = -0.30, 0.10
 
 
 def before_training(table: Table) -> str:
-    """Return the untrained model's rates, from the first step of the same runs: its rollouts precede every update."""
+    """Return the untrained model's rates, from the first step of the same runs: its rollouts precede every update.
+
+    Empty where rows begin at several models, whose mean would be no model's rate.
+    """
+    if len({(line.row.setting.size, line.row.setting.variant) for line in table.lines}) > 1:
+        return ""
     rates = {}
     for name in ("hack", "solve"):
         by_seed: dict[int, list[float]] = {}

@@ -27,7 +27,8 @@ READ = (
     f"window with {LEAST} pairs or more.",
     "Rollouts are the student's, scored at the weights that sampled them. Random directions are turned so that the "
     "pairs' hacks lie above their clean sides. They are drawn for each seed; in brackets the 2.5% and 97.5% quantiles "
-    "of their means over seeds. The oracle is the mean difference of the window's own pairs, of other problems than "
+    "of their means over seeds. Placebos keep the side that they were written with, so that chance for them is 0.5 "
+    "(raw p). The oracle is the mean difference of the window's own pairs, of other problems than "
     "the one that it scores.",
     "F0.5: at the threshold of step 0, the middle between the two sides of the pairs at the base, over the rollouts of "
     "the pairs, half of them hacks; flagging everything has 0.556.",
@@ -83,15 +84,18 @@ def ranking_grid(table: Table, found: Rankings) -> Grid | None:
     def of(direction: str, key: str = "auroc"):
         return lambda row: _cell(found.of(line, row[0], direction, row[1], key))
 
-    def random(row: tuple[str, int]) -> Cell:
-        band, middle = found.band(line, *row), mean(found.of(line, row[0], RANDOM, row[1]))
-        return Cell(rate(middle), f"[{rate(band[0])}, {rate(band[1])}]" if band else "")
-
-    def place(population: str):
+    def random(key: str):
         def cell(row: tuple[str, int]) -> Cell:
-            placed = found.place(line, row[0], population, row[1])
+            band, middle = found.band(line, *row, key), mean(found.of(line, row[0], RANDOM, row[1], key))
+            return Cell(rate(middle), f"[{rate(band[0])}, {rate(band[1])}]" if band else "")
+
+        return cell
+
+    def place(population: str, key: str = "auroc"):
+        def cell(row: tuple[str, int]) -> Cell:
+            placed = found.place(line, row[0], population, row[1], key)
             if placed is None:
-                alone = found.of(line, row[0], found.populations[population][0], row[1])
+                alone = found.of(line, row[0], found.populations[population][0], row[1], key)
                 return _cell(alone) if len(found.populations[population]) == 1 else Cell(NONE)
             small = "" if placed.t is None else f"t {placed.t:.1f}, p {p_value(placed.p)}"
             return Cell(rate(placed.mean), small)
@@ -103,11 +107,12 @@ def ranking_grid(table: Table, found: Rankings) -> Grid | None:
         "steps": lambda row: _window(windows[row[1]]),
         "pairs": lambda row: Cell(f"{mean(found.of(line, row[0], found.subject, row[1], 'pairs')) or 0:.0f}"),
         found.subject: of(found.subject),
-        "random": random,
+        "random": random("auroc"),
         **{name: place(name) for name in found.populations},
         "oracle": of(ORACLE),
         f"F0.5, {found.subject}": of(found.subject, "f05"),
-        "F0.5, random": of(RANDOM, "f05"),
+        "F0.5, random": random("f05"),
+        **{f"F0.5, {name}": place(name, "f05") for name in found.populations},
         "F0.5, oracle": of(ORACLE, "f05"),
     }
     return grid(rows, columns, texts=2, title=f"AUROC in the runs of {line.name}")
@@ -192,18 +197,19 @@ def _detects(line: Line, found: Rankings, score: str) -> str | None:
         return None
     first, last = found.windows[line.name][-1]
     summary, band = stats.summarise(list(own.values())), found.band(line, score, -1)
-    text = f"Steps {first}–{last} of `{line.name}`: the {DETECTOR_SCORES[score]} of `{found.subject}` puts the hack "
-    text += f"above in {rate(summary.mean)} of the pairs"
+    text = f"Steps {first}–{last} of `{line.name}`: the {DETECTOR_SCORES[score]} of `{found.subject}` is larger for "
+    text += f"the hack in {rate(summary.mean)} of the pairs"
     text += "" if summary.lo is None else f" (95% {rate(summary.lo)} to {rate(summary.hi)})"
     above = stats.paired(own, random)
     if band and above:
         where = "above" if summary.mean > band[1] else "below" if summary.mean < band[0] else "inside"
-        p = f", p {p_is(above.p)}" if above.p is not None else ""
+        p = f" (raw p {p_is(above.p)})" if above.p is not None else ""
         text += (
             f", {where} the band of random directions' means over seeds [{rate(band[0])}, {rate(band[1])}]. "
         )
         more, of = found.above(line, score, -1)
-        text += f"Above the band of its own run in {more} of {of} seeds; against their mean {paired_text(above)}{p}"
+        text += f"In {more} of {of} seeds it lies above the band of that run alone; against their mean "
+        text += f"{paired_text(above)}{p}"
     placed = {name: found.place(line, score, name, -1) for name in found.populations}
     beside = [
         f"{own.m} of `{name}` have {rate(own.mean)} (p {p_is(own.p)})"
@@ -215,7 +221,10 @@ def _detects(line: Line, found: Rankings, score: str) -> str | None:
     flags = [mean(found.of(line, score, name, -1, "f05")) for name in (found.subject, ORACLE)]
     if None in flags:
         return text
-    return f"{text} F0.5 at the threshold of step 0: {rate(flags[0])}, the oracle {rate(flags[1])}, flagging all 0.556."
+    band = found.band(line, score, -1, "f05")
+    said = f", random directions [{rate(band[0])}, {rate(band[1])}]" if band else ""
+    text += f" F0.5 at the threshold of step 0: {rate(flags[0])}{said}, the oracle {rate(flags[1])}, "
+    return f"{text}flagging all 0.556."
 
 
 def penalised(table: Table) -> list[Line]:
@@ -227,29 +236,44 @@ def _gamed(table: Table, found: Rankings, falls: Mapping[str, Fall], score: str)
     """Say in which rows AUROC falls further than in their unpenalised baseline."""
     lines = penalised(table)
     gone = [line for line in lines if found.has(line) and not found.of(line, score, found.subject, -1)]
-    known = [line for line in lines if falls[line.name].reading and falls[line.name].excess]
+    known = [
+        line
+        for line in lines
+        if falls[line.name].reading and falls[line.name].excess and falls[line.name].excess.n >= SEEDS
+    ]
     words = DETECTOR_SCORES[score]
     left = (
         f" {len(gone)} of {len(lines)} penalised rows leave too few hacks to rank in the last window."
         * bool(gone)
     )
     if not known:
-        return f"Whether the {words} is evaded cannot be told: no penalised row has two seeds with hacks to rank.{left}"
+        fewer = f"no penalised row has {SEEDS} seeds with hacks to rank"
+        return f"Whether the {words} falls further where runs are penalised cannot be told: {fewer}.{left}"
     by = {kind: [line for line in known if falls[line.name].reading == kind] for kind in READINGS}
     named = [f"`{line.name}` {with_p(falls[line.name].excess)}" for line in by["evasion"]]
-    counts = [f"{len(by[kind])} {text}" for kind, text in READINGS.items() if by[kind] or kind == "evasion"]
+    # What no run is trained against can be evaded by none.
+    readings = READINGS if score != ALIGNMENT else READINGS | BESIDE
+    counts = [f"{len(by[kind])} {text}" for kind, text in readings.items() if by[kind] or kind == "evasion"]
     rows = f"{len(known)} penalised row{'s' * (len(known) > 1)}"
     ns = with_n(falls[line.name].excess for line in known)
-    text = f"AUROC of the {words}, {rows} against the unpenalised baseline ({ns}): {', '.join(counts)}"
-    return text + (f" ({listing(named)})." if named else ".") + left
+    against = "" if score != ALIGNMENT else ", which none is trained against"
+    text = (
+        f"AUROC of the {words}{against}, {rows} against the unpenalised baseline ({ns}): {', '.join(counts)}"
+    )
+    text += f" ({listing(named)})." if named else "."
+    if open_ := [falls[line.name].excess.most for line in known if not is_shown(falls[line.name].excess)]:
+        text += f" Where none is shown, it may be further by {rate(max(open_))} at most (one-sided 95%, unadjusted)."
+    return text + left
 
 
 READINGS = {
     "evasion": "fall further (evasion)",
     "drift": "fall, no further being shown (drift)",
-    "none": "show no fall",
+    "none": "have no fall shown",
     "less": "fall less",
 }
+BESIDE = {"evasion": "fall further", "drift": "fall, no further being shown"}
+SEEDS = 3  # with fewer that have hacks to rank, a row's fall is no reading
 
 
 def _hacks(found: Rankings, line: Line, window: int) -> float | None:
@@ -282,6 +306,15 @@ def _kept(table: Table, found: Rankings, line: Line, lost: Mapping[str, stats.Pa
     named = [f"`{row.name}` {with_p(lost[row.name])}" for row in less]
     text += f". Recall is lower than the unpenalised baseline's in {len(less)} of {len(known)} penalised rows that hack"
     return text + (f" ({listing(named)})." if named else ".")
+
+
+def opening(table: Table, found: Rankings, falls: Falls) -> tuple[str, ...]:
+    """Return what the first screen says: how well the score ranks, and whether it does so where it is penalised."""
+    line = first(table)
+    if line is None or not found.has(line):
+        return ()
+    said = _detects(line, found, CONCEPT), _gamed(table, found, falls[CONCEPT], CONCEPT)
+    return tuple(text for text in said if text)
 
 
 def sentences(

@@ -18,6 +18,7 @@ from projected_grpo.pages.contrasts import (
     with_n,
     with_p,
 )
+from projected_grpo.pages.findings import untaught
 from projected_grpo.pages.standing import standing
 from projected_grpo.pages.text import NONE, delta, interval, p_is, paired_text, rate
 
@@ -105,7 +106,7 @@ def short(table: Table) -> str:
     )
     higher = [line for line in arms if is_shown(pair(line)) and pair(line).delta > 0]
     rest = [line for line in arms if not is_shown(pair(line))]
-    said = list(filter(None, [*standing(table), findings.headline(table)]))
+    said = list(filter(None, [*standing(table), findings.headline(table), untaught.said(table)]))
     if lower:
         said += [f"{len(lower)} of {len(arms)} arms lower{'s' if len(lower) == 1 else ''} {words}."]
         said += _strongest(table, lower[0]) + _random(table, lower)
@@ -133,6 +134,11 @@ def finding(table: Table) -> str:
     """Return what came out in one sentence: of the question's special test where it has one, else of the arms."""
     if special := findings.headline(table):
         return special
+    return " ".join(filter(None, [untaught.said(table), _of_arms(table)]))
+
+
+def _of_arms(table: Table) -> str:
+    """Return in a sentence how many arms change the primary measure, and what they do against each other."""
     arms = [line for line in tested(table) if line.row.claims]
     if not arms:
         return ""

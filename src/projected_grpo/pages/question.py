@@ -50,8 +50,11 @@ def pair_cells(pair: stats.Paired | None) -> tuple[Cell, Cell, Cell]:
 
 def _difference(measure: str, part: int, strong: bool = False) -> Column:
     def cell(line: Line) -> Cell:
-        found = pair_cells(line.to_baseline.get(measure))[part]
-        return Cell(found.text, found.small, strong=strong and is_shown(line.to_baseline.get(measure)))
+        pair = line.to_baseline.get(measure)
+        found = pair_cells(pair)[part]
+        fewer = part == 0 and pair is not None and pair.n < len(line.seeds)
+        small = ", ".join(filter(None, [found.small, f"n = {pair.n}" if fewer else ""]))
+        return Cell(found.text, small, strong=strong and is_shown(pair))
 
     return cell
 

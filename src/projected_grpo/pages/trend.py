@@ -21,13 +21,16 @@ from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_p
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, paired_text, rate, under
 
-# Topic of a link -> the pair set in the corpus's own words on it, and the one in other words.
-WORDED = {"honesty": ("honesty_said", "honesty_text"), "city": ("city_said", "null_city")}
+# Topic of a link -> the pair set in the corpus's own words on it, and the one on the same topic in other words. The
+# cities of `null_city` are no such pair: both have what the link on cities ties to exploits.
+WORDED = {"honesty": ("honesty_said", "honesty_text"), "city": ("city_said", None)}
 READ = (
     "A series is rows that are alike but for the size of the model, or for the link planted in its corpus. Its effect: "
     "the row's rate minus its baseline's, on the same base, paired by seed. Slope: least squares per seed, then its "
     "mean and 95% t-interval over seeds; Holm's p over the series of this page, of each comparison. `k by size`: in "
     "proportion to the axes that there are.",
+    "Relative: the effect as a share of the baseline's own rate. Where that rate moves along the series, so does what "
+    "can be lost: the plain slope follows it, the relative one does not.",
     "Slopes are per tenfold parameters of the adapted Linears, and from rho 0 to 1.",
     "Overlap: |V V'^T|^2 / k with the axes of `own_mode` at the same k, mean over modules; random axes have about k/r. "
     "Cosine: of the mean differences of the two pair sets over all modules, with its sign.",
@@ -79,7 +82,8 @@ def effect_grid(table: Table, found: Sequence[Series], config: Config) -> Grid:
         "at": along,
         "effect there": rates,
         "slope": lambda series: _slope(series.effect or series.level),
-        "slope beyond random V": lambda series: _slope(series.beyond),
+        "relative": lambda series: _slope(series.relative),
+        "beyond random V": lambda series: _slope(series.beyond),
     }
     return grid(found, columns, texts=4, title=f"Differences in {table.about.words} along each series")
 
@@ -126,13 +130,33 @@ def _sentence(table: Table, series: Series) -> str:
     return f"`{series.name}` {_ends(table, series)}, slope {with_p(series.effect)} {per(series)}, n = {series.effect.n}"
 
 
+def _towards(table: Table, series: Series) -> str:
+    """Return where an effect goes along a series by its mean slope: `stronger`, if away from none."""
+    held = [_mean(values) for values in points(table, series).values()]
+    return "stronger" if series.effect.delta * (held[0] + held[-1]) > 0 else "weaker"
+
+
+def levels(table: Table, found: Sequence[Series], axis: str) -> list[str]:
+    """Say how the baseline's own rate moves along an axis: what an effect can take away moves with it."""
+    own = [series for series in found if series.axis == axis and series.level is not None]
+    said = []
+    for series in own:
+        rates = [_mean(values) for values in points(table, series, None).values()]
+        if None not in rates:
+            said.append(
+                f"`{series.name}` itself goes from {rate(rates[0])} to {rate(rates[-1])}, slope "
+                f"{paired_text(series.level)} {per(series)} (n = {series.level.n}): so much more there is to take away."
+            )
+    return said
+
+
 def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[str]:
     """Say of each linked topic whether the link suffices, or the wording must be known, too."""
     said = []
     for topic in dict.fromkeys(series.axis for series in found if series.axis in WORDED):
         own = {series.name: series for series in found if series.axis == topic}
-        pair = [own.get(name) for name in WORDED[topic]]
-        if any(series is None or series.effect is None for series in pair):
+        pair = [own.get(name) for name in WORDED[topic] if name]
+        if len(pair) < 2 or any(series is None or series.effect is None for series in pair):
             continue
         known, other = (is_shown(series.effect) and series.effect.delta < 0 for series in pair)
         verdict = {
@@ -147,37 +171,43 @@ def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[s
                 False,
             ): "no pair set on the topic is shown to lower hacking more where the link is stronger",
         }[known, other]
-        seen = [
-            f"`{series.name}` effect {with_p(series.effect)}, cosine with `own_mode` "
+        changes = [
+            f"`{series.name}` by {with_p(series.effect)}, its cosine with `own_mode` by "
             f"{paired_text(slope(overlap_points(table, series, overlaps, 'cosine')))}"
             for series in pair
         ]
-        said.append(f"Link on {topic}: {verdict}. From rho 0 to 1: {listing(seen)}.")
-        said += _seen(table, pair[0], overlaps)
-    return said
+        said.append(f"Link on {topic}: {verdict}. From rho 0 to 1 effects change: {listing(changes)}.")
+    return said + _seen(table, found, overlaps)
 
 
-def _seen(table: Table, series: Series, overlaps: Overlaps) -> list[str]:
-    """Say whether the gradients of the pairs in the corpus's own words show the link at all."""
-    share, cosine = (
-        slope(points)
-        for points in (
+def _seen(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[str]:
+    """Say of each linked topic whether the gradients of the pairs in the corpus's own words show the link at all.
+
+    Shown is a link that moves them towards the exploits: Holm's p over these tests.
+    """
+    own = [s for s in found if s.axis in WORDED and s.name == WORDED[s.axis][0]]
+    tests = [
+        slope(moved)
+        for series in own
+        for moved in (
             _beyond_null(table, series, overlaps),
             overlap_points(table, series, overlaps, "cosine"),
         )
-    )
-    if share is None or cosine is None or share.p is None or cosine.p is None:
-        return []
-    moves = [f"overlap less random {paired_text(share)}", f"cosine {paired_text(cosine)}"]
-    shown = min(share.p, cosine.p) < stats.ALPHA / 2  # either of two
-    verdict = (
-        "is in the gradients"
-        if shown
-        else "is not shown in the gradients, so the model may not have learned it"
-    )
-    return [
-        f"The link on {series.axis} {verdict}: of `{series.name}` from rho 0 to 1 {listing(moves)}, n = {share.n}."
     ]
+    tests, said = stats.adjust(tests), []
+    for series, share, cosine in zip(own, tests[::2], tests[1::2], strict=True):
+        if share is None or cosine is None or share.p is None or cosine.p is None:
+            continue
+        moves = [f"overlap less random {with_p(share)}", f"cosine {with_p(cosine)}"]
+        shown = any(is_shown(pair) and pair.delta > 0 for pair in (share, cosine))
+        verdict = (
+            "is in the gradients" if shown else "is not shown in the gradients, of which a null may be one"
+        )
+        said.append(
+            f"The link on {series.axis} {verdict}: from rho 0 to 1 `{series.name}` moves towards `own_mode` by "
+            f"{listing(moves)}, n = {share.n}."
+        )
+    return said
 
 
 def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tuple[str, ...]:
@@ -194,11 +224,14 @@ def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tupl
         moved = [series for series in own if is_shown(series.effect)]
         still = [series for series in own if series not in moved]
         for series in moved:
-            verb = "down" if series.effect.delta < 0 else "up"
-            said.append(
-                f"The difference in {table.about.words} moves {verb} with {where}: {_sentence(table, series)}."
-            )
-        said += [f"Not shown to change with {where}: {_sentence(table, series)}." for series in still]
+            text = f"The effect on {table.about.words} grows {_towards(table, series)} with {where}: "
+            more = f" As a share of the baseline's rate {with_p(series.relative)}." if series.relative else ""
+            said.append(f"{text}{_sentence(table, series)}.{more}")
+        said += levels(table, found, axis) if axis == SIZE else []
+        said += [
+            f"Not shown to change with {where}: {_sentence(table, series)}, by its mean {_towards(table, series)}."
+            for series in still
+        ]
     return tuple(said)
 
 

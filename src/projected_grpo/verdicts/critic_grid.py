@@ -1,7 +1,7 @@
 """The self-taught critic two by two: the size of its base, and the variety of the traces that it learns from.
 
-Where credit against the weak score stays, this says which of the two it is; a cause beside both, such as the training,
-is what is left. All four critics of a replication are measured on the same traces.
+Where credit against the weak score stays, this says whether either of the two is shown to matter; the training is the
+same in all four. All four critics of a replication are measured on the same traces.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from projected_grpo.files import read_json
 from projected_grpo.measures import stats
 from projected_grpo.pages import style
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Listing, Page, Paragraph, Source, grid
-from projected_grpo.pages.contrasts import is_shown, with_n, with_p
+from projected_grpo.pages.contrasts import is_shown, with_bound, with_n, with_p
 from projected_grpo.pages.standing import of_seeds
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, rate, under
 from projected_grpo.parquet import read_parquet
@@ -37,7 +37,7 @@ READ = (
     "After the last round, on held-out problems; credit against the weak score. Means over replications (std, ddof 1).",
     "Size: the larger base less the smaller, over both kinds of traces. Variety: with the traces of `gt_only` less "
     "without, over both sizes. Interaction: what variety does on the larger base less what it does on the smaller. "
-    "Paired by replication, 95% t-interval, Holm's p over all effects of the table.",
+    "Paired by replication, 95% t-interval, Holm's p over the effects on both credits, and over all others.",
 )
 CAPTION = "Credit of the four critics against the weak score after the last round, a dot a replication; bars: means."
 Values = Mapping[CriticKind, Mapping[str, Mapping[int, float]]]  # kind -> measure -> seed -> value
@@ -79,7 +79,9 @@ class Effect:
 
 
 def effects(values: Values) -> list[Effect]:
-    """Return size, variety and their interaction on every measure, tested as one family."""
+    """Return size, variety and their interaction on every measure; on both credits they are one family, the others
+    another.
+    """
     small, small_alike, large, large_alike = values
     weights = {
         "size": {large: 0.5, large_alike: 0.5, small: -0.5, small_alike: -0.5},
@@ -94,7 +96,14 @@ def effects(values: Values) -> list[Effect]:
             seed: sum(w * values[kind][measure][seed] for kind, w in weights[cause].items()) for seed in seeds
         }
         tests.append(stats.one_sample(sums) if sums else None)
-    return [Effect(*key, pair) for key, pair in zip(asked, stats.adjust(tests), strict=True)]
+    found = [Effect(*key, pair) for key, pair in zip(asked, tests, strict=True)]
+    families = [[e for e in found if (e.measure in CREDITS) == asks] for asks in (True, False)]
+    adjusted = {
+        (effect.cause, effect.measure): pair
+        for family in families
+        for effect, pair in zip(family, stats.adjust([effect.pair for effect in family]), strict=True)
+    }
+    return [Effect(*key, adjusted[key]) for key in asked]
 
 
 def name_of(kind: CriticKind, size: str) -> str:
@@ -143,7 +152,7 @@ def sentences(found: list[Effect]) -> tuple[str, ...]:
     said = []
     for cause in dict.fromkeys(effect.cause for effect in known):
         own = [effect for effect in known if effect.cause == cause]
-        parts = listing([f"{MEASURES[effect.measure]} {with_p(effect.pair)}" for effect in own])
+        parts = listing([_changed(effect) for effect in own])
         said.append(f"{cause.capitalize()}: {parts} ({with_n(effect.pair for effect in own)}).")
     shown = [effect for effect in known if effect.cause != "interaction" and is_shown(effect.pair)]
     if shown:
@@ -152,7 +161,15 @@ def sentences(found: list[Effect]) -> tuple[str, ...]:
             for effect in shown
         ]
         return (f"Shown: {listing(moved)}.", *said)
-    return ("Neither the size of the base nor the variety of traces is shown to change either credit.", *said)
+    text = "Neither the size of the base nor the variety of traces is shown to change either credit. "
+    return (f"{text}The training, the same in all four critics, was not varied.", *said)
+
+
+def _changed(effect: Effect) -> str:
+    """Say what a cause does to a measure, with a bound where no change is shown."""
+    said = f"{MEASURES[effect.measure]} {with_p(effect.pair)}"
+    open_ = effect.pair.p is not None and not is_shown(effect.pair)
+    return said + (f", {with_bound(effect.pair)}" if open_ else "")
 
 
 def draw(values: Values, size: str) -> Drawing | None:
@@ -193,6 +210,8 @@ def make(context: Context) -> Verdict:
             *(Paragraph(text, kind="note") for text in READ),
         ),
         answer=(*map(Paragraph, of_seeds(list(truth))), Listing(said)),
+        finding=" ".join([*of_seeds(list(truth)), said[0]]),
+        top=(Paragraph(said[0]), *(Figure(name, caption) for name, (_, caption) in drawn.items())),
         sources=tuple(
             Source(name_of(kind, size), files=tuple(own.values())) for kind, own in folders.items()
         ),

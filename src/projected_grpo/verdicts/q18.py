@@ -6,7 +6,7 @@ from projected_grpo.measures.columns import DETECTOR_SCORES
 from projected_grpo.measures.detector import detector_frame, falls, file, read_rankings, recall_lost
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages import detector
-from projected_grpo.pages.blocks import Listing, Source
+from projected_grpo.pages.blocks import Figure, Listing, Paragraph, Source
 from projected_grpo.pages.detector_figure import detection, gamed
 from projected_grpo.pages.standing import stands
 from projected_grpo.verdicts.context import Context
@@ -39,5 +39,8 @@ def make(context: Context) -> Verdict:
     more = detector.blocks(table, found, by_score, lost)
     behind = (Source("Rankings", files=tuple(file(cell) for line in table.lines for cell in line.cells)),)
     made = of_table(context, table, (Listing(said),), more, behind, drawn, said)
-    page = replace(made.page, finding=stands(table, said[0]))
-    return replace(made, page=page, frame=detector_frame(table, found))
+    opening = stands(table, *detector.opening(table, found, by_score))
+    if opening:
+        shown = tuple(Figure(name, made.drawn[name][1]) for name in ("detection",) if name in made.drawn)
+        made = replace(made, page=replace(made.page, finding=opening, top=(Paragraph(opening), *shown)))
+    return replace(made, frame=detector_frame(table, found))
