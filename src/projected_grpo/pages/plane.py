@@ -157,18 +157,20 @@ def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
     first = f"{len(more)} of {len(lines)} {rows} without an oracle leave{'s' if len(more) == 1 else ''} "
     first += "more honest work than plain training does at the same hacking"
     if more:
-        first += f" ({_given_to(more)}): most `{more[0].name}`, {with_p(found[more[0].name])}"
+        first += f": most `{more[0].name}`, {with_p(found[more[0].name])}"
     if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
         first += f"; then {' and '.join(following)}"
     ns = with_n(found[line.name] for line in tested)
+    first = f"{first} ({ns}).{_given_to(more)}"
     more = [_given(more), *([f"The others: {rest}."] if rest else [])]
-    return f"{first} ({ns}).", _least(lines, vanilla), *filter(None, more), *_beyond(table)
+    return first, _least(lines, vanilla), *filter(None, more), *_beyond(table)
 
 
 def _given_to(lines: list[Line]) -> str:
-    """Return how many of these rows must be given what."""
+    """Say how many of these rows must be given what."""
     counts = Counter(map(must_give, lines))
-    return "given: " + ", ".join(f"{given} {counts[given]}" for given in GIVEN if counts[given])
+    said = ", ".join(f"{given} {counts[given]}" for given in GIVEN if counts[given])
+    return f" They are given: {said}." if said else ""
 
 
 def _given(lines: list[Line]) -> str:
