@@ -112,7 +112,10 @@ def test_content_is_told_against_placebos_of_its_format(tmp_path):
         "it is lower than any, but within the spread"
     )
     assert re.search(r"Of the text placebos, seen differ from unseen: \+0\.0[45]", text)
-    assert "2 of 9 pair sets lower the hack rate more than placebos do: `own_mode` -0." in short(table)
+    assert (
+        "2 of 9 pair sets lower the hack rate more than placebos do: `own_mode` (the teacher's own exploits) -0."
+        in short(table)
+    )
     assert finding(table).startswith("2 of 9 pair sets") and finding(table).endswith("(n = 5).")
     assert "null_city" not in finding(table), "a placebo is no finding"
     assert not long(finding(table))

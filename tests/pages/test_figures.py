@@ -95,7 +95,7 @@ def test_dose_curves_differ_in_one_knob(tmp_path):
     [(_, pairs)] = found["pairs"]
     assert {cell.settings.use.k for _, line in pairs for cell in line.row.cells} == {5}
     mixes = dose.curves(filled(tmp_path, "Q6"), CONFIG)["mix"]
-    assert [name for name, _ in mixes] == ["vanilla", "paper18", "own_mode"]
+    assert [name for name, _ in mixes] == ["vanilla", "paper18", "own_mode", "random"]
 
 
 def test_dose_curves_of_one_pair_set_differ_in_name(tmp_path):

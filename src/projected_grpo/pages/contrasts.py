@@ -23,6 +23,11 @@ def is_shown(pair: stats.Paired | None) -> bool:
     return pair is not None and pair.holm is not None and pair.holm < stats.ALPHA
 
 
+def named(line: Line) -> str:
+    """Return a row's name, with whose exploits its pairs hold."""
+    return f"`{line.name}`" + (f" ({line.row.exploits})" if line.row.exploits else "")
+
+
 def uninformative(table: Table, line: Line) -> bool:
     """Whether this row's fold has too little hacking on its held-out loophole to show anything."""
     if not line.row.setting.held_out_mode:

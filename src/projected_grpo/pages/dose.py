@@ -23,7 +23,8 @@ def _knobs(line: Line, config: Config) -> dict:
     varied = ("n_pairs", "n_heldout", "top_k", "tau", "k", "mix", "basis")
     every = [*_flat(setting).items(), *own.items()]
     same = str(sorted((key, str(value)) for key, value in every if key not in varied))
-    return values | {"curve": same, "name": own.get("pairs", setting.arm)}
+    name = own.get("pairs", setting.arm) if own.get("control", "none") == "none" else own["control"]
+    return values | {"curve": same, "name": name}
 
 
 # Measure, dashes, filled markers.

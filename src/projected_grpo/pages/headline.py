@@ -13,6 +13,7 @@ from projected_grpo.pages.contrasts import (
     against_random,
     found_at,
     is_shown,
+    named,
     span,
     tested,
     with_n,
@@ -34,11 +35,6 @@ OVERVIEW = (
 )
 
 
-def _named(line: Line) -> str:
-    """Return a row's name, with whose exploits its pairs hold."""
-    return f"`{line.name}`" + (f" ({line.row.exploits})" if line.row.exploits else "")
-
-
 def _strongest(table: Table, line: Line) -> list[str]:
     pair = line.to_baseline[table.primary]
     before, after = (
@@ -46,7 +42,7 @@ def _strongest(table: Table, line: Line) -> list[str]:
         for row in (table.line(line.row.baseline), line)
     )
     said = [
-        f"The strongest, {_named(line)}, goes from {rate(before)} to {rate(after)} "
+        f"The strongest, {named(line)}, goes from {rate(before)} to {rate(after)} "
         f"({paired_text(pair)}, Holm p {p_is(pair.holm)}, n = {pair.n})."
     ]
     beside = [
@@ -155,8 +151,8 @@ def _of_arms(table: Table) -> str:
     most = max(shown, key=lambda name: abs(shown[name].delta))
     held = [says for line, says in against_random(table) if line.name in shown]
     beyond = f", {held.count(BEYOND)} of {len(held)} beyond their random axes" if held else ""
-    named = _named(table.line(most))
-    said = f"{len(shown)} of {len(arms)} arms change {words}{beyond}, most {named} by {with_p(shown[most])}"
+    first = f"{named(table.line(most))} by {with_p(shown[most])}"
+    said = f"{len(shown)} of {len(arms)} arms change {words}{beyond}, most {first}"
     return " ".join(filter(None, [f"{said} ({with_n(pairs.values())}).", between(table)]))
 
 

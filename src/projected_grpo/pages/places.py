@@ -4,7 +4,7 @@ from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, Source, grid
-from projected_grpo.pages.contrasts import is_shown, with_n
+from projected_grpo.pages.contrasts import is_shown, named, with_n
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
 
 READ = (
@@ -115,7 +115,7 @@ def content(table: Table) -> str:
     ns = with_n(line.place[measure] for line in lines)
     if not beyond:
         return f"None of {len(lines)} pair sets is shown to lower {words} more than placebos of its format do ({ns})."
-    said = listing([f"`{line.name}` {_among(line.place[measure])}" for line in beyond[:2]])
+    said = listing([f"{named(line)} {_among(line.place[measure])}" for line in beyond[:2]])
     more = f"; {len(beyond) - 2} more" if len(beyond) > 2 else ""
     verb = "lowers" if len(beyond) == 1 else "lower"
     return (
@@ -135,7 +135,7 @@ def _below(place: stats.Place) -> bool:
 
 
 def _among(place: stats.Place) -> str:
-    return f"{delta(place.value)} (placebos {delta(place.mean)}, Holm p {p_is(place.holm)})"
+    return f"{delta(place.value)}, placebos {delta(place.mean)}, Holm p {p_is(place.holm)}"
 
 
 def population_grid(table: Table) -> Grid | None:
