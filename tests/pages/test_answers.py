@@ -324,6 +324,16 @@ def test_mixes_with_another_group_size_are_named(tmp_path):
     assert "group size" not in answer(fill(tmp_path, QUESTIONS["Q4"]))
 
 
+def test_rows_with_fewer_axes_than_their_random_ones_are_named(tmp_path):
+    table = fill(tmp_path, QUESTIONS["Q3"])
+    for cell in table.line("one_sided").row.cells:
+        path = tmp_path / "grpo" / cell.id / "steps.parquet"
+        pd.read_parquet(path).assign(cin_null=0.15).to_parquet(path)
+    _, cut = answer(make_table(table.question, tmp_path)).split("Their bases are cut:")
+    named = cut.split("\n\n")[1]
+    assert named == "- `one_sided`", "own_mode has no noise floor"
+
+
 def by_row(tmp_path, question, level):
     """Write runs whose hack rate is `level(row)` with some noise, and return their table."""
     for row in question.rows:

@@ -157,10 +157,15 @@ def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[
     return tuple(cells)
 
 
+def _control(setting: Setting, config: Config) -> str:
+    """Return which control a row's arm or its basis makes of its axes; `none` where neither does."""
+    own = setting.knob("control"), setting.source and config.knobs(setting.source).control
+    return next((control for control in own if control not in (None, "none")), "none")
+
+
 def is_control(setting: Setting, config: Config) -> bool:
     """Return whether a row's axes are random, without content: what removing anything at all does."""
-    own = setting.knob("control") or (setting.source and config.knobs(setting.source).control)
-    return own == "random"
+    return _control(setting, config) == "random"
 
 
 # Pair sets that hold exploits themselves, and whose; the beginnings of the names of those without a hack.
@@ -172,18 +177,16 @@ PLACEBOS = ("null_city", "placebo_")
 
 def may_claim(setting: Setting, config: Config) -> bool:
     """Return whether a row is no placebo and no control: axes or labels at random, V flipped, no hack in the pairs."""
-    if (setting.knob("control") or "none") != "none" or setting.knob("sign") == -1:
+    if _control(setting, config) != "none" or setting.knob("sign") == -1:
         return False
-    knobs = config.knobs(setting.source) if setting.source else None
-    return knobs is None or (knobs.control == "none" and not knobs.pairs.startswith(PLACEBOS))
+    return not (setting.source and config.knobs(setting.source).pairs.startswith(PLACEBOS))
 
 
 def whose_exploits(setting: Setting, config: Config) -> str | None:
     """Return whose exploits a row acts along; None where its axes come from no contrast of such."""
-    knobs = config.knobs(setting.source) if setting.source else None
-    if knobs is None or knobs.control != "none" or (setting.knob("control") or "none") != "none":
+    if not setting.source or _control(setting, config) != "none":
         return None
-    return EXPLOITS.get(knobs.pairs)
+    return EXPLOITS.get(config.knobs(setting.source).pairs)
 
 
 def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:

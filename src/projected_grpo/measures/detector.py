@@ -130,7 +130,7 @@ def read_ranking(path: Path, subject: str) -> pd.DataFrame:
     frame = read_parquet(path, (*OF, *NUMBERS)).astype(dict.fromkeys(NUMBERS, float))
     if subject not in set(frame["direction"]):
         raise UserError(f"{path}: has no direction {subject!r}; delete it to remake it")
-    frame[["auroc", "f05"]] = frame[["auroc", "f05"]].where(frame["pairs"] >= LEAST)
+    frame[list(DRAWN)] = frame[list(DRAWN)].where(frame["pairs"] >= LEAST)
     drawn = frame[frame["direction"] == RANDOM].drop(columns="direction").groupby(["score", "first", "last"])
     draws = {f"draws_{key}": drawn[key].apply(np.array) for key in DRAWN}
     random = drawn.mean().assign(direction=RANDOM, **draws).reset_index()

@@ -194,7 +194,6 @@ def to_page(
         ),
         answer=(*map(Paragraph, of_seeds(seeds)), *_judged(met), *answer(frame), *_once_more(again)),
         finding=" ".join([*of_seeds(seeds), sentence(met)]) if met else "",
-        top=(*([Paragraph(sentence(met))] if met else []), *(Figure(figure, CAPTION) for figure in drawn)),
         sources=(Source("Files behind this page", files=files),),
         default=True,
     )

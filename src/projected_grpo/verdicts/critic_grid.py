@@ -96,14 +96,11 @@ def effects(values: Values) -> list[Effect]:
             seed: sum(w * values[kind][measure][seed] for kind, w in weights[cause].items()) for seed in seeds
         }
         tests.append(stats.one_sample(sums) if sums else None)
-    found = [Effect(*key, pair) for key, pair in zip(asked, tests, strict=True)]
-    families = [[e for e in found if (e.measure in CREDITS) == asks] for asks in (True, False)]
-    adjusted = {
-        (effect.cause, effect.measure): pair
-        for family in families
-        for effect, pair in zip(family, stats.adjust([effect.pair for effect in family]), strict=True)
-    }
-    return [Effect(*key, adjusted[key]) for key in asked]
+    for family in (CREDITS, tuple(MEASURES.keys() - set(CREDITS))):
+        places = [i for i, (_, measure) in enumerate(asked) if measure in family]
+        for i, pair in zip(places, stats.adjust([tests[i] for i in places]), strict=True):
+            tests[i] = pair
+    return [Effect(*key, pair) for key, pair in zip(asked, tests, strict=True)]
 
 
 def name_of(kind: CriticKind, size: str) -> str:
@@ -211,7 +208,6 @@ def make(context: Context) -> Verdict:
         ),
         answer=(*map(Paragraph, of_seeds(list(truth))), Listing(said)),
         finding=" ".join([*of_seeds(list(truth)), said[0]]),
-        top=(Paragraph(said[0]), *(Figure(name, caption) for name, (_, caption) in drawn.items())),
         sources=tuple(
             Source(name_of(kind, size), files=tuple(own.values())) for kind, own in folders.items()
         ),
