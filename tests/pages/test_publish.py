@@ -42,9 +42,15 @@ def test_publish_writes_a_page_each_and_an_index(made, tmp_path):
         publish.write_snapshot(tmp_path / "none", tmp_path, {})
 
 
-def test_publish_keeps_pages_that_a_tree_has_not_made(made, tmp_path):
+def test_publish_dates_what_it_changes_alone(made, tmp_path):
     docs, part = tmp_path / "docs", tmp_path / "part"
     publish.write_snapshot(made.results, docs, {"Date": "2026-01-01"})
+    first = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
+    publish.write_snapshot(made.results, docs, {"Date": "2026-01-31"})
+    assert {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()} == first
+    for name in ("Q2", "Q10"):  # as another edition of the code wrote them
+        page = docs / "results" / f"{name}.md"
+        write_text(page, page.read_text().replace("**Answer.**", "**Says.**"))
     before = {path.name: path.read_text() for path in (docs / "results").glob("*.md")}
     shutil.copytree(made.results, part)
     for path in part.rglob("*.md"):

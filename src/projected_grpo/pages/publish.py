@@ -1,8 +1,8 @@
 """`make publish`: the pages of a results tree as `docs/results/`, the numbers of their runs beside them, the index
 `docs/results.md`, the figures in `docs/figures/`, and the README's finding and example.
 
-Nothing is computed here: each page is what the pipeline wrote, with date, machine and commit. Pages that this tree has
-not made stay as they were published.
+Nothing is computed here: each page is what the pipeline wrote, with date, machine and commit of its publication. Pages
+that this tree has not made stay as they were published, and so does one that says what it said, of the same runs.
 """
 
 import argparse
@@ -33,6 +33,8 @@ ORACLE = (
     "Rows along `own_mode` act along the teacher's own exploits: what a direction could do at best, since no defender "
     "has them beforehand."
 )
+# What may differ though a page is the one that is published.
+WHEN = ("Date", "Machine", "Commit of this page")
 STORE = "results/pages.json"  # below the documentation: what is published
 # In the order in which the first screen has them: the plane, the method and its controls, what is behind them.
 FINDINGS = ("Q16", "Q22", "Q10", "Q14", "Q3", "Q12", "Q18", "Q19", "Q20", "Q21")
@@ -80,6 +82,14 @@ def _published(page: Page, made: dict[str, str], runs: str) -> str:
     return (
         "\n\n".join(filter(None, [title, f"*{how}.*", rest.strip(), runs and numbers, _behind(page)])) + "\n"
     )
+
+
+def _since(page: Page, now: dict[str, str], before: dict[str, str], runs: str, docs: Path) -> dict[str, str]:
+    """Return how a page was made: as it stands in `docs` where that is this page, of these runs; else `now`."""
+    path = docs / "results" / f"{page.id}.md"
+    of, published_of = ({k: v for k, v in made.items() if k not in WHEN} for made in (now, before))
+    stands = of == published_of and path.exists() and path.read_text() == _published(page, before, runs)
+    return before if stands else now
 
 
 def _by_run(page: Page, results: Path) -> str:
@@ -167,7 +177,8 @@ def write_snapshot(results: Path, docs: Path, made: dict[str, str], asked: Itera
     checked = [
         (page, made | _runs(results, page), _figures(page, results), _by_run(page, results)) for page in pages
     ]
-    for page, how, figures, numbers in checked:  # nothing is written before all is read
+    for page, now, figures, numbers in checked:  # nothing is written before all is read
+        how = _since(page, now, stored.get(page.id, {}).get("made", {}), numbers, docs)
         _replace(page, figures, docs / "figures")
         write_text(docs / "results" / f"{page.id}.md", _published(page, how, numbers))
         beside = docs / "results" / f"{page.id}.csv"
