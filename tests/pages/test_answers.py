@@ -136,20 +136,21 @@ def test_what_the_gate_does_stays_when_v_is_flipped_and_content_turns(tmp_path, 
         for name in ("own_mode one_sided", "own_mode one_sided flipped", "vanilla")
     )
     said = next(
-        line for line in text.splitlines() if line.startswith("- `own_mode one_sided`") and "turns" in line
+        line for line in text.splitlines() if line.startswith("- `own_mode one_sided`") and "flipped" in line
     )
     halves = (own + other) / 2 - base, (own - other) / 2
-    for word, half, shown in zip(("stays", "turns"), halves, (stays, turns), strict=True):
+    first = next(part for part in finding(table).split("With V flipped ") if part.startswith("`own_mode"))
+    parts = ("of its axes", "the mean, its axes' part,"), ("of its direction", "its direction's part,")
+    for (word, name), half, shown in zip(parts, halves, (stays, turns), strict=True):
         low, high = scipy_stats.ttest_1samp(half, 0).confidence_interval()
         assert f"{word} {half.mean():+.3f} [{low:+.3f}, {high:+.3f}], Holm p " in said
         assert (abs(half.mean()) > 0.1) == shown
-    first = finding(table)
-    assert ("turns with the direction of V for none of 3 bases (n = 5)." in first) == stays
-    assert ("whichever way V points, for none of 3 bases." in first) == turns
-    assert first.endswith("That is more than random axes do for none of 3 bases."), (
-        "random axes do as much here"
+        assert ("not shown" in first.split(name)[1].split(";")[0]) == (not shown)
+    changes = (
+        f"changes the hack rate by {(other - base).mean():+.3f} instead of {(own - base).mean():+.3f} (n = 5)"
     )
-    assert not long(first)
+    assert changes in first
+    assert first.strip().endswith(", not shown.") == stays, "random axes do as much as these on average"
 
 
 def test_what_random_axes_lose_in_gradient_space_is_no_content(tmp_path):
@@ -329,9 +330,9 @@ def test_rows_with_fewer_axes_than_their_random_ones_are_named(tmp_path):
     for cell in table.line("one_sided").row.cells:
         path = tmp_path / "grpo" / cell.id / "steps.parquet"
         pd.read_parquet(path).assign(cin_null=0.15).to_parquet(path)
-    _, cut = answer(make_table(table.question, tmp_path)).split("Their bases are cut:")
-    named = cut.split("\n\n")[1]
-    assert named == "- `one_sided`", "own_mode has no noise floor"
+    _, cut = answer(make_table(table.question, tmp_path)).split("Their bases are cut.")
+    named, random = cut.split("\n\n")[1], table.line("random V one_sided").summary["cin_null"].mean
+    assert named == f"- `one_sided` {(0.15 / random) ** 2:.0%}", "own_mode has no noise floor"
 
 
 def test_a_bound_is_said_on_the_side_that_it_leaves_open():

@@ -61,6 +61,18 @@ def test_controls_are_counted_beside_the_row_that_they_control(tmp_path):
         "Shown to change it, too: 2 (`within_class`; and `shuffled labels`) of 4 controls; to differ from it: "
         "3 (`random V`; `clean_vs_clean`; and `shuffled labels`)." in first
     )
+    text = answer(table)
+    assert "`shuffled labels`: labels exchanged in half of the pairs keep the axes of the contrast" in text
+    _, rows = text.split("The pairs of these rows are the teacher's own exploits")
+    assert rows.split("\n\n")[1] == "- `own_mode`\n- `shuffled labels`"
+
+
+def test_a_null_at_the_ceiling_says_little_of_content(tmp_path):
+    table = by_row(tmp_path, QUESTIONS["Q2"], lambda row: 0.99 if row.setting.modes else 0.6)
+    alone = table.line("own_mode frozen-V, run_tests").to_baseline["hack"].delta
+    lines = [line for line in answer(table).splitlines() if "So near the ceiling" in line]
+    assert len(lines) == 1 and lines[0].startswith("`vanilla, run_tests` hacks in ")
+    assert f"there even `own_mode frozen-V, run_tests` (the teacher's own exploits) {alone:+.3f}" in lines[0]
 
 
 def test_arms_against_each_other_stand_in_the_finding(tmp_path):
@@ -84,8 +96,9 @@ def test_effects_stand_once_more_without_the_seeds_of_early_trials(tmp_path):
             write_run(tmp_path, cell, hack=0.8 - own * (0.4 if cell.seed <= 45 else 0.1) + noise)
     text = answer(make_table(question, tmp_path))
     lead, rest = text.split("Without the seeds of early trials, 41-45 (n = 5).")
-    assert "1 of 1 shown effects keep their sign." in rest and re.search(
-        r"- `own_mode SVD k=5` -0\.1\d\d \[", rest
+    assert (
+        "1 of 1 shown effects keep their sign, 1 with a 95% interval that leaves out zero." in rest
+        and re.search(r"- `own_mode SVD k=5` -0\.1\d\d \[", rest)
     )
     assert "The pairs of these rows are the teacher's own exploits, which no defender has beforehand:" in lead
     assert "Without the seeds" not in answer(by_row(tmp_path / "few", QUESTIONS["Q4"], lambda row: 0.5))

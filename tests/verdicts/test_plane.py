@@ -111,8 +111,11 @@ def test_it_opens_with_two_sentences_and_the_figure(made):
     assert first.text.startswith("A look, with n = 4") and verdict.page.finding.startswith(
         "A look, with n = 4"
     )
-    assert "1 of 5 arms without an oracle leaves more honest work" in first.text
-    assert "After 20 steps: 1 of 5 arms" in verdict.page.finding
+    assert "arms that need neither an oracle nor the teacher's exploits leaves more honest work" in first.text
+    assert "After 20 steps: 1 of 4 arms" in verdict.page.finding
+    assert first.text.count(". ") == 2  # that this is a look, and the two
+    along = "Along the teacher's exploits (`own_mode`), which no defender has beforehand, 0 of 1 leave more"
+    assert along in str(verdict.page.answer)
     assert "The others: " not in first.text and "hacks more than vanilla: 1" in str(verdict.page.answer)
     assert "`penalty` (given: monitor) hacks least" in first.text
     assert figure.name == "plane" and verdict.page.blocks[0] == figure
@@ -153,7 +156,7 @@ def test_a_row_without_the_frontier_s_seeds_hacks_no_more_than_vanilla(made, tmp
     ]:
         shutil.rmtree(tmp_path / "gone/grpo" / cell.id)
     verdict = plane.make(context(tmp_path / "gone", SEEDS))
-    assert "hacks more than vanilla: 1" in str(verdict.log) and "not tested: 4" in str(verdict.log)
+    assert "hacks more than vanilla: 1" in str(verdict.log) and "not tested: 3" in str(verdict.log)
 
 
 def test_of_several_that_hack_least_the_most_honest_one_is_named(made):
@@ -201,7 +204,7 @@ def test_doses_are_drawn_whole_and_said_in_a_line_each(tmp_path):
     )
     assert said.items[1] == f"`penalty`, cost 1, 3, 9: known hack {hack}; known honest {honest}"
     assert said in verdict.page.answer
-    assert "doses without an oracle" in str(verdict.page.answer)
+    assert "doses that need neither an oracle nor" in str(verdict.page.answer)
 
 
 def test_without_runs_the_page_says_so(tmp_path):

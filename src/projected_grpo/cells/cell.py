@@ -85,11 +85,18 @@ class Row:
     kind: str | None = None  # of placebo
     place_in: str | None = None  # the population of placebos that it is held against
     pooled: str | None = None  # rows of one such name are one more row: their mean by seed
-    is_control: bool = False  # its axes are random, without content: what removing anything at all does
+    control: str = (
+        "none"  # what its arm or basis makes of its axes: random, clean_vs_clean, within_class, shuffled
+    )
     claims: bool = True  # neither a control of any kind nor a placebo: it may be a finding
     exploits: str | None = (
-        None  # whose exploits its pairs hold, where they do: more than pairs that anyone could write
+        None  # whose exploits its axes are of, where they are: more than anyone could write
     )
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its axes are random, without content: what removing anything at all does."""
+        return self.control == "random"
 
 
 @dataclass(frozen=True)
@@ -157,15 +164,10 @@ def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[
     return tuple(cells)
 
 
-def _control(setting: Setting, config: Config) -> str:
+def control_of(setting: Setting, config: Config) -> str:
     """Return which control a row's arm or its basis makes of its axes; `none` where neither does."""
     own = setting.knob("control"), setting.source and config.knobs(setting.source).control
     return next((control for control in own if control not in (None, "none")), "none")
-
-
-def is_control(setting: Setting, config: Config) -> bool:
-    """Return whether a row's axes are random, without content: what removing anything at all does."""
-    return _control(setting, config) == "random"
 
 
 # Pair sets that hold exploits themselves, and whose; the beginnings of the names of those without a hack.
@@ -177,14 +179,17 @@ PLACEBOS = ("null_city", "placebo_")
 
 def may_claim(setting: Setting, config: Config) -> bool:
     """Return whether a row is no placebo and no control: axes or labels at random, V flipped, no hack in the pairs."""
-    if _control(setting, config) != "none" or setting.knob("sign") == -1:
+    if control_of(setting, config) != "none" or setting.knob("sign") == -1:
         return False
     return not (setting.source and config.knobs(setting.source).pairs.startswith(PLACEBOS))
 
 
 def whose_exploits(setting: Setting, config: Config) -> str | None:
-    """Return whose exploits a row acts along; None where its axes come from no contrast of such."""
-    if not setting.source or _control(setting, config) != "none":
+    """Return whose exploits a row acts along; None where its axes come from no contrast of such.
+
+    Shuffled labels turn axes of the contrast, but keep them.
+    """
+    if not setting.source or control_of(setting, config) not in ("none", "shuffled"):
         return None
     return EXPLOITS.get(config.knobs(setting.source).pairs)
 
@@ -253,7 +258,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             roles = {key: row.get(key) for key in ROLES}
             cells = make_cells(setting, config.seeds[: entry.get("seeds")], config)
-            said = {"is_control": is_control, "claims": may_claim, "exploits": whose_exploits}
+            said = {"control": control_of, "claims": may_claim, "exploits": whose_exploits}
             said = {key: of(setting, config) for key, of in said.items()}
             rows.append(Row(row["name"], setting, cells=cells, **said, **others, **roles))
         first = {}

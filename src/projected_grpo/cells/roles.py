@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from projected_grpo.cells.cell import Cell, is_control
+from projected_grpo.cells.cell import Cell, control_of
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.questions import Question, Row
 from projected_grpo.cells.wrong import Keys
@@ -37,7 +37,7 @@ class Roles:
         if row.against is None:
             return
         pair = [self.cells[row.name], self.cells[row.against]]
-        if sum(is_control(cell.setting, self.config) for cell in pair) == 1 and (
+        if sum(control_of(cell.setting, self.config) == "random" for cell in pair) == 1 and (
             differ := pair[0].unlike(pair[1])
         ):
             self.fail(

@@ -18,6 +18,8 @@ from projected_grpo.pages.contrasts import (
     spoken,
     uninformative,
 )
+from projected_grpo.pages.findings.ceilings import ceilings
+from projected_grpo.pages.findings.controls import turned
 from projected_grpo.pages.findings.density import density
 from projected_grpo.pages.findings.pooled import pooled
 from projected_grpo.pages.findings.ratchet import ratchet
@@ -77,14 +79,16 @@ def early(table: Table) -> list:
     if not shown or not left:
         return []
     lead, others = left[-1]
-    items, same = [], 0
+    items, same, clear = [], 0, 0
     for line in shown:
         effect = table.combined({line.name: 1.0, line.row.baseline: -1.0}, table.primary)
         pair = stats.one_sample({seed: value for seed, value in effect.items() if seed in others})
         if pair is not None:
-            same += pair.delta * line.to_baseline[table.primary].delta > 0
+            kept = pair.delta * line.to_baseline[table.primary].delta > 0
+            same += kept
+            clear += kept and pair.lo is not None and pair.lo * pair.hi > 0
             items.append(f"`{line.name}` {paired_text(pair)}")
-    text = f"{same} of {len(items)} shown effects keep their sign."
+    text = f"{same} of {len(items)} shown effects keep their sign, {clear} with a 95% interval that leaves out zero."
     return [Paragraph(text, lead), Listing(tuple(items))] if items else []
 
 
@@ -185,10 +189,12 @@ def answer(table: Table) -> tuple:
         *(preregistered(table) if table.question.name == "Q2" else []),
         *routing(table),
         *effects(table),
+        *ceilings(table),
         *ratchet(table),
         *density(table),
         *without_teacher(table),
         *beyond_random(table),
+        *turned(table),
         *arms,
         *spoken(table),
         *deployed.said(table),

@@ -14,13 +14,18 @@ from projected_grpo.pages.text import listing, p_is, paired_text, rate
 
 # Below this rate of its own vanilla a fold of Q14 has no hacking that a basis could lower.
 UNINFORMATIVE = 0.10
-# Axes along which any gradient has less than this share of what it has along the random ones are fewer than those.
-FEWER = 0.97
+# A basis with less than this share of the axes that its random one has is cut; so is none by rounding.
+WHOLE = 0.99
 
 
 def is_shown(pair: stats.Paired | None) -> bool:
     """Whether a difference is there: Holm's p below 0.05."""
     return pair is not None and pair.holm is not None and pair.holm < stats.ALPHA
+
+
+def is_equivalent(pair: stats.Paired) -> bool:
+    """Whether a difference lies within the margin: Holm's p of the two one-sided tests below 0.05."""
+    return pair.same_holm is not None and pair.same_holm < stats.ALPHA
 
 
 def named(line: Line) -> str:
@@ -65,7 +70,7 @@ def with_bound(pair: stats.Paired, above: bool = False) -> str:
 
     above: a rise is asked about, where the row is what another is held against; else a fall.
     """
-    if pair.same_holm is not None and pair.same_holm < stats.ALPHA:
+    if is_equivalent(pair):
         return f"equivalent within {rate(stats.MARGIN)} (Holm p {p_is(pair.same_holm)})"
     sides = {"lower": -pair.least, "higher": pair.most}
     # The side that is asked about, unless the bound excludes it altogether.
@@ -104,7 +109,8 @@ def power(table: Table, measure: str, lines: list[Line], of: Callable[[Line], st
     return [
         Paragraph(
             f"By the pilot's spread of {rate(table.pilot[measure])}, one test at p < {stats.ALPHA} finds {found} with "
-            f"80% power at n = {span(ns, str)}; Holm's correction asks for more."
+            f"80% power at n = {span(ns, str)}; Holm's correction asks for more. That is of {len(ns)} of {len(lines)} "
+            "rows here: those of the pilot's mix, loopholes and length."
         )
     ]
 
@@ -125,7 +131,9 @@ def effects(table: Table) -> list:
             for name in table.about.beside
             if name in line.to_baseline
         ]
-        return "; ".join([f"`{line.name}` {with_p(pair(line))}", *beside])
+        small = is_shown(pair(line)) and is_equivalent(pair(line))
+        yet = [f"yet equivalent within {rate(stats.MARGIN)}"] if small else []
+        return "; ".join([f"`{line.name}` {with_p(pair(line))}", *yet, *beside])
 
     words = table.about.words
     if all(pair(line).n < 2 for line in lines):
@@ -239,18 +247,22 @@ def beyond_random(table: Table) -> list:
 
 
 def _cut(table: Table) -> list:
-    """Name the rows with fewer axes than the random ones, by the share of any gradient that lies along each."""
+    """Name the rows with fewer axes than the random ones, and how many of these they have.
 
-    def share(line: Line) -> float:
-        found = line.summary.get("cin_null")
-        return found.mean if found else 0.0
+    A gradient's length along random axes grows as the square root of their number.
+    """
+
+    def axes(line: Line) -> float:
+        own, random = (each.summary.get("cin_null") for each in (line, table.line(line.random)))
+        return (own.mean / random.mean) ** 2 if own and random and random.mean else 1.0
 
     lines = [line for line in table.lines if table.primary in line.to_random]
-    names = [f"`{line.name}`" for line in lines if share(line) < FEWER * share(table.line(line.random))]
+    names = tuple(f"`{line.name}` {axes(line):.0%}" for line in lines if axes(line) < WHOLE)
     if not names:
         return []
-    lead = "Their bases are cut: these rows have fewer axes than the random ones beside them, which so remove more:"
-    return [Paragraph(lead), Listing(tuple(names))]
+    lead = "Their bases are cut. The random axes that they are held against are more, and so remove more; they have of "
+    lead += "those:"
+    return [Paragraph(lead), Listing(names)]
 
 
 def arm_measures(table: Table) -> list[str]:

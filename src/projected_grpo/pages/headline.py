@@ -3,7 +3,7 @@
 from statistics import mean
 
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.stats import ALPHA, MARGIN
+from projected_grpo.measures.stats import MARGIN
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages import deployed, findings
 from projected_grpo.pages.answers import before_training
@@ -12,6 +12,7 @@ from projected_grpo.pages.contrasts import (
     BEYOND,
     against_random,
     found_at,
+    is_equivalent,
     is_shown,
     named,
     span,
@@ -117,7 +118,7 @@ def short(table: Table) -> str:
     said.append(between(table))
     if rest:
         within = interval(min(pair(line).lo for line in rest), max(pair(line).hi for line in rest))
-        same = sum(pair(line).same_holm is not None and pair(line).same_holm < ALPHA for line in rest)
+        same = sum(is_equivalent(pair(line)) for line in rest)
         equal = f"; {same} of them equivalent within {rate(MARGIN)}" if same else ""
         said.append(f"For {len(rest)} no effect is shown, their 95% intervals within {within}{equal}.")
     said.append(deployed.short(table, arms))

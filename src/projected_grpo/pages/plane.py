@@ -128,58 +128,86 @@ def _arms(table: Table) -> list[Line]:
     ]
 
 
-def leaving_more(table: Table, found: Excesses) -> list[Line]:
-    """Return the arms without an oracle that leave more honest work at equal hack, the most first."""
-    pairs = [(line, found.get(line.name)) for line in _arms(table)]
+def _is_along_exploits(line: Line) -> bool:
+    """Whether a row acts along the teacher's own exploits: what a direction could do, not what a defender has."""
+    return must_give(line) == EXPLOITS
+
+
+def _leaving_more(lines: list[Line], found: Excesses) -> list[Line]:
+    """Return those of these rows that leave more honest work at equal hack, the most first."""
+    pairs = [(line, found.get(line.name)) for line in lines]
     more = [(line, pair.delta) for line, pair in pairs if is_shown(pair) and pair.delta > 0]
     return [line for line, _ in sorted(more, key=lambda item: -item[1])]
 
 
-def sentences(table: Table, found: Excesses) -> tuple[str, ...]:
-    """Return which defences leave more honest work than training less, which hacks least, and what the others do."""
-    lines, vanilla = _arms(table), baseline(table)
+def number_leaving_more(table: Table, found: Excesses) -> int:
+    """Return how many arms that a defender can have leave more honest work at equal hack."""
+    return len(_leaving_more([line for line in _arms(table) if not _is_along_exploits(line)], found))
+
+
+def sentences(table: Table, found: Excesses, early: str = "") -> tuple[str, ...]:
+    """Return which defences leave more honest work than training less, which hacks least, and what the others do.
+
+    The first is of arms that a defender can have; what acts along the teacher's own exploits has a sentence of its own.
+    early: what the first one says, besides, of fewer seeds.
+    """
+    every, vanilla = _arms(table), baseline(table)
+    lines = [line for line in every if not _is_along_exploits(line)]
     if not lines or vanilla is None or HACK not in vanilla.summary:
         return ("No defence can be placed yet: its runs, or vanilla's, are missing.",)
-    tested = [line for line in lines if line.name in found and found[line.name].holm is not None]
+    tested = _tested(lines, found)
+    if not tested:
+        return (f"Nothing can be told from noise ({_others(table, lines, found)}).",)
+    more = _leaving_more(lines, found)
+    rows = "doses" if of_table(table) else "arms"
+    first = f"{len(more)} of {len(lines)} {rows} that need neither an oracle nor {EXPLOITS} "
+    first += (
+        f"leave{'s' if len(more) == 1 else ''} more honest work than plain training does at the same hacking"
+    )
+    if more:
+        first += f": most `{more[0].name}` (given: {must_give(more[0])}), {with_p(found[more[0].name])}"
+    if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
+        first += f"; then {' and '.join(following)}"
+    first += f" ({with_n(found[line.name] for line in tested)}{early})."
+    rest = _others(table, lines, found)
+    others = [_given_to(more), f"The others: {rest}." if rest else "", _along_exploits(every, found)]
+    return first, _least(lines, vanilla), *filter(None, others), *_beyond(table)
+
+
+def _tested(lines: list[Line], found: Excesses) -> list[Line]:
+    return [line for line in lines if line.name in found and found[line.name].holm is not None]
+
+
+def _others(table: Table, lines: list[Line], found: Excesses) -> str:
+    """Count the rows that do not leave more honest work, by what they do."""
+    tested = _tested(lines, found)
     shown = [line for line in tested if is_shown(found[line.name])]
-    more = leaving_more(table, found)
     worse = sum(line not in tested and _hacks_more(table, line) for line in lines)
-    others = {
-        "less honest work": len(shown) - len(more),
+    counts = {
+        "less honest work": len(shown) - len(_leaving_more(lines, found)),
         "not told apart": len(tested) - len(shown),
         OUTSIDE: worse,
         "not tested": len(lines) - len(tested) - worse,
     }
-    rest = ", ".join(f"{name}: {number}" for name, number in others.items() if number)
-    if not tested:
-        return (f"Nothing can be told from noise ({rest}).",)
-    rows = "doses" if of_table(table) else "arms"
-    first = f"{len(more)} of {len(lines)} {rows} without an oracle leave{'s' if len(more) == 1 else ''} "
-    first += "more honest work than plain training does at the same hacking"
-    if more:
-        first += f": most `{more[0].name}`, {with_p(found[more[0].name])}"
-    if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
-        first += f"; then {' and '.join(following)}"
-    ns = with_n(found[line.name] for line in tested)
-    first = f"{first} ({ns}).{_given_to(more)}"
-    more = [_given(more), *([f"The others: {rest}."] if rest else [])]
-    return first, _least(lines, vanilla), *filter(None, more), *_beyond(table)
+    return ", ".join(f"{name}: {number}" for name, number in counts.items() if number)
 
 
 def _given_to(lines: list[Line]) -> str:
     """Say how many of these rows must be given what."""
     counts = Counter(map(must_give, lines))
     said = ", ".join(f"{given} {counts[given]}" for given in GIVEN if counts[given])
-    return f" They are given: {said}." if said else ""
+    return f"They are given: {said}." if said else ""
 
 
-def _given(lines: list[Line]) -> str:
-    """Say which of these rows act along the teacher's own exploits."""
-    names = [f"`{line.name}`" for line in lines if must_give(line) == EXPLOITS]
-    if not names:
+def _along_exploits(every: list[Line], found: Excesses) -> str:
+    """Say which rows along the teacher's own exploits leave more honest work; nothing where there are no such rows."""
+    lines = [line for line in every if _is_along_exploits(line)]
+    more = [f"`{line.name}` {with_p(found[line.name])}" for line in _leaving_more(lines, found)]
+    if not lines:
         return ""
-    own = f"{len(names)} of these {len(lines)} {'acts' if len(names) == 1 else 'act'}"
-    return f"{own} along {EXPLOITS} (`own_mode`), which no defender has beforehand: {listing(names)}."
+    said = f"Along {EXPLOITS} (`own_mode`), which no defender has beforehand, {len(more)} of {len(lines)} "
+    said += f"{'leaves' if len(more) == 1 else 'leave'} more honest work"
+    return f"{said}{f': {listing(more)}' if more else ''}."
 
 
 def _beyond(table: Table) -> tuple[str, ...]:

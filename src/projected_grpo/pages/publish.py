@@ -36,8 +36,11 @@ ORACLE = (
 # What may differ though a page is the one that is published.
 WHEN = ("Date", "Machine", "Commit of this page")
 STORE = "results/pages.json"  # below the documentation: what is published
-# In the order in which the first screen has them: the plane, the method and its controls, what is behind them.
-FINDINGS = ("Q16", "Q22", "Q10", "Q14", "Q3", "Q12", "Q18", "Q19", "Q20", "Q21")
+# In the order in which the first screen has them: the plane, then the method and its controls; what is behind them.
+FINDINGS = {
+    "What came out": ("Q16", "Q22", "Q10", "Q14", "Q3", "Q7", "Q6", "Q13", "Q5", "Q12"),
+    "What is behind it": ("Q18", "Q19", "Q20", "Q21"),
+}
 
 
 def machine() -> str:
@@ -135,10 +138,13 @@ def _index(stored: dict[str, dict], asked: Iterable[str]) -> str:
     stored: id of a page -> its title, finding and how it was made; asked: questions, of which those without are named.
     """
     parts = ["# Results", "What finished runs of the pipeline found; `make publish` writes these pages."]
-    found = [stored[name] | {"id": name} for name in FINDINGS if stored.get(name, {}).get("finding")]
-    said = [f"{i}. {p['finding']} ([{p['title']}](results/{p['id']}.md))" for i, p in enumerate(found, 1)]
-    if said:
-        parts += ["## What came out", ORACLE, "\n".join(said)]
+    for head, names in FINDINGS.items():
+        found = [(name, stored[name]) for name in names if stored.get(name, {}).get("finding")]
+        said = [
+            f"{i}. {p['finding']} ([{p['title']}](results/{name}.md))" for i, (name, p) in enumerate(found, 1)
+        ]
+        note = [ORACLE] if names == next(iter(FINDINGS.values())) else []
+        parts += [f"## {head}", *note, "\n".join(said)] if said else []
     rows = [
         f"| [{page['title']}](results/{name}.md) | {page['made'].get('Seeds', NONE)} "
         f"| {page['made'].get('Runs', NONE)} | {page['made']['Date']} |"

@@ -9,6 +9,7 @@ from projected_grpo.pages.blocks import Figure, Listing, Paragraph
 from projected_grpo.pages.plane_figure import dose_curves
 from projected_grpo.pages.plane_figure import plane as draw
 from projected_grpo.pages.standing import stands, without_tried
+from projected_grpo.pages.text import seed_list
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
@@ -26,8 +27,7 @@ def make(context: Context) -> Verdict:
     front = frontier(table, context.results)
     found = excesses(table, front)
     rest, early = again(context, table)
-    first_said, *others = plane.sentences(table, found)
-    said = (f"{first_said} {early}".strip(), *others)
+    said = plane.sentences(table, found, early)
     drawn = {"plane": (draw(table, front), CAPTION), "doses": (dose_curves(table, front), DOSES)}
     made = of_table(context, table, (Listing(said), *plane.doses(table), *rest), drawn=drawn, log=said)
     names = [name for name in drawn if name in made.drawn]
@@ -49,7 +49,7 @@ def _after(table: Table) -> str:
 
 
 def again(context: Context, table: Table) -> tuple[tuple[Paragraph | Listing, ...], str]:
-    """Return the sentences once more without the seeds of early trials, and how many arms then leave more honest work.
+    """Return the sentences once more without the seeds of early trials, and in short how many arms they then count.
 
     Nothing where there are no other seeds.
     """
@@ -63,5 +63,5 @@ def again(context: Context, table: Table) -> tuple[tuple[Paragraph | Listing, ..
         left = make_table(replace(context.question, rows=tuple(rows)), context.results, context.config.pilot)
         found = excesses(left, frontier(left, context.results))
         blocks += [Paragraph("", lead), Listing(plane.sentences(left, found))]
-        early = f"{lead.removesuffix('.')}: {len(plane.leaving_more(left, found))}."
+        early = f"; on seeds {seed_list(others)} alone, n = {len(others)}: {plane.number_leaving_more(left, found)}"
     return tuple(blocks), early

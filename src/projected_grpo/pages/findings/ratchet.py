@@ -1,13 +1,12 @@
 """What a one-sided gate does along V and along -V (Q3): its direction, its axes, the gate itself."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Listing, Paragraph
 from projected_grpo.pages.contrasts import is_shown, with_n, with_p
-from projected_grpo.pages.text import listing, paired_text
+from projected_grpo.pages.text import delta, paired_text
 
 
 def _flipped(table: Table) -> list[tuple[Line, Line]]:
@@ -34,12 +33,6 @@ class Half:
     stays: stats.Paired
     turns: stats.Paired
     rest: stats.Paired | None
-
-    @property
-    def is_beyond(self) -> bool:
-        """Whether what stays is there, and more than what random axes do."""
-        both = is_shown(self.stays) and is_shown(self.rest)
-        return both and self.stays.delta * self.rest.delta > 0
 
 
 def _halves(table: Table) -> list[Half]:
@@ -71,8 +64,8 @@ def ratchet(table: Table) -> list:
     items = []
     for half in found:
         own, other = half.plain.to_baseline[measure], half.flipped.to_baseline[measure]
-        said = f"`{half.plain.name}` {paired_text(own)}, flipped {paired_text(other)}: turns {with_p(half.turns)}; "
-        said += f"stays {with_p(half.stays)}"
+        said = f"`{half.plain.name}` {paired_text(own)}, flipped {paired_text(other)}: of its direction "
+        said += f"{with_p(half.turns)}; of its axes {with_p(half.stays)}"
         if half.rest is not None:
             said += f"; that less what `{half.plain.random}` does {with_p(half.rest)}"
         items.append(said)
@@ -81,25 +74,32 @@ def ratchet(table: Table) -> list:
     ns = with_n(pair for half in found for pair in (half.stays, half.turns))
     lead = f"Is it where V points, its axes, or the one-sided gate ({ns})?"
     text = (
-        "With V flipped, what its direction does turns, and what its axes do either way stays: half the difference, "
-        "half the sum. What the gate does by itself it does along random axes, too."
+        "Half the difference between V and V flipped is what its direction does; half their sum is what its axes do on "
+        "average over both. What the gate does by itself it does along random axes, too."
     )
     return [Paragraph(text, lead), Listing(tuple(items))]
 
 
 def said(table: Table) -> str:
-    """Say which effects of a one-sided gate turn with the sign of V, and which stay, beyond random axes too."""
-    found = [half for half in _halves(table) if half.stays.holm is not None and half.turns.holm is not None]
-    if not found:
-        return ""
+    """Say of the bases that claim something what a one-sided gate does along V and V flipped, and what of it is whose.
 
-    def of(part: str, holds: Callable[[Half], bool]) -> str:
-        names = [f"`{half.plain.name}` {with_p(getattr(half, part))}" for half in found if holds(half)]
-        return listing(names) if names else f"none of {len(found)} bases"
-
-    turns, stays = (of(part, lambda half, p=part: is_shown(getattr(half, p))) for part in ("turns", "stays"))
-    said = f"What a one-sided gate does turns with the direction of V for {turns} ({with_n(h.turns for h in found)})."
-    said += f" A part stays, whichever way V points, for {stays}."
-    if any(half.rest for half in found):
-        said += f" That is more than random axes do for {of('rest', lambda half: half.is_beyond)}."
-    return said
+    Empty where no row has a flipped one.
+    """
+    measure, sentences = table.primary, []
+    for half in _halves(table):
+        if not half.plain.row.claims or half.stays.holm is None or half.turns.holm is None:
+            continue
+        own, other = (delta(line.to_baseline[measure].delta) for line in (half.plain, half.flipped))
+        parts = {
+            "half the difference, its direction's part,": half.turns,
+            "the mean, its axes' part,": half.stays,
+            "that less what random axes do": half.rest,
+        }
+        said = [
+            f"{name} {with_p(pair)}{'' if is_shown(pair) else ', not shown'}"
+            for name, pair in parts.items()
+            if pair is not None and pair.holm is not None
+        ]
+        lead = f"With V flipped `{half.plain.name}` changes {table.about.words} by {other} instead of {own}"
+        sentences.append(f"{lead} ({with_n([half.turns])}): {'; '.join(said)}.")
+    return " ".join(sentences)
