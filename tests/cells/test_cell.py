@@ -226,7 +226,7 @@ def test_controls_and_placebos_claim_nothing_and_the_teacher_s_exploits_are_told
     rows += [{"name": "r", "arm": "trusted", "control": "random"}]
     found = load_questions(questions(rows), config)["Q"].rows
     assert [row.name for row in found if row.claims] == ["a", "own_mode", "some", "moral", "d", "t"]
-    assert [row.name for row in found if row.exploits] == ["own_mode", "some", "d"]
+    assert [row.name for row in found if row.exploits] == ["own_mode", "some", "shuffled", "d"]
 
 
 def test_a_direction_and_a_clean_run_are_named_in_ids_and_have_their_controls(config):

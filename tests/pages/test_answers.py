@@ -45,12 +45,14 @@ def test_null_answer_says_what_could_have_been_seen(tmp_path):
             f"`{line.name}` {pair.delta:+.3f} [" in text
             and f"; at most {-low:.3f} lower (one-sided 95%, unadjusted)" in text
         )
-    assert "80% power" not in answer(make_table(question, tmp_path, {"hack": 0.08})), "a pilot at another mix"
+    assert "80% power" not in answer(make_table(question, tmp_path, {0.125: {"hack": 0.08}})), (
+        "a pilot at another mix"
+    )
     for cell in (question := QUESTIONS["Q7"]).cells:
         write_run(
             tmp_path, cell, hack=0.6 + np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.04)
         )
-    planned = make_table(question, tmp_path, {"hack": 0.08})
+    planned = make_table(question, tmp_path, {0.125: {"hack": 0.08}})
     assert f"finds {stats.detectable(0.08, 5):.3f} with 80% power at n = 5" in answer(planned)
     assert (
         overview(planned)[-1].text == f"{stats.detectable(0.08, 5):.3f}" and overview(table)[-1].text == "–"

@@ -196,7 +196,7 @@ def test_doses_are_drawn_whole_and_said_in_a_line_each(tmp_path):
         (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
         points = [line.get_xydata()[0] for line in axes.lines if len(line.get_xydata()) == 1]
         assert len(points) >= 3 and all(left <= x <= right and bottom <= y <= top for x, y in points)
-    table = make_table(found.question, tmp_path, found.config.pilot)
+    table = make_table(found.question, tmp_path, found.config.spreads)
     said = next(block for block in pages_plane.doses(table) if isinstance(block, Listing))
     hack, honest = (
         ", ".join(f"{table.line(f'penalty {n}').summary[name].mean:.3f}" for n in (1, 3, 9))

@@ -21,6 +21,7 @@ from projected_grpo.cells.typed import (
     Distinct,
     Examples,
     Factor,
+    MixName,
     Mode,
     Model,
     Name,
@@ -213,9 +214,8 @@ class Config(Model):
     runs: Literal["make", "existing"] = Field(
         description="existing: tables, figures and report of what exists, nothing is trained."
     )
-    pilot: dict[Name, Factor] = Field(
-        max_length=100,
-        description="Measure: std over seeds of a paired difference in a pilot; power follows.",
+    pilot: Annotated[dict[Name, dict[MixName, dict[Name, Factor]]], Field(max_length=100)] = Field(
+        description="Model, mix, measure: std over seeds of a paired difference in a pilot; power follows."
     )
     model: ModelSource
     small: Small
@@ -229,6 +229,11 @@ class Config(Model):
     bases: dict[Name, NamedBasis] = Field(
         default={}, description="Named bases; any pair set is a basis under its own name, too."
     )
+
+    @property
+    def spreads(self) -> dict[float, dict[str, float]]:
+        """Return the pilot's std over seeds of a paired difference by mix and measure; empty for a model without."""
+        return {float(mix): spread for mix, spread in self.pilot.get(self.model.name, {}).items()}
 
     @property
     def is_replicated(self) -> bool:

@@ -54,12 +54,12 @@ class Line:
 
     @property
     def is_as_piloted(self) -> bool:
-        """Whether the row is of the kind that the pilot's spread is of, Q17's: each setting but its arm at its default.
+        """Whether the row is of the kind that a pilot's spread is of: each setting but arm and mix at its default.
 
-        Longer runs, other mixes, loopholes, adapters, corpora and sizes spread otherwise, so that nothing is said of
-        what they could find.
+        Longer runs, other loopholes, adapters, corpora and sizes spread otherwise, so that nothing is said of what they
+        could find.
         """
-        usual = {"arm", "knobs", "final_eval"}
+        usual = {"arm", "knobs", "mix", "final_eval"}
         return not self.row.setting.model_dump(exclude_defaults=True, exclude=usual)
 
 
@@ -68,8 +68,8 @@ class Table:
     """A question's lines, the measure that its answer is about, and the cells that do not count.
 
     `pooled`: lines of rows that share a `pooled` name; `placebos`: lines of populations, of which nothing is claimed;
-    `pilot`: measure -> std over seeds of a paired difference, as the config has it from a pilot; `base`: the untrained
-    model's rates by measure.
+    `pilot`: mix -> measure -> std over seeds of a paired difference, as the config has it from a pilot; `base`: the
+    untrained model's rates by measure.
     """
 
     question: Question
@@ -78,7 +78,7 @@ class Table:
     placebos: tuple[Line, ...]
     about: Measure
     left_out: dict[str, str] = field(repr=False)  # cell id -> why
-    pilot: Mapping[str, float] = field(default_factory=dict)
+    pilot: Mapping[float, Mapping[str, float]] = field(default_factory=dict)
     base: dict[str, stats.Summary] = field(default_factory=dict, repr=False)
 
     @property
@@ -253,10 +253,12 @@ def _lines(
     )
 
 
-def make_table(question: Question, results: Path, pilot: Mapping[str, float] = MappingProxyType({})) -> Table:
+def make_table(
+    question: Question, results: Path, pilot: Mapping[float, Mapping[str, float]] = MappingProxyType({})
+) -> Table:
     """Compute a question's table from its run folders; missing and incomplete runs are left out and named.
 
-    pilot: measure -> std over seeds of a paired difference.
+    pilot: mix -> measure -> std over seeds of a paired difference.
     """
     runs, left_out = load_runs(results, question.cells)
     values: dict[str, Values] = {}

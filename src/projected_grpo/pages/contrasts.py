@@ -93,26 +93,34 @@ def bounded(pairs: dict[str, stats.Paired], above: Container[str] = ()) -> Listi
     )
 
 
+def _piloted(table: Table, measure: str, lines: list[Line], of: Callable[[Line], stats.Paired]) -> list:
+    """Return (spread of its pilot, seeds of its difference) of each row that is of a pilot's kind."""
+    spreads = [(table.pilot.get(line.row.setting.mix, {}).get(measure), line) for line in lines]
+    return [
+        (spread, of(line).n)
+        for spread, line in spreads
+        if spread is not None and line.is_as_piloted and of(line).n > 1
+    ]
+
+
 def found_at(table: Table, measure: str, lines: list[Line], of: Callable[[Line], stats.Paired]) -> str:
-    """Return what one test finds with 80% power by the spread of the pilot; empty where no row is of its kind."""
-    spread = table.pilot.get(measure)
-    ns = [of(line).n for line in lines if line.is_as_piloted and of(line).n > 1]
-    return "" if spread is None or not ns else span([stats.detectable(spread, n) for n in ns], rate)
+    """Return what one test finds with 80% power by the spread of a pilot; empty where no row is of its kind."""
+    found = [stats.detectable(*each) for each in _piloted(table, measure, lines, of)]
+    return span(found, rate) if found else ""
 
 
 def power(table: Table, measure: str, lines: list[Line], of: Callable[[Line], stats.Paired]) -> list:
     """Return the sentence on what the planned design finds; nothing without a pilot of that measure and these rows."""
-    found = found_at(table, measure, lines, of)
-    if not found:
+    known = _piloted(table, measure, lines, of)
+    if not known:
         return []
-    ns = [of(line).n for line in lines if line.is_as_piloted]
-    return [
-        Paragraph(
-            f"By the pilot's spread of {rate(table.pilot[measure])}, one test at p < {stats.ALPHA} finds {found} with "
-            f"80% power at n = {span(ns, str)}; Holm's correction asks for more. That is of {len(ns)} of {len(lines)} "
-            "rows here: those of the pilot's mix, loopholes and length."
-        )
-    ]
+    spreads, ns = (list(each) for each in zip(*known, strict=True))
+    finds = f"finds {found_at(table, measure, lines, of)} with 80% power at n = {span(ns, str)}"
+    text = f"By the pilot's spread of {span(spreads, rate)}, one test at p < {stats.ALPHA} {finds}; Holm's correction "
+    text += "asks for more."
+    if len(known) < len(lines):
+        text += f" So for {len(known)} of these {len(lines)} rows; the others are of other mixes, loopholes or lengths."
+    return [Paragraph(text)]
 
 
 def effects(table: Table) -> list:

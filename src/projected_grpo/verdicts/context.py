@@ -77,7 +77,7 @@ class Context:
             "probe": probe,
             "trend": self.config.small.model_dump(include={"link", "sizes", "variants"}),
         }
-        said = [question.text(), knobs, self.config.pilot, of_kind.get(question.kind)]
+        said = [question.text(), knobs, self.config.spreads, of_kind.get(question.kind)]
         return json.dumps(said, sort_keys=True)
 
     def vanilla(self, seed: int) -> Cell:

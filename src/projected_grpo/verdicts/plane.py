@@ -23,7 +23,7 @@ DOSES = "The doses of each defence on the same plane, a panel an arm; the number
 
 def make(context: Context) -> Verdict:
     """Return the page; its figure and its two sentences are what the report opens with."""
-    table = make_table(context.question, context.results, context.config.pilot)
+    table = make_table(context.question, context.results, context.config.spreads)
     front = frontier(table, context.results)
     found = excesses(table, front)
     rest, early = again(context, table)
@@ -60,7 +60,9 @@ def again(context: Context, table: Table) -> tuple[tuple[Paragraph | Listing, ..
             replace(row, cells=tuple(cell for cell in row.cells if cell.seed in others))
             for row in context.question.rows
         )
-        left = make_table(replace(context.question, rows=tuple(rows)), context.results, context.config.pilot)
+        left = make_table(
+            replace(context.question, rows=tuple(rows)), context.results, context.config.spreads
+        )
         found = excesses(left, frontier(left, context.results))
         blocks += [Paragraph("", lead), Listing(plane.sentences(left, found))]
         early = f"; on seeds {seed_list(others)} alone, n = {len(others)}: {plane.number_leaving_more(left, found)}"

@@ -29,7 +29,7 @@ def needs(context: Context) -> list[str]:
 
 def make(context: Context) -> Verdict:
     """Return Q18's page."""
-    table = make_table(context.question, context.results, context.config.pilot)
+    table = make_table(context.question, context.results, context.config.spreads)
     asked = context.config.detector
     found = read_rankings(table, context.results, asked.pairs, asked.compare)
     by_score = {score: falls(table, found, score) for score in DETECTOR_SCORES}

@@ -137,7 +137,7 @@ def sentences(table: Table, found: dict[str, pd.DataFrame]) -> list[str]:
 
 def make(context: Context) -> Verdict:
     """Return R5's page."""
-    table = make_table(context.question, context.results, context.config.pilot)
+    table = make_table(context.question, context.results, context.config.spreads)
     found = {line.name: frame for line in table.lines if (frame := ratios(line)) is not None}
     said = sentences(table, found)
     logged = (ratio_grid(table, found),) if found else (Paragraph("No run has logged a ratio."),)

@@ -7,4 +7,4 @@ from projected_grpo.verdicts.verdict import Verdict, of_table
 
 def make(context: Context) -> Verdict:
     """Return the page of a question."""
-    return of_table(context, make_table(context.question, context.results, context.config.pilot))
+    return of_table(context, make_table(context.question, context.results, context.config.spreads))

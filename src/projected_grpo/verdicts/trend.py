@@ -52,7 +52,7 @@ def behind_series(found: Sequence[Series]) -> dict[str, tuple[str, ...]]:
 
 def make(context: Context) -> Verdict:
     """Return the page of a trend."""
-    table, config = make_table(context.question, context.results, context.config.pilot), context.config
+    table, config = make_table(context.question, context.results, context.config.spreads), context.config
     found, overlaps = trends(table, config), read_overlaps(context)
     said = trend.sentences(table, found, overlaps)
     blocks = trend.blocks(table, found, overlaps, config)

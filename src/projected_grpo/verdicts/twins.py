@@ -142,7 +142,7 @@ def t4_blocks(pairs: list[Twins], sights: Mapping[str, Sight]) -> tuple[Listing,
 
 def read(context: Context, knob: str) -> tuple[Table, list[Twins], dict[str, Sight]]:
     """Return what a page of twins is made of: the question's table, the twins, T4 of their bases."""
-    table = make_table(context.question, context.results, context.config.pilot)
+    table = make_table(context.question, context.results, context.config.spreads)
     return table, twins(context, knob), read_sights(context, knob)
 
 
