@@ -14,8 +14,8 @@ from projected_grpo.pages.text import listing, p_is, paired_text, rate
 
 # Below this rate of its own vanilla a fold of Q14 has no hacking that a basis could lower.
 UNINFORMATIVE = 0.10
-# A basis with less than this share of the axes that its random one has is cut; so is none by rounding.
-WHOLE = 0.99
+# A basis is cut where random axes of its shape take less than this share of what those take that it is held against.
+WHOLE = 0.995
 
 
 def is_shown(pair: stats.Paired | None) -> bool:
@@ -255,21 +255,18 @@ def beyond_random(table: Table) -> list:
 
 
 def _cut(table: Table) -> list:
-    """Name the rows with fewer axes than the random ones, and how many of these they have.
+    """Name the rows with fewer axes than the random ones, by what any gradient has along as many random axes."""
 
-    A gradient's length along random axes grows as the square root of their number.
-    """
-
-    def axes(line: Line) -> float:
+    def share(line: Line) -> float:
         own, random = (each.summary.get("cin_null") for each in (line, table.line(line.random)))
-        return (own.mean / random.mean) ** 2 if own and random and random.mean else 1.0
+        return own.mean / random.mean if own and random and random.mean else 1.0
 
     lines = [line for line in table.lines if table.primary in line.to_random]
-    names = tuple(f"`{line.name}` {axes(line):.0%}" for line in lines if axes(line) < WHOLE)
+    names = tuple(f"`{line.name}` {share(line):.0%}" for line in lines if share(line) < WHOLE)
     if not names:
         return []
-    lead = "Their bases are cut. The random axes that they are held against are more, and so remove more; they have of "
-    lead += "those:"
+    lead = "Their bases are cut: the random axes that they are held against are more, and so remove more. Along as "
+    lead += "many random axes as they have any gradient has, of its length along those:"
     return [Paragraph(lead), Listing(names)]
 
 
