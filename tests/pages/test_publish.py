@@ -130,6 +130,16 @@ def test_every_test_can_be_made_again_from_the_published_numbers(made, tmp_path)
     assert {"hack", "solve", "honest", "hack_ablated", "hack_heldout", "known_hack"} <= tested
 
 
+def test_a_table_without_rows_of_runs_has_no_numbers_by_run(made, tmp_path):
+    """The evaluator's table has numbers by seed, but its rows are rounds of a critic."""
+    by_seed = [[{"seed": 41, "value": 1.0}, {"seed": 42, "value": 2.0}]]
+    frame = pd.DataFrame({"round": [0], "seeds": [[41, 42]], "mae": [1.5], "mae_by_seed": by_seed})
+    shutil.copytree(made.results, tmp_path / "results")
+    page = read_page(tmp_path / "results/Q10.json")
+    frame.to_parquet(tmp_path / "results/Q10.parquet")
+    assert publish._by_run(page, tmp_path / "results") == ""
+
+
 def test_published_runs_are_named_as_a_shell_expands_them():
     cells = [f"vanilla-m0.5-s{seed}" for seed in (43, 41, 42)] + [
         "less-x0.5-m0.5-s41",

@@ -103,7 +103,7 @@ def _by_run(page: Page, results: Path) -> str:
     named = {
         name: name.removesuffix(BY_SEED.format("")) for name in frame if name.endswith(BY_SEED.format(""))
     }
-    if not named:
+    if not named or "row" not in frame:  # the evaluator's table has no rows of runs
         return ""
     rows = []
     for line in frame.to_dict("records"):
