@@ -111,7 +111,7 @@ def test_it_opens_with_two_sentences_and_the_figure(made):
     assert first.text.startswith("A look, with n = 4") and verdict.page.finding.startswith(
         "A look, with n = 4"
     )
-    assert "arms that need neither an oracle nor the teacher's exploits leaves more honest work" in first.text
+    assert "1 of 4 arms without an oracle or the teacher's exploits leaves more honest work" in first.text
     assert "After 20 steps: 1 of 4 arms" in verdict.page.finding
     assert first.text.count(". ") == 2  # that this is a look, and the two
     along = "Along the teacher's exploits (`own_mode`), which no defender has beforehand, 0 of 1 leave more"
@@ -204,7 +204,7 @@ def test_doses_are_drawn_whole_and_said_in_a_line_each(tmp_path):
     )
     assert said.items[1] == f"`penalty`, cost 1, 3, 9: known hack {hack}; known honest {honest}"
     assert said in verdict.page.answer
-    assert "doses that need neither an oracle nor" in str(verdict.page.answer)
+    assert "doses without an oracle or" in str(verdict.page.answer)
 
 
 def test_without_runs_the_page_says_so(tmp_path):

@@ -160,17 +160,13 @@ def sentences(table: Table, found: Excesses, early: str = "") -> tuple[str, ...]
         return (f"Nothing can be told from noise ({_others(table, lines, found)}).",)
     more = _leaving_more(lines, found)
     rows = "doses" if of_table(table) else "arms"
-    first = f"{len(more)} of {len(lines)} {rows} that need neither an oracle nor {EXPLOITS} "
-    first += (
-        f"leave{'s' if len(more) == 1 else ''} more honest work than plain training does at the same hacking"
-    )
+    first = f"{len(more)} of {len(lines)} {rows} without an oracle or {EXPLOITS} "
+    first += f"leave{'s' if len(more) == 1 else ''} more honest work than plain training at equal hacking"
     if more:
         first += f": most `{more[0].name}` (given: {must_give(more[0])}), {with_p(found[more[0].name])}"
-    if following := [f"`{line.name}` {delta(found[line.name].delta)}" for line in more[1:3]]:
-        first += f"; then {' and '.join(following)}"
     first += f" ({with_n(found[line.name] for line in tested)}{early})."
     rest = _others(table, lines, found)
-    others = [_given_to(more), f"The others: {rest}." if rest else "", _along_exploits(every, found)]
+    others = [_following(more, found), f"The others: {rest}." if rest else "", _along_exploits(every, found)]
     return first, _least(lines, vanilla), *filter(None, others), *_beyond(table)
 
 
@@ -192,11 +188,14 @@ def _others(table: Table, lines: list[Line], found: Excesses) -> str:
     return ", ".join(f"{name}: {number}" for name, number in counts.items() if number)
 
 
-def _given_to(lines: list[Line]) -> str:
-    """Say how many of these rows must be given what."""
+def _following(lines: list[Line], found: Excesses) -> str:
+    """Say what follows the first of these rows, and how many of them must be given what."""
+    if not lines:
+        return ""
     counts = Counter(map(must_give, lines))
-    said = ", ".join(f"{given} {counts[given]}" for given in GIVEN if counts[given])
-    return f"They are given: {said}." if said else ""
+    given = ", ".join(f"{given} {counts[given]}" for given in GIVEN if counts[given])
+    then = " and ".join(f"`{line.name}` {delta(found[line.name].delta)}" for line in lines[1:3])
+    return f"{f'Then {then}. ' if then else ''}They are given: {given}."
 
 
 def _along_exploits(every: list[Line], found: Excesses) -> str:

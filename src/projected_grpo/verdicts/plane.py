@@ -65,5 +65,5 @@ def again(context: Context, table: Table) -> tuple[tuple[Paragraph | Listing, ..
         )
         found = excesses(left, frontier(left, context.results))
         blocks += [Paragraph("", lead), Listing(plane.sentences(left, found))]
-        early = f"; on seeds {seed_list(others)} alone, n = {len(others)}: {plane.number_leaving_more(left, found)}"
+        early = f"; on seeds {seed_list(others)}: {plane.number_leaving_more(left, found)}"
     return tuple(blocks), early

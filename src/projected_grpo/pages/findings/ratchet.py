@@ -91,9 +91,9 @@ def said(table: Table) -> str:
             continue
         own, other = (delta(line.to_baseline[measure].delta) for line in (half.plain, half.flipped))
         parts = {
-            "half the difference, its direction's part,": half.turns,
-            "the mean, its axes' part,": half.stays,
-            "that less what random axes do": half.rest,
+            "Of its direction": half.turns,
+            "of its axes": half.stays,
+            "of these less random ones": half.rest,
         }
         said = [
             f"{name} {with_p(pair)}{'' if is_shown(pair) else ', not shown'}"
@@ -101,5 +101,5 @@ def said(table: Table) -> str:
             if pair is not None and pair.holm is not None
         ]
         lead = f"With V flipped `{half.plain.name}` changes {table.about.words} by {other} instead of {own}"
-        sentences.append(f"{lead} ({with_n([half.turns])}): {'; '.join(said)}.")
+        sentences.append(f"{lead} ({with_n([half.turns])}). {'; '.join(said)}.")
     return " ".join(sentences)
