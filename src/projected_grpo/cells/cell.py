@@ -85,13 +85,9 @@ class Row:
     kind: str | None = None  # of placebo
     place_in: str | None = None  # the population of placebos that it is held against
     pooled: str | None = None  # rows of one such name are one more row: their mean by seed
-    control: str = (
-        "none"  # what its arm or basis makes of its axes: random, clean_vs_clean, within_class, shuffled
-    )
+    control: str = "none"  # what its arm or its basis makes of its axes, if anything: random, shuffled, ...
     claims: bool = True  # neither a control of any kind nor a placebo: it may be a finding
-    exploits: str | None = (
-        None  # whose exploits its axes are of, where they are: more than anyone could write
-    )
+    exploits: str | None = None  # whose exploits its axes are of, if any: more than anyone could write
 
     @property
     def is_control(self) -> bool:

@@ -119,18 +119,14 @@ def _hacks_more(table: Table, line: Line) -> bool:
     return bool(own and plain) and own.mean > plain.mean
 
 
-def _arms(table: Table) -> list[Line]:
-    """Return the rows that are a defence of their own: no controls, no placebos, and not told by the oracle."""
-    return [
-        line
-        for line in defences(table)
-        if line.row.claims and must_give(line) != "oracle" and HACK in line.summary
-    ]
+def _arms(table: Table) -> tuple[list[Line], list[Line]]:
+    """Return (arms that a defender can have, arms along the teacher's own exploits: what a direction could do).
 
-
-def _is_along_exploits(line: Line) -> bool:
-    """Whether a row acts along the teacher's own exploits: what a direction could do, not what a defender has."""
-    return must_give(line) == EXPLOITS
+    None is a control, a placebo, or told by the oracle.
+    """
+    own = [line for line in defences(table) if line.row.claims and HACK in line.summary]
+    along = [line for line in own if must_give(line) == EXPLOITS]
+    return [line for line in own if must_give(line) not in ("oracle", EXPLOITS)], along
 
 
 def _leaving_more(lines: list[Line], found: Excesses) -> list[Line]:
@@ -142,7 +138,8 @@ def _leaving_more(lines: list[Line], found: Excesses) -> list[Line]:
 
 def number_leaving_more(table: Table, found: Excesses) -> int:
     """Return how many arms that a defender can have leave more honest work at equal hack."""
-    return len(_leaving_more([line for line in _arms(table) if not _is_along_exploits(line)], found))
+    lines, _ = _arms(table)
+    return len(_leaving_more(lines, found))
 
 
 def sentences(table: Table, found: Excesses, early: str = "") -> tuple[str, ...]:
@@ -151,8 +148,7 @@ def sentences(table: Table, found: Excesses, early: str = "") -> tuple[str, ...]
     The first is of arms that a defender can have; what acts along the teacher's own exploits has a sentence of its own.
     early: what the first one says, besides, of fewer seeds.
     """
-    every, vanilla = _arms(table), baseline(table)
-    lines = [line for line in every if not _is_along_exploits(line)]
+    (lines, along), vanilla = _arms(table), baseline(table)
     if not lines or vanilla is None or HACK not in vanilla.summary:
         return ("No defence can be placed yet: its runs, or vanilla's, are missing.",)
     tested = _tested(lines, found)
@@ -166,7 +162,7 @@ def sentences(table: Table, found: Excesses, early: str = "") -> tuple[str, ...]
         first += f": most `{more[0].name}` (given: {must_give(more[0])}), {with_p(found[more[0].name])}"
     first += f" ({with_n(found[line.name] for line in tested)}{early})."
     rest = _others(table, lines, found)
-    others = [_following(more, found), f"The others: {rest}." if rest else "", _along_exploits(every, found)]
+    others = [_following(more, found), f"The others: {rest}." if rest else "", _along_exploits(along, found)]
     return first, _least(lines, vanilla), *filter(None, others), *_beyond(table)
 
 
@@ -198,12 +194,11 @@ def _following(lines: list[Line], found: Excesses) -> str:
     return f"{f'Then {then}. ' if then else ''}They are given: {given}."
 
 
-def _along_exploits(every: list[Line], found: Excesses) -> str:
-    """Say which rows along the teacher's own exploits leave more honest work; nothing where there are no such rows."""
-    lines = [line for line in every if _is_along_exploits(line)]
-    more = [f"`{line.name}` {with_p(found[line.name])}" for line in _leaving_more(lines, found)]
+def _along_exploits(lines: list[Line], found: Excesses) -> str:
+    """Say which of these rows along the teacher's own exploits leave more honest work; empty without rows."""
     if not lines:
         return ""
+    more = [f"`{line.name}` {with_p(found[line.name])}" for line in _leaving_more(lines, found)]
     said = f"Along {EXPLOITS} (`own_mode`), which no defender has beforehand, {len(more)} of {len(lines)} "
     said += f"{'leaves' if len(more) == 1 else 'leave'} more honest work"
     return f"{said}{f': {listing(more)}' if more else ''}."

@@ -37,10 +37,10 @@ ORACLE = (
 WHEN = ("Date", "Machine", "Commit of this page")
 STORE = "results/pages.json"  # below the documentation: what is published
 # In the order in which the first screen has them: the plane, then the method and its controls; what is behind them.
-FINDINGS = {
-    "What came out": ("Q16", "Q22", "Q10", "Q14", "Q3", "Q7", "Q6", "Q13", "Q5", "Q12"),
-    "What is behind it": ("Q18", "Q19", "Q20", "Q21"),
-}
+FINDINGS = (  # heading, what is said below it, pages
+    ("What came out", ORACLE, ("Q16", "Q22", "Q10", "Q14", "Q3", "Q7", "Q6", "Q13", "Q5", "Q12")),
+    ("What is behind it", "", ("Q18", "Q19", "Q20", "Q21")),
+)
 
 
 def machine() -> str:
@@ -138,13 +138,12 @@ def _index(stored: dict[str, dict], asked: Iterable[str]) -> str:
     stored: id of a page -> its title, finding and how it was made; asked: questions, of which those without are named.
     """
     parts = ["# Results", "What finished runs of the pipeline found; `make publish` writes these pages."]
-    for head, names in FINDINGS.items():
+    for head, note, names in FINDINGS:
         found = [(name, stored[name]) for name in names if stored.get(name, {}).get("finding")]
         said = [
             f"{i}. {p['finding']} ([{p['title']}](results/{name}.md))" for i, (name, p) in enumerate(found, 1)
         ]
-        note = [ORACLE] if names == next(iter(FINDINGS.values())) else []
-        parts += [f"## {head}", *note, "\n".join(said)] if said else []
+        parts += filter(None, [f"## {head}", note, "\n".join(said)]) if said else []
     rows = [
         f"| [{page['title']}](results/{name}.md) | {page['made'].get('Seeds', NONE)} "
         f"| {page['made'].get('Runs', NONE)} | {page['made']['Date']} |"
