@@ -104,6 +104,28 @@ def test_without_runs_the_page_says_so(tmp_path):
         write(made, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "gain, said",
+    [(0.2, "so much more there is to take away"), (-0.2, "so much less"), (0, "is not shown to move")],
+)
+def test_what_there_is_to_take_away_goes_with_the_size(tmp_path, gain, said):
+    context = on_training("Q20", tmp_path, SEEDS)
+    draws = np.random.default_rng(4)
+    for row in context.question.rows:
+        size = {"0.3M": -0.5, None: 0, "3M": 0.5, "10M": 1}[row.setting.size]
+        own = 0.5 if row.setting.basis == "own_mode" else 1
+        for cell in row.cells:
+            write_run(tmp_path, cell, hack=own * (0.5 + gain * size + 0.01 * draws.normal()))
+    items = trend.make(context).page.answer[1].items
+    level = next(item for item in items if item.startswith("`vanilla` itself, from"))
+    assert said in level and "per tenfold parameters, n = 5" in level
+    moved = [item for item in items if item.startswith("The effect on the hack rate grows")]
+    way = "stronger" if gain > 0 else "weaker"
+    assert any(f"grows {way} with the size of the model: `own_mode, k 5`" in item for item in moved) == bool(
+        gain
+    )
+
+
 def test_hacking_after_the_teacher_s_last_step_against_that_before_it(tmp_path):
     _, questions = real_questions([41, 42, 43])
     table = fill(tmp_path, questions["Q21"])

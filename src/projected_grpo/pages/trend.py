@@ -138,15 +138,18 @@ def _towards(table: Table, series: Series) -> str:
 
 def levels(table: Table, found: Sequence[Series], axis: str) -> list[str]:
     """Say how the baseline's own rate moves along an axis: what an effect can take away moves with it."""
-    own = [series for series in found if series.axis == axis and series.level is not None]
     said = []
-    for series in own:
+    for series in found:
         rates = [_mean(values) for values in points(table, series, None).values()]
-        if None not in rates:
-            said.append(
-                f"`{series.name}` itself goes from {rate(rates[0])} to {rate(rates[-1])}, slope "
-                f"{paired_text(series.level)} {per(series)} (n = {series.level.n}): so much more there is to take away."
-            )
+        level = series.level
+        if series.axis != axis or level is None or None in rates:
+            continue
+        moves = f"slope {paired_text(level)} {per(series)}, n = {level.n}"
+        if level.p is None or level.p >= stats.ALPHA:
+            end = f"is not shown to move ({moves})."
+        else:
+            end = f"moves ({moves}): so much {'more' if level.delta > 0 else 'less'} there is to take away."
+        said.append(f"`{series.name}` itself, from {rate(rates[0])} to {rate(rates[-1])}, {end}")
     return said
 
 
