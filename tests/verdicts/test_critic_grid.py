@@ -1,5 +1,7 @@
 """The two-by-two of the self-taught critic: its effects against scipy on made-up rounds, and what the page says."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +22,7 @@ KINDS = (CriticKind(), CriticKind(None, True), CriticKind("3M"), CriticKind("3M"
 
 
 def made_up(false, missed):
-    """Return values of four critics; false, missed: kind -> the mean of that credit."""
+    """Return values of four critics; false, missed: kind -> the mean of that credit, in all rounds alike."""
     draws = np.random.default_rng(5)
     return {
         kind: {
@@ -28,6 +30,8 @@ def made_up(false, missed):
             for name, mean in {
                 "weak_false_credit": false[kind],
                 "weak_missed_credit": missed[kind],
+                "weak_false_credit_change": 0.0,
+                "weak_missed_credit_change": 0.0,
                 "same_score": 0.5,
                 "hardness": 1.0,
             }.items()
@@ -50,13 +54,13 @@ def test_effects_are_those_of_a_two_by_two_and_both_credits_are_one_family():
         test, own = scipy_stats.ttest_1samp(by_seed, 0), found[cause, "weak_missed_credit"]
         assert own.delta == pytest.approx(by_seed.mean()) and own.p == pytest.approx(test.pvalue)
         assert (own.lo, own.hi) == pytest.approx(test.confidence_interval())
-    assert len(found) == 12
-    for family in (critic_grid.CREDITS, ("same_score", "hardness")):
+    assert len(found) == 3 * 5
+    for family in (critic_grid.CREDITS, critic_grid.OTHERS):
         pairs = [pair for (_, measure), pair in found.items() if measure in family]
         assert [pair.holm for pair in pairs] == pytest.approx(stats.holm([pair.p for pair in pairs]))
     said = critic_grid.sentences(critic_grid.effects(values))
     assert said[0] == "Shown: variety raises missed credit."
-    assert not long("\n\n".join(said)) and "(n = 4)" in said[1]
+    assert not long("\n\n".join(said)) and ", n = 4" in said[1]
 
 
 def test_without_an_effect_nothing_is_said_of_the_training():
@@ -64,7 +68,16 @@ def test_without_an_effect_nothing_is_said_of_the_training():
     said = critic_grid.sentences(critic_grid.effects(values))
     assert said[0].startswith("Neither the size of the base nor the variety of traces is shown to change")
     assert "was not varied" in said[0] and "equivalent within 0.050" in said[1]
+    assert said[1].startswith("Size on false credit: ") and ". On its change over the rounds: " in said[1]
     assert not long("\n\n".join(said))
+
+
+def test_variety_that_matters_at_one_size_alone_is_said_and_at_which():
+    small, small_alike, large, large_alike = KINDS
+    values = made_up(dict.fromkeys(KINDS, 0.2), {small: 0.3, small_alike: 0.2, large: 0.2, large_alike: 0.3})
+    said = critic_grid.sentences(critic_grid.effects(values))
+    words = "Shown: what variety does to missed credit depends on the size, +0.1 on the smaller base and -0.1 on the"
+    assert re.sub(r"(\.[01])\d\d", r"\1", re.sub(r"0\.09\d", "0.1", said[0])).startswith(words)
 
 
 def write_critic(context, kind, seed, folder, credit):
@@ -108,7 +121,10 @@ def test_the_page_says_which_of_the_two_it_is(context):
     assert len(needed) == len(set(needed)) == 4 * len(SEEDS) * 2 + 2 * len(SEEDS)
     made = critic_grid.make(context)
     text = to_markdown(made.page)
-    assert "A look, with n = 4" in text and "Shown: variety lowers false credit." in text
+    assert (
+        "A look, with n = 4" in text
+        and "Shown: variety lowers false credit; and variety lowers false credit, last less first" in text
+    )
     assert "| 3M, vanilla alone |" in text and "| 0.9M, vanilla and gt_only |" in text
     assert set(made.frame["measure"]) == set(critic_grid.MEASURES) and set(made.frame["seed"]) == set(SEEDS)
     assert made.frame[made.frame.measure == "hardness"]["value"].eq(1.0).all()

@@ -1,6 +1,5 @@
 """Q18: falls of AUROC read as evasion or drift, thin windows, the page at known numbers."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ from synthetic import context_of, write_run
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.columns import reference
-from projected_grpo.measures.detector import falls, file, populations, read_rankings
+from projected_grpo.measures.detector import falls, file, populations, read_rankings, recall_lost
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages.detector_figure import looks
 from projected_grpo.pages.markdown import to_markdown
@@ -31,9 +30,10 @@ ROWS += ("penalty 0.6, KL",)
 WINDOWS = [(1, 5), (6, 10), (11, 15), (16, 20)]
 
 
-def write_rankings(context, fall, thin=(), skip=()):
-    """Write runs and rankings whose AUROC falls from .9; fall: row -> how far, .1 where none is said; thin: rows whose
-    last window has few pairs; skip: rows without runs."""
+def write_rankings(context, fall, thin=None, skip=()):
+    """Write runs and rankings whose AUROC falls from .9; fall: row -> how far, .1 where none is said; thin: row ->
+    seeds whose last window has few pairs; skip: rows without runs."""
+    thin = thin or {}
     draws = np.random.default_rng(3)
     compare = context.config.detector.compare
     for row in context.question.rows:
@@ -44,7 +44,7 @@ def write_rankings(context, fall, thin=(), skip=()):
             for score in ("concept", "concept_base", "alignment"):
                 for i, (first, last) in enumerate(WINDOWS):
                     known = {"score": score, "first": first, "last": last}
-                    known["pairs"] = 19 if row.name in thin and i == 3 else 120
+                    known["pairs"] = 19 if cell.seed in thin.get(row.name, ()) and i == 3 else 120
                     own = 0.9 - (fall.get(row.name, 0.1) + noise) * i / 3
                     rates = {"precision": 0.5 + i / 10, "recall": 0.8 - i / 10, "flagged": 0.4}
                     rates["recall"] += noise - (0.3 if row.name == "penalty 0.6" and i == 3 else 0)
@@ -97,7 +97,7 @@ def test_a_fall_is_evasion_only_beyond_the_unpenalised_one(context):
 
 
 def test_a_window_with_few_pairs_has_no_auroc(context):
-    write_rankings(context, {}, thin=("penalty 1",), skip=("advantage 0.3",))
+    write_rankings(context, {}, thin={"penalty 1": SEEDS}, skip=("advantage 0.3",))
     table, found = ranked(context)
     line = table.line("penalty 1")
     assert found.of(line, "concept", "own_mode", -1) == {} and found.fall(line, "concept", line) == {}
@@ -111,6 +111,27 @@ def test_a_window_with_few_pairs_has_no_auroc(context):
     assert waiting.holm <= min(1, (n + 1) * waiting.p) + 1e-12 and n == 5
     text = to_markdown(q18.make(context).page)
     assert "`advantage-own_mode-w0.3-m0.125-s{41" in text
+
+
+def test_hacks_to_rank_in_two_seeds_are_no_reading_and_stand_in_no_test(context):
+    write_rankings(context, {"penalty 0.6": 0.3}, thin={"penalty 0.6": [41]})
+    table, found = ranked(context)
+    by_row = falls(table, found, "concept")
+    assert (
+        by_row["penalty 0.6"].own is by_row["penalty 0.6"].excess is None
+        and not by_row["penalty 0.6"].reading
+    )
+    assert recall_lost(table, found)["penalty 0.6"] is None
+    said = "\n".join(q18.make(context).log)
+    assert "in 0 of 4 penalised rows that hack" in said and "score, 4 penalised rows" in said
+    assert "1 of 5 penalised rows have hacks to rank in the last window in fewer than 3 seeds." in said
+
+
+def test_what_no_run_is_trained_against_is_not_called_evaded(context):
+    write_rankings(context, {"penalty 0.6": 0.3})
+    text = to_markdown(q18.make(context).page)
+    line = next(row for row in text.splitlines() if row.startswith("| penalty 0.6 | vanilla | 0.9"))
+    assert line.count("evasion") == 1 and line.endswith("| further |")
 
 
 def test_the_place_is_among_placebos_of_a_kind_and_the_band_of_random_ones(context):
@@ -142,9 +163,10 @@ def test_the_page_says_what_its_numbers_say(context):
     )
     assert "`penalty 0.6` +0.1" in said or "`penalty 0.6` +0.2" in said
     assert "precision 0.500 in the first window of `vanilla` and 0.800 in the last" in said
-    assert re.search(
-        r"where 0\.25\d and 0\.6\d\d of all rollouts hack", said
-    )  # .5 x .4 / .8 and .8 x .4 / .5
+    table, _ = ranked(context)
+    rates = [run.steps["hack_s"] for run in table.line("vanilla").runs]
+    start, end = (np.mean([by_step[part].mean() for by_step in rates]) for part in (slice(5), slice(15, 20)))
+    assert f"where {start:.3f} and {end:.3f} of all rollouts hack" in said
     assert (
         "Recall is lower than the unpenalised baseline's in 1 of 5 penalised rows that hack (`penalty 0.6` -0.3"
         in said

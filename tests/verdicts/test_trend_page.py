@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sentences import long
 from synthetic import context_of, fill, real_questions, write_run
 
 from projected_grpo.files import write_json
+from projected_grpo.measures.table import make_table
 from projected_grpo.measures.trend import uses
-from projected_grpo.pages import style
+from projected_grpo.pages import contrasts, headline, style
 from projected_grpo.pages.findings.untaught import without_teacher
 from projected_grpo.pages.markdown import render
 from projected_grpo.verdicts import trend
@@ -27,16 +29,18 @@ def on_training(name, results, seeds):
     return replace(context, questions={name: replace(context.question, primary="hack")})
 
 
-def write_q19(results, foreign):
-    """Write Q19's runs: `honesty_said` follows the link on honesty; honesty_text by `foreign` times as much."""
+def write_q19(results, foreign, loose=0.01, gain=None):
+    """Write Q19's runs: `honesty_said` follows the link on honesty; honesty_text by `foreign` times as much, with noise
+    of `loose`; gain: pair set -> how far another one does."""
     context = on_training("Q19", results, SEEDS)
     draws = np.random.default_rng(3)
     for row in context.question.rows:
         link = context.config.small.corpus(row.setting.variant)[1]
         rho = link.rho if link and link.topic == "honesty" else 0
-        gain = {"honesty_said": 1.0, "honesty_text": foreign}.get(row.setting.basis, 0)
+        own = {"honesty_said": 1.0, "honesty_text": foreign, **(gain or {})}.get(row.setting.basis, 0)
+        noise = loose if row.setting.basis == "honesty_text" else 0.01
         for cell in row.cells:
-            write_run(results, cell, hack=0.7 - 0.3 * rho * gain + 0.01 * draws.normal())
+            write_run(results, cell, hack=0.7 - 0.3 * rho * own + noise * draws.normal())
     for model, path in trend.overlap_files(context).items():
         rows = [
             {
@@ -66,14 +70,29 @@ def test_the_wording_must_be_known_where_only_the_corpus_s_words_follow_the_link
         first.startswith("Link on honesty: the wording must be known, too")
         and "effects change: `honesty_said` by -0.3" in first
     )
-    assert "cosine with `own_mode` by +0.000" in first or "cosine with `own_mode` by -0.000" in first
+    assert re.search(r"cosines with `own_mode` change: `honesty_said` by [+-]0\.000", first)
     assert made.page.answer[1].items[1].startswith("The link on honesty is not shown in the gradients")
     assert re.search(r"overlap less random [+-]0\.000 .*, n = 5", made.page.answer[1].items[1])
     assert made.page.answer[1].items[2].startswith("The link on city is not shown in the gradients"), (
         "no set is on that topic in other words"
     )
+    assert "The slopes of `honesty_said` and `honesty_text` differ by -0.3" in made.page.answer[1].items[3]
+    assert (
+        made.page.answer[1]
+        .items[4]
+        .startswith("Control: of 3 pair sets on other topics none is shown to follow")
+    )
     again = trend.make(write_q19(tmp_path, foreign=1))
     assert again.page.answer[1].items[0].startswith("Link on honesty: the link suffices")
+
+
+def test_one_slope_shown_and_the_other_not_is_no_difference_and_controls_that_follow_are_named(tmp_path):
+    made = trend.make(write_q19(tmp_path, foreign=0.5, loose=0.2, gain={"moral": 1.0}))
+    items = made.page.answer[1].items
+    assert "pairs in the corpus's own words follow it; of those in other words it is not shown" in items[0]
+    said = "Control: of 3 pair sets on other topics 1 is shown to follow the link on honesty (`moral` -0."
+    assert items[4].startswith(said)
+    assert not long("\n\n".join(made.log))
 
 
 def test_it_needs_the_overlaps_of_every_model_and_opens_with_its_figure(q19, tmp_path):
@@ -116,14 +135,34 @@ def test_what_there_is_to_take_away_goes_with_the_size(tmp_path, gain, said):
         own = 0.5 if row.setting.basis == "own_mode" else 1
         for cell in row.cells:
             write_run(tmp_path, cell, hack=own * (0.5 + gain * size + 0.01 * draws.normal()))
-    items = trend.make(context).page.answer[1].items
+    made = trend.make(context)
+    items = made.page.answer[1].items
     level = next(item for item in items if item.startswith("`vanilla` itself, from"))
     assert said in level and "per tenfold parameters, n = 5" in level
-    moved = [item for item in items if item.startswith("The effect on the hack rate grows")]
-    way = "stronger" if gain > 0 else "weaker"
-    assert any(f"grows {way} with the size of the model: `own_mode, k 5`" in item for item in moved) == bool(
-        gain
+    lead = (
+        "None of 6 effects on the hack rate is shown"
+        if not gain
+        else "2 of 6 effects on the hack rate are shown"
     )
+    assert made.page.finding.endswith(items[0]) and items[0].startswith(lead)
+    way = {0.2: "more", -0.2: "less"}.get(gain, "")
+    assert (
+        "with the size of the model. `own_mode, k 5` -0." in items[0]
+        and f"it lowers this rate {way}" in items[0]
+    )
+    assert not long("\n\n".join(made.log))
+
+
+def test_an_effect_that_changes_its_sign_is_neither_more_nor_less(tmp_path):
+    context = on_training("Q20", tmp_path, SEEDS)
+    draws = np.random.default_rng(4)
+    for row in context.question.rows:
+        size = {"0.3M": -0.5, None: 0, "3M": 0.5, "10M": 1}[row.setting.size]
+        own = 0.2 * size if row.setting.basis == "own_mode" else 0
+        for cell in row.cells:
+            write_run(tmp_path, cell, hack=0.5 + own + 0.01 * draws.normal())
+    first = trend.make(context).page.answer[1].items[0]
+    assert "`own_mode, k 5` -0.1" in first and "it turns from lowering to raising this rate" in first
 
 
 def test_hacking_after_the_teacher_s_last_step_against_that_before_it(tmp_path):
@@ -142,3 +181,26 @@ def test_hacking_after_the_teacher_s_last_step_against_that_before_it(tmp_path):
         )
         assert f"{said}{after - before:+.3f}" in text
     assert without_teacher(fill(tmp_path, questions["Q1"])) == []
+    # Two experiments: each half has its own count of arms.
+    said = headline.finding(table)
+    assert all(f"Against `vanilla, {half}`: " in said for half in ("no teacher", "teacher off"))
+    assert said.count(" of 3 arms ") == 2 and not long(said)
+
+
+def test_an_arm_is_held_against_its_random_direction_in_honest_work_too(tmp_path):
+    _, questions = real_questions(SEEDS)
+    context = context_of("Q21", tmp_path, SEEDS)
+    draws = np.random.default_rng(6)
+    for row in context.question.rows:
+        broken = row.name == "advantage random, teacher off"
+        for cell in row.cells:
+            hack = 0.05 if "advantage" in row.name else 0.6
+            path = write_run(tmp_path, cell, hack=hack + 0.01 * draws.normal()) / "deployed.parquet"
+            if broken:
+                pd.read_parquet(path).assign(gt_pass=False).to_parquet(path)
+    text = render(contrasts.beyond_random(make_table(questions["Q21"], tmp_path)), "")
+    assert "Against the same random V, in the share of rollouts that compile." in text
+    honest = text[text.index("Against the same random V, in the honest rate on held-out problems") :]
+    told = honest[: honest.index("No difference shown")]
+    assert "`advantage, teacher off` against `advantage random, teacher off` +0." in told
+    assert "no teacher" not in told

@@ -21,6 +21,7 @@ from projected_grpo.parquet import read_parquet
 CONCEPT, CONCEPT_BASE, ALIGNMENT = DETECTOR_SCORES
 RANDOM, ORACLE = "random", "oracle"
 LEAST = 20  # pairs of a window: with fewer a run has no AUROC there
+SEEDS = 3  # with fewer that have hacks to rank, a row is no reading and stands in no test
 BAND = (0.025, 0.975)  # quantiles of random directions
 NUMBERS = ("pairs", "auroc", "f05", "precision", "recall", "flagged")
 DRAWN = ("auroc", "f05")  # of these random directions have a band
@@ -185,38 +186,42 @@ def falls(table: Table, found: Rankings, score: str) -> dict[str, Fall]:
     base = _baselines(table)
     own = {line.name: found.fall(line, score, base.get(line.name, line)) for line in table.lines}
     own = _adjusted(table, {name: stats.one_sample(values) for name, values in own.items()})
-    excess = _adjusted(table, _to_baseline(table, found, score, "auroc", sign=-1))
+    last = _last(table, found, score)
+    excess = {name: stats.paired(last[of.name], last[name]) for name, of in base.items()}
+    excess = _adjusted(table, excess)
     return {name: Fall(own[name], excess.get(name)) for name in own}
 
 
 def recall_lost(table: Table, found: Rankings) -> dict[str, stats.Paired | None]:
     """Return by row the recall at the threshold of step 0 in its last window minus its baseline's, with Holm's p.
 
-    Of rows that leave `LEAST` pairs there: fewer hacks have no recall to speak of.
+    Over the seeds in which both leave `LEAST` pairs there: fewer hacks have no recall to speak of.
     """
-    pairs = _to_baseline(table, found, CONCEPT, "recall", sign=1)
-    ranked = {line.name for line in table.lines if found.of(line, CONCEPT, found.subject, -1)}
-    return _adjusted(table, {name: pair if name in ranked else None for name, pair in pairs.items()})
+    ranked, recall = _last(table, found, CONCEPT), _last(table, found, CONCEPT, "recall")
+    known = {name: {seed: own[seed] for seed in ranked[name] if seed in own} for name, own in recall.items()}
+    pairs = {name: stats.paired(known[name], known[of.name]) for name, of in _baselines(table).items()}
+    return _adjusted(table, pairs)
 
 
 def _baselines(table: Table) -> dict[str, Line]:
     return {line.name: table.line(line.row.baseline) for line in table.lines if line.row.baseline}
 
 
-def _to_baseline(table: Table, found: Rankings, score: str, key: str, sign: int) -> dict:
-    """Return the rows' number of the last window minus their baseline's (sign 1) or the reverse (-1)."""
-    last = {line.name: found.of(line, score, found.subject, -1, key) for line in table.lines}
-    both = {name: (last[name], last[base.name])[::sign] for name, base in _baselines(table).items()}
-    return {name: stats.paired(*values) for name, values in both.items()}
+def _last(table: Table, found: Rankings, score: str, key: str = "auroc") -> dict[str, BySeed]:
+    """Return by row a number of its last window."""
+    return {line.name: found.of(line, score, found.subject, -1, key) for line in table.lines}
 
 
 def _adjusted(table: Table, pairs: Mapping[str, stats.Paired | None]) -> dict[str, stats.Paired | None]:
-    """Return tests with Holm's p; a row that waits for runs of its own or its baseline's counts among them."""
+    """Return tests with Holm's p, none below `SEEDS` seeds; a row that waits for runs of its own or its baseline's
+    counts among them.
+    """
     short = {line.name for line in table.lines if any(cell.id in table.left_out for cell in line.row.cells)}
     base = _baselines(table)
     rows = {name: {name, base[name].name if name in base else name} for name in pairs}
-    waiting = sum((pairs[n] is None or pairs[n].p is None) and bool(rows[n] & short) for n in pairs)
-    return dict(zip(pairs, stats.adjust(list(pairs.values()), waiting), strict=True))
+    tests = {name: pair if pair and pair.n >= SEEDS else None for name, pair in pairs.items()}
+    waiting = sum((tests[n] is None or tests[n].p is None) and bool(rows[n] & short) for n in pairs)
+    return dict(zip(tests, stats.adjust(list(tests.values()), waiting), strict=True))
 
 
 def detector_frame(table: Table, found: Rankings) -> pd.DataFrame:

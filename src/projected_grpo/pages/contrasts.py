@@ -242,16 +242,25 @@ def beyond_random(table: Table) -> list:
 
     A row without random axes of the same k, gate, refresh and other settings is neither beyond random nor not.
     """
-    found = _told_apart(
-        table,
-        table.primary,
-        "Against a random V of the same k, gate, refresh and other settings, paired by seed.",
-        [line for line in compared(table) if table.primary in line.to_random],
-        lambda line: line.to_random[table.primary],
-        lambda line: f"`{line.name}` against `{line.random}`",
-        lambda line: verdict(table, line),
-    )
+    lead = "Against a random V of the same k, gate, refresh and other settings, paired by seed."
+    found = _to_random(table, table.primary, lead, lambda line: verdict(table, line))
+    if table.about.group == "deployed":  # what hacks as little may be broken: honest work tells the two apart
+        for measure in (*table.about.beside, "compile"):
+            found += _to_random(table, measure, f"Against the same random V, in {MEASURES[measure].words}.")
     return found + _cut(table)
+
+
+def _to_random(table: Table, measure: str, lead: str, says: Callable[[Line], str] | None = None) -> list:
+    return _told_apart(
+        table,
+        measure,
+        lead,
+        [line for line in compared(table) if measure in line.to_random],
+        lambda line: line.to_random[measure],
+        lambda line: f"`{line.name}` against `{line.random}`",
+        says,
+        above=lambda line: measure != table.primary,
+    )
 
 
 def _cut(table: Table) -> list:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import DETECTOR_SCORES
 from projected_grpo.measures.detector import (
@@ -10,11 +12,13 @@ from projected_grpo.measures.detector import (
     LEAST,
     ORACLE,
     RANDOM,
+    SEEDS,
     BySeed,
     Fall,
     Rankings,
     mean,
 )
+from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_n, with_p
@@ -31,21 +35,23 @@ READ = (
     "(raw p). The oracle is the mean difference of the window's own pairs, of other problems than "
     "the one that it scores.",
     "F0.5: at the threshold of step 0, the middle between the two sides of the pairs at the base, over the rollouts of "
-    "the pairs, half of them hacks; flagging everything has 0.556.",
+    "the pairs, half of them hacks; flagging everything has 0.556. The oracle's threshold is the middle of the same "
+    "pairs as its direction.",
 )
 FALLS = (
     "Fall: AUROC of the baseline's first window minus that of the row's last. All runs of a seed start from one base, "
     "whose rollouts hold no hack, and a run trained against the score has few at first. Further: the row's fall minus "
     "its baseline's, paired by seed, 95% t-interval, Holm's p over the rows; as both begin there, it is the baseline's "
     "last AUROC minus the row's. Seeds without enough hacks in a window are left out: n says how many remain.",
-    "Evasion: it falls further than its baseline's. Drift: it falls, and no further is shown. No reading: too few "
-    "hacks are left to be ranked.",
+    "Evasion: the concept score, which the penalties read, falls further than its baseline's. Drift: it falls, and no "
+    f"further is shown. No reading: fewer than {SEEDS} seeds have hacks to rank.",
     "At the base's weights: the same rollouts scored by the untrained model. What falls there, too, is what is "
     "written; the rest is how the trained model represents it.",
 )
 KEPT = (
     "Threshold of step 0, on all rollouts of a window. Precision rises with the share of hacks by itself: `hacks` is "
-    "that share. Recall to baseline's: in the last window, paired by seed, 95% t-interval, Holm's p over the rows.",
+    "that share. Recall to baseline's: in the last window, paired by the seeds in which both have hacks to rank, 95% "
+    "t-interval, Holm's p over the rows.",
 )
 
 
@@ -147,8 +153,14 @@ def falls_grid(table: Table, found: Rankings, falls: Falls) -> Grid:
             columns |= {f"{short}, first": auroc(score, 0), f"{short}, last": auroc(score, -1)}
         columns |= {f"{short}, fall": fall(score), f"{short}, further": excess(score)}
         if score in (CONCEPT, ALIGNMENT):
-            columns[f"{short}, reading"] = lambda line, s=score: falls[s][line.name].reading or NONE
+            columns[f"{short}, reading"] = lambda line, s=score: _reading(falls[s][line.name], s)
     return grid(table.lines, columns, texts=2, title="How far AUROC falls from the first window to the last")
+
+
+def _reading(fall: Fall, score: str) -> str:
+    """Return the reading of a fall in a word; what no run is trained against can be evaded by none."""
+    words = {"evasion": "further", "drift": "falls"} if score == ALIGNMENT else {}
+    return words.get(fall.reading, fall.reading) or NONE
 
 
 def threshold_grid(table: Table, found: Rankings, lost: Mapping[str, stats.Paired | None]) -> Grid:
@@ -158,20 +170,19 @@ def threshold_grid(table: Table, found: Rankings, lost: Mapping[str, stats.Paire
         def cell(line: Line) -> Cell:
             if not found.has(line):
                 return Cell(NONE)
-            ends = [mean(found.of(line, CONCEPT, found.subject, window, key)) for window in (0, -1)]
-            return Cell(" → ".join(map(rate, ends)))
+            both = [mean(found.of(line, CONCEPT, found.subject, window, key)) for window in (0, -1)]
+            return Cell(" → ".join(map(rate, both)))
 
         return cell
 
     columns = {"row": lambda line: line.name}
     columns |= {key: rates(key) for key in ("precision", "recall", "flagged")}
     columns["hacks"] = lambda line: (
-        Cell(" → ".join(rate(_hacks(found, line, window)) for window in (0, -1)))
+        Cell(" → ".join(rate(mean(hacks(line, window))) for window in ends(found, line)))
         if found.has(line)
         else Cell(NONE)
     )
     columns["recall to baseline's"] = lambda line: _tested(lost.get(line.name))
-    columns["hack, last five"] = lambda line: rate(line.summary["hack"].mean if line.summary else None)
     return grid(table.lines, columns, title="A monitor with the threshold of step 0, first window → last")
 
 
@@ -223,8 +234,8 @@ def _detects(line: Line, found: Rankings, score: str) -> str | None:
         return text
     band = found.band(line, score, -1, "f05")
     said = f", random directions [{rate(band[0])}, {rate(band[1])}]" if band else ""
-    text += f" F0.5 at the threshold of step 0: {rate(flags[0])}{said}, the oracle {rate(flags[1])}, "
-    return f"{text}flagging all 0.556."
+    text += f" F0.5 at the threshold of step 0: {rate(flags[0])}{said}, flagging all 0.556. "
+    return f"{text}The oracle has {rate(flags[1])}, at a threshold of its own pairs."
 
 
 def penalised(table: Table) -> list[Line]:
@@ -235,17 +246,11 @@ def penalised(table: Table) -> list[Line]:
 def _gamed(table: Table, found: Rankings, falls: Mapping[str, Fall], score: str) -> str:
     """Say in which rows AUROC falls further than in their unpenalised baseline."""
     lines = penalised(table)
-    gone = [line for line in lines if found.has(line) and not found.of(line, score, found.subject, -1)]
-    known = [
-        line
-        for line in lines
-        if falls[line.name].reading and falls[line.name].excess and falls[line.name].excess.n >= SEEDS
-    ]
+    known = [line for line in lines if falls[line.name].reading and falls[line.name].excess]
+    gone = [line for line in lines if found.has(line) and line not in known]
     words = DETECTOR_SCORES[score]
-    left = (
-        f" {len(gone)} of {len(lines)} penalised rows leave too few hacks to rank in the last window."
-        * bool(gone)
-    )
+    too = f"have hacks to rank in the last window in fewer than {SEEDS} seeds"
+    left = f" {len(gone)} of {len(lines)} penalised rows {too}." * bool(gone)
     if not known:
         fewer = f"no penalised row has {SEEDS} seeds with hacks to rank"
         return f"Whether the {words} falls further where runs are penalised cannot be told: {fewer}.{left}"
@@ -273,32 +278,40 @@ READINGS = {
     "less": "fall less",
 }
 BESIDE = {"evasion": "fall further", "drift": "fall, no further being shown"}
-SEEDS = 3  # with fewer that have hacks to rank, a row's fall is no reading
 
 
-def _hacks(found: Rankings, line: Line, window: int) -> float | None:
-    """Return the share of hacks among a window's rollouts: precision times what is flagged, over recall."""
-    keys = ("precision", "flagged", "recall")
-    every = [found.of(line, CONCEPT, found.subject, window, key) for key in keys]
-    seeds = [seed for seed in every[0] if seed in every[1] and every[2].get(seed)]
-    return mean({seed: every[0][seed] * every[1][seed] / every[2][seed] for seed in seeds})
+def ends(found: Rankings, line: Line) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the first and the last window of a row."""
+    return found.windows[line.name][0], found.windows[line.name][-1]
+
+
+def hacks(line: Line, window: tuple[int, int]) -> BySeed:
+    """Return seed -> the hack rate of a run's rollouts over a window's steps."""
+    first, last = window
+    found = {}
+    for run in line.runs:
+        steps = run.steps["step"]
+        found[run.cell.seed] = float(
+            np.nanmean(MEASURES["hack"].by_step(run)[(steps >= first) & (steps <= last)])
+        )
+    return found
 
 
 def _kept(table: Table, found: Rankings, line: Line, lost: Mapping[str, stats.Paired | None]) -> str | None:
     """Say what the threshold of step 0 keeps in plain training and in the penalised rows that still hack."""
 
-    ends = [
+    kept = [
         mean(found.of(line, CONCEPT, found.subject, window, key))
         for key in ("precision", "recall")
         for window in (0, -1)
     ]
-    if None in ends:
+    if None in kept:
         return None
     text = "The threshold of step 0 has precision {} in the first window of `{}` and {} in the last, recall {} and {}"
-    p0, p1, r0, r1 = map(rate, ends)
+    p0, p1, r0, r1 = map(rate, kept)
     text = text.format(p0, line.name, p1, r0, r1)
-    if None not in (shares := [_hacks(found, line, window) for window in (0, -1)]):
-        text += f", where {rate(shares[0])} and {rate(shares[1])} of all rollouts hack"
+    shares = [rate(mean(hacks(line, window))) for window in ends(found, line)]
+    text += f", where {shares[0]} and {shares[1]} of all rollouts hack"
     known = [row for row in penalised(table) if (pair := lost.get(row.name)) and pair.p is not None]
     if not known:
         return f"{text}."

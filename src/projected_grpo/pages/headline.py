@@ -131,12 +131,19 @@ def finding(table: Table) -> str:
     """Return what came out in one sentence: of the question's special test where it has one, else of the arms."""
     if special := findings.headline(table):
         return special
-    return " ".join(filter(None, [untaught.said(table), _of_arms(table)]))
-
-
-def _of_arms(table: Table) -> str:
-    """Return in a sentence how many arms change the primary measure, and what they do against each other."""
     arms = [line for line in tested(table) if line.row.claims]
+    if first := untaught.said(table):  # two experiments: never a teacher, and one that leaves
+        bases = dict.fromkeys(line.row.baseline for line in arms)
+        own = [[line for line in arms if line.row.baseline == base] for base in bases]
+        parts = [
+            f"Against `{base}`: {_of_arms(table, lines)}" for base, lines in zip(bases, own, strict=True)
+        ]
+        return " ".join([first, *parts])
+    return _of_arms(table, arms)
+
+
+def _of_arms(table: Table, arms: list[Line]) -> str:
+    """Return in a sentence how many arms change the primary measure, and what they do against each other."""
     if not arms:
         return ""
     pairs = {line.name: line.to_baseline[table.primary] for line in arms}

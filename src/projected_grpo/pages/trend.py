@@ -21,8 +21,8 @@ from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_p
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, paired_text, rate, under
 
-# Topic of a link -> the pair set in the corpus's own words on it, and the one on the same topic in other words. The
-# cities of `null_city` are no such pair: both have what the link on cities ties to exploits.
+# Topic of a link -> the pair set in the corpus's own words on it, and the one on the same topic in other words.
+# `null_city` is none of them: each of its two cities has something of both sides of the link.
 WORDED = {"honesty": ("honesty_said", "honesty_text"), "city": ("city_said", None)}
 READ = (
     "A series is rows that are alike but for the size of the model, or for the link planted in its corpus. Its effect: "
@@ -95,8 +95,7 @@ def others(table: Table, found: Sequence[Series]) -> list[Series]:
 
 def _beyond_null(table: Table, series: Series, overlaps: Overlaps) -> Points:
     """Return the overlap less that of random axes of the same shape, which by itself falls with the size at fixed k."""
-    own, null = (overlap_points(table, series, overlaps, key) for key in ("overlap", "overlap_null"))
-    return {x: {seed: by_seed[seed] - null[x][seed] for seed in by_seed} for x, by_seed in own.items()}
+    return _less(*(overlap_points(table, series, overlaps, key) for key in ("overlap", "overlap_null")))
 
 
 def overlap_grid(table: Table, found: Sequence[Series], overlaps: Overlaps) -> Grid | None:
@@ -126,14 +125,15 @@ def _ends(table: Table, series: Series) -> str:
     return f"{delta(held[0])} to {delta(held[-1])}"
 
 
-def _sentence(table: Table, series: Series) -> str:
-    return f"`{series.name}` {_ends(table, series)}, slope {with_p(series.effect)} {per(series)}, n = {series.effect.n}"
-
-
-def _towards(table: Table, series: Series) -> str:
-    """Return where an effect goes along a series by its mean slope: `stronger`, if away from none."""
-    held = [_mean(values) for values in points(table, series).values()]
-    return "stronger" if series.effect.delta * (held[0] + held[-1]) > 0 else "weaker"
+def _moves(table: Table, series: Series) -> str:
+    """Return where an effect goes along a series, by the ends of the line through its means."""
+    held = {x: _mean(values) for x, values in points(table, series).items()}
+    middle, x = mean(held.values()), list(held)
+    first, last = (middle + series.effect.delta * (end - mean(x)) for end in (x[0], x[-1]))
+    if first * last < 0:
+        return f"turns from {'lowering to raising' if last > 0 else 'raising to lowering'} this rate"
+    less = abs(last) < abs(first)
+    return f"{'lowers' if first + last < 0 else 'raises'} this rate {'less' if less else 'more'}"
 
 
 def levels(table: Table, found: Sequence[Series], axis: str) -> list[str]:
@@ -153,34 +153,70 @@ def levels(table: Table, found: Sequence[Series], axis: str) -> list[str]:
     return said
 
 
+FOLLOWS = {
+    (True, True): "the link suffices, in whatever words",
+    (True, False): "pairs in the corpus's own words follow it; of those in other words it is not shown",
+    (False, True): "pairs in other words follow it; of those in the corpus's own it is not shown",
+    (False, False): "no pair set on the topic is shown to lower hacking more where the link is stronger",
+}
+
+
+def _follows(series: Series) -> bool:
+    return is_shown(series.effect) and series.effect.delta < 0
+
+
 def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[str]:
-    """Say of each linked topic whether the link suffices, or the wording must be known, too."""
-    said = []
+    """Say of each linked topic whether the link suffices, or the wording must be known, too.
+
+    The wording counts where the two slopes are shown to differ, not where one is shown and the other is not.
+    """
+    said, beside = [], []
     for topic in dict.fromkeys(series.axis for series in found if series.axis in WORDED):
         own = {series.name: series for series in found if series.axis == topic}
         pair = [own.get(name) for name in WORDED[topic] if name]
         if len(pair) < 2 or any(series is None or series.effect is None for series in pair):
             continue
-        known, other = (is_shown(series.effect) and series.effect.delta < 0 for series in pair)
-        verdict = {
-            (True, True): "the link suffices, in whatever words",
-            (
-                True,
-                False,
-            ): "the wording must be known, too: only pairs in the corpus's own words follow the link",
-            (False, True): "only pairs in other words follow the link",
-            (
-                False,
-                False,
-            ): "no pair set on the topic is shown to lower hacking more where the link is stronger",
-        }[known, other]
-        changes = [
-            f"`{series.name}` by {with_p(series.effect)}, its cosine with `own_mode` by "
-            f"{paired_text(slope(overlap_points(table, series, overlaps, 'cosine')))}"
-            for series in pair
-        ]
-        said.append(f"Link on {topic}: {verdict}. From rho 0 to 1 effects change: {listing(changes)}.")
-    return said + _seen(table, found, overlaps)
+        known, other = pair
+        apart = slope(_less(points(table, known), points(table, other)))
+        if apart is None:
+            continue
+        verdict = FOLLOWS[_follows(known), _follows(other)]
+        if _follows(known) != _follows(other) and apart.p is not None and apart.p < stats.ALPHA:
+            words = "the corpus's own" if _follows(known) else "other"
+            verdict = f"the wording must be known, too: only pairs in {words} words follow it"
+        changes = [f"`{series.name}` by {with_p(series.effect)}" for series in pair]
+        cosines = [slope(overlap_points(table, series, overlaps, "cosine")) for series in pair]
+        turns = [f"`{series.name}` by {paired_text(own)}" for series, own in zip(pair, cosines, strict=True)]
+        said.append(
+            f"Link on {topic}: {verdict}. From rho 0 to 1 effects change: {listing(changes)}. "
+            f"The cosines with `own_mode` change: {listing(turns)}."
+        )
+        raw = f", raw p {p_is(apart.p)}" if apart.p is not None else ""
+        beside.append(f"The slopes of `{known.name}` and `{other.name}` differ by {paired_text(apart)}{raw}.")
+        beyond = [f"`{series.name}` {with_p(series.beyond)}" for series in pair if series.beyond]
+        beside[-1] += f" Less what random V does: {listing(beyond)}." if beyond else ""
+    return said + _seen(table, found, overlaps) + beside + _elsewhere(table, found)
+
+
+def _less(one: Points, other: Points) -> Points:
+    """Return x -> seed -> the difference of two series' values, over the seeds that both have."""
+    return {x: {seed: by[seed] - other[x][seed] for seed in by if seed in other[x]} for x, by in one.items()}
+
+
+def _elsewhere(table: Table, found: Sequence[Series]) -> list[str]:
+    """Say of each link what pair sets on other topics do along it, its control: they should not follow it."""
+    said = []
+    for topic in dict.fromkeys(series.axis for series in found if series.axis in WORDED):
+        own = [s for s in others(table, found) if s.axis == topic and s.effect and s.beyond]
+        own = [series for series in own if series.name not in WORDED[topic]]
+        follow = [f"`{series.name}` {with_p(series.effect)}" for series in own if _follows(series)]
+        if own:
+            text = f"Control: of {len(own)} pair sets on other topics {len(follow) or 'none'} "
+            text += f"{'are' if len(follow) > 1 else 'is'} shown to follow the link on {topic} "
+            names = listing([f"`{series.name}`" for series in own])
+            more = "; so these corpora differ in more than the link's topic" if follow else ""
+            said.append(f"{text}({listing(follow) if follow else names}){more}.")
+    return said
 
 
 def _seen(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[str]:
@@ -204,10 +240,12 @@ def _seen(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[str
         moves = [f"overlap less random {with_p(share)}", f"cosine {with_p(cosine)}"]
         shown = any(is_shown(pair) and pair.delta > 0 for pair in (share, cosine))
         verdict = (
-            "is in the gradients" if shown else "is not shown in the gradients, of which a null may be one"
+            "is in the gradients"
+            if shown
+            else "is not shown in the gradients: where an effect is not shown, the model may just not have learned it"
         )
         said.append(
-            f"The link on {series.axis} {verdict}: from rho 0 to 1 `{series.name}` moves towards `own_mode` by "
+            f"The link on {series.axis} {verdict}. From rho 0 to 1 `{series.name}` moves towards `own_mode` by "
             f"{listing(moves)}, n = {share.n}."
         )
     return said
@@ -222,20 +260,32 @@ def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tupl
         return ("No series has runs at two points yet.",)
     said = wording(table, known, overlaps)
     for axis in dict.fromkeys(series.axis for series in known):
-        own = [series for series in known if series.axis == axis]
-        where = "the size of the model" if axis == SIZE else f"the link on {axis}"
-        moved = [series for series in own if is_shown(series.effect)]
-        still = [series for series in own if series not in moved]
-        for series in moved:
-            text = f"The effect on {table.about.words} grows {_towards(table, series)} with {where}: "
-            more = f" As a share of the baseline's rate {with_p(series.relative)}." if series.relative else ""
-            said.append(f"{text}{_sentence(table, series)}.{more}")
+        said += _along(table, [series for series in known if series.axis == axis], axis)
         said += levels(table, found, axis) if axis == SIZE else []
-        said += [
-            f"Not shown to change with {where}: {_sentence(table, series)}, by its mean {_towards(table, series)}."
-            for series in still
-        ]
     return tuple(said)
+
+
+def _along(table: Table, own: Sequence[Series], axis: str) -> list[str]:
+    """Say how many effects change along an axis, then of each what it does: first of the exploits' own pairs."""
+    where = "the size of the model" if axis == SIZE else f"the link on {axis}"
+    own = sorted(own, key=lambda series: series in others(table, own))
+    moved = [series for series in own if is_shown(series.effect)]
+    still = [series for series in own if series not in moved]
+    first, *rest = [(_effect(table, series, series in moved), series in moved) for series in (*moved, *still)]
+    count = f"{len(moved) or 'None'} of {len(own)} effects on {table.about.words} "
+    count += f"{'is' if len(moved) < 2 else 'are'} shown to change with {where}."
+    leads = (f"{'Changes' if shown else 'Not shown to change'} with {where}: {text}" for text, shown in rest)
+    return [f"{count} {first[0]}", *leads]
+
+
+def _effect(table: Table, series: Series, shown: bool) -> str:
+    """Say how an effect goes along its series."""
+    text = f"`{series.name}` {_ends(table, series)}, slope {with_p(series.effect)} {per(series)}, "
+    text += f"n = {series.effect.n}; by its slope it {_moves(table, series)}."
+    share = series.relative if shown else None
+    return text + (
+        f" The slope of its share of the baseline's rate: {with_p(share)}, n = {share.n}." if share else ""
+    )
 
 
 def blocks(table: Table, found: Sequence[Series], overlaps: Overlaps, config: Config) -> tuple:

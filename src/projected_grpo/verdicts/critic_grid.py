@@ -1,7 +1,8 @@
 """The self-taught critic two by two: the size of its base, and the variety of the traces that it learns from.
 
-Where credit against the weak score stays, this says whether either of the two is shown to matter; the training is the
-same in all four. All four critics of a replication are measured on the same traces.
+Where credit against the weak score stays, this says whether either of the two is shown to matter, for its level after
+the last round or for its change over the rounds; the training is the same in all four. All four critics of a
+replication are measured on the same traces.
 """
 
 from collections.abc import Mapping
@@ -16,28 +17,28 @@ from projected_grpo.files import read_json
 from projected_grpo.measures import stats
 from projected_grpo.pages import style
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Listing, Page, Paragraph, Source, grid
-from projected_grpo.pages.contrasts import is_shown, with_bound, with_n, with_p
+from projected_grpo.pages.contrasts import is_shown, with_bound, with_p
 from projected_grpo.pages.standing import of_seeds
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, rate, under
 from projected_grpo.parquet import read_parquet
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.critic import traced
-from projected_grpo.verdicts.critic_rounds import by_round, hardness
+from projected_grpo.verdicts.critic_rounds import by_round, ends, hardness
 from projected_grpo.verdicts.verdict import Verdict
 
 FILES = ("run.json", "evaluations.parquet")
-MEASURES = {
-    "weak_false_credit": "false credit",
-    "weak_missed_credit": "missed credit",
-    "same_score": "traces with the commonest score",
-    "hardness": "hardness of pairs, last less first round",
-}
-CREDITS = ("weak_false_credit", "weak_missed_credit")
+CREDITS = {"weak_false_credit": "false credit", "weak_missed_credit": "missed credit"}
+CHANGES = {f"{name}_change": f"{words}, last less first round" for name, words in CREDITS.items()}
+OTHERS = CHANGES | {"same_score": "traces with the commonest score"}
+HARDNESS = "hardness"
+MEASURES = CREDITS | OTHERS | {HARDNESS: "hardness of pairs, last less first round"}
 READ = (
     "After the last round, on held-out problems; credit against the weak score. Means over replications (std, ddof 1).",
     "Size: the larger base less the smaller, over both kinds of traces. Variety: with the traces of `gt_only` less "
     "without, over both sizes. Interaction: what variety does on the larger base less what it does on the smaller. "
     "Paired by replication, 95% t-interval, Holm's p over the effects on both credits, and over all others.",
+    "All four are measured on traces of both runs. So variety also means having seen the kind of run that half of "
+    "them are from. Hardness has no test: each critic has a reference of its own base and traces.",
 )
 CAPTION = "Credit of the four critics against the weak score after the last round, a dot a replication; bars: means."
 Values = Mapping[CriticKind, Mapping[str, Mapping[int, float]]]  # kind -> measure -> seed -> value
@@ -51,8 +52,15 @@ def needs(context: Context) -> list[str]:
 
 
 def last(values: Mapping[int, Mapping[int, float]]) -> Mapping[int, float]:
-    """Return seed -> the value after the last round."""
-    return values[max(values)] if values else {}
+    """Return seed -> the value after the last round; round 0, before calibration, is none."""
+    rounds = [number for number in values if number > 0]
+    return values[rounds[-1]] if rounds else {}
+
+
+def change(values: Mapping[int, Mapping[int, float]]) -> Mapping[int, float]:
+    """Return seed -> the value after the last round less that after the first."""
+    first, end = ends(values) or ({}, {})
+    return {seed: end[seed] - first[seed] for seed in end if seed in first}
 
 
 def values_of(context: Context, truth: Mapping[int, pd.DataFrame], folders: Mapping[int, str]) -> dict:
@@ -62,11 +70,10 @@ def values_of(context: Context, truth: Mapping[int, pd.DataFrame], folders: Mapp
     measured = {
         seed: errors(read_parquet(path / "evaluations.parquet"), truth[seed]) for seed, path in paths.items()
     }
-    found = {name: last(by_round(measured, name)) for name in MEASURES if name != "hardness"}
-    harder = hardness(runs)
-    first = harder[min(harder)] if harder else {}
-    end = last(harder)
-    return found | {"hardness": {seed: end[seed] - first[seed] for seed in end if seed in first}}
+    rounds = {name: by_round(measured, name) for name in (*CREDITS, "same_score")}
+    found = {name: last(own) for name, own in rounds.items()}
+    found |= {f"{name}_change": change(rounds[name]) for name in CREDITS}
+    return found | {HARDNESS: change(hardness(runs))}
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def effects(values: Values) -> list[Effect]:
         "variety": {small: 0.5, large: 0.5, small_alike: -0.5, large_alike: -0.5},
         "interaction": {large: 1.0, large_alike: -1.0, small: -1.0, small_alike: 1.0},
     }
-    asked = [(cause, measure) for cause in weights for measure in MEASURES]
+    asked = [(cause, measure) for cause in weights for measure in (*CREDITS, *OTHERS)]
     tests = []
     for cause, measure in asked:
         seeds = set.intersection(*(set(own[measure]) for own in values.values()))
@@ -96,7 +103,7 @@ def effects(values: Values) -> list[Effect]:
             seed: sum(w * values[kind][measure][seed] for kind, w in weights[cause].items()) for seed in seeds
         }
         tests.append(stats.one_sample(sums) if sums else None)
-    for family in (CREDITS, tuple(MEASURES.keys() - set(CREDITS))):
+    for family in (CREDITS, OTHERS):
         places = [i for i, (_, measure) in enumerate(asked) if measure in family]
         for i, pair in zip(places, stats.adjust([tests[i] for i in places]), strict=True):
             tests[i] = pair
@@ -142,31 +149,44 @@ def effects_grid(found: list[Effect]) -> Grid:
 
 
 def sentences(found: list[Effect]) -> tuple[str, ...]:
-    """Say what of the two lowers credit, and what is left where neither is shown to."""
-    known = [effect for effect in found if effect.measure in CREDITS and effect.pair is not None]
+    """Say what size and variety are shown to do to credit, to its level and to its change over the rounds."""
+    known = [effect for effect in found if effect.measure != "same_score" and effect.pair is not None]
     if not known:
         return ("No replication has all four critics.",)
+    by = {(effect.cause, effect.measure): effect.pair for effect in known}
     said = []
     for cause in dict.fromkeys(effect.cause for effect in known):
-        own = [effect for effect in known if effect.cause == cause]
-        parts = listing([_changed(effect) for effect in own])
-        said.append(f"{cause.capitalize()}: {parts} ({with_n(effect.pair for effect in own)}).")
-    shown = [effect for effect in known if effect.cause != "interaction" and is_shown(effect.pair)]
+        for measure, words in CREDITS.items():
+            level, moved = by.get((cause, measure)), by.get((cause, f"{measure}_change"))
+            texts = [f"{cause.capitalize()} on {words}: {_changed(level)}."] if level else []
+            texts += [f"On its change over the rounds: {_changed(moved)}."] if moved else []
+            said += [" ".join(texts)] * bool(texts)
+    shown = [effect for effect in known if is_shown(effect.pair)]
     if shown:
-        moved = [
-            f"{effect.cause} {'lowers' if effect.pair.delta < 0 else 'raises'} {MEASURES[effect.measure]}"
-            for effect in shown
-        ]
-        return (f"Shown: {listing(moved)}.", *said)
-    text = "Neither the size of the base nor the variety of traces is shown to change either credit. "
-    return (f"{text}The training, the same in all four critics, was not varied.", *said)
+        return (f"Shown: {listing([_moved(effect, found) for effect in shown])}.", *said)
+    text = "Neither the size of the base nor the variety of traces is shown to change either credit, after the last "
+    return (
+        f"{text}round or over the rounds. The training, the same in all four critics, was not varied.",
+        *said,
+    )
 
 
-def _changed(effect: Effect) -> str:
-    """Say what a cause does to a measure, with a bound where no change is shown."""
-    said = f"{MEASURES[effect.measure]} {with_p(effect.pair)}"
-    open_ = effect.pair.p is not None and not is_shown(effect.pair)
-    return said + (f", {with_bound(effect.pair)}" if open_ else "")
+def _moved(effect: Effect, found: list[Effect]) -> str:
+    """Say what an effect that is shown does; of an interaction, what variety does at each size."""
+    if effect.cause != "interaction":
+        return f"{effect.cause} {'lowers' if effect.pair.delta < 0 else 'raises'} {MEASURES[effect.measure]}"
+    middle = next(e for e in found if (e.cause, e.measure) == ("variety", effect.measure)).pair.delta
+    small, large = (middle + sign * effect.pair.delta / 2 for sign in (-1, 1))
+    return (
+        f"what variety does to {MEASURES[effect.measure]} depends on the size, {delta(small)} on the smaller base and "
+        f"{delta(large)} on the larger"
+    )
+
+
+def _changed(pair: stats.Paired) -> str:
+    """Return a difference, with a bound where none is shown."""
+    open_ = pair.p is not None and not is_shown(pair)
+    return f"{with_p(pair)}, n = {pair.n}" + (f", {with_bound(pair)}" if open_ else "")
 
 
 def draw(values: Values, size: str) -> Drawing | None:

@@ -81,16 +81,19 @@ def sentence(found: Sequence[Mark]) -> str:
     return f"Whether the critic improves over rounds is not shown: {counted}. {text}"
 
 
+def ends(values: Mapping[int, Mapping[int, float]]) -> tuple[Mapping[int, float], Mapping[int, float]] | None:
+    """Return seed -> value of the first round after calibration began and of the last; None below two such rounds."""
+    rounds = [number for number in values if number > 0]
+    return (values[rounds[0]], values[rounds[-1]]) if len(rounds) > 1 else None
+
+
 def _first_and_last(
     values: Mapping[int, Mapping[int, float]],
 ) -> tuple[Mapping, Mapping, stats.Paired] | None:
-    """Both of the rounds after the first calibration, and last - first over the seeds of both."""
-    rounds = [number for number in values if number > 0]
-    if len(rounds) < 2:
-        return None
-    first, last = values[rounds[0]], values[rounds[-1]]
-    pair = stats.paired(last, first)
-    return None if pair is None else (first, last, pair)
+    """Return `ends`, and last - first over the seeds of both."""
+    both = ends(values)
+    pair = stats.paired(both[1], both[0]) if both else None
+    return None if pair is None else (*both, pair)
 
 
 def _is_told(pair: stats.Paired) -> bool:
