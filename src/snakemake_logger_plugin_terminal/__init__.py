@@ -55,7 +55,8 @@ class Job:
     log: Path | None
     began: float
     bar: int | None = None
-    first: tuple[float, int] | None = None  # when the first step was seen, and which
+    first: tuple[float, int] | None = None  # when the first step of this stretch was seen, and which
+    last: tuple[int, int] = (0, 0)  # the last step seen, and of how many
 
 
 def reached(log: Path | None) -> tuple[int, int] | None:
@@ -80,11 +81,13 @@ def duration(seconds: float) -> str:
 def left(job: Job, k: int, n: int) -> str:
     """Return how far a job is: step, rate and, as far as that holds, the time left.
 
-    Starting up is no step: the rate counts from the first step that was seen.
+    Starting up is no step: the rate counts from the first step that was seen. A job that counts anew, as the critic's
+    rounds do, begins another stretch.
     """
     now = time.monotonic()
-    if job.first is None:
+    if job.first is None or k < job.last[0] or n != job.last[1]:
         job.first = (now, k)
+    job.last = (k, n)
     since, steps = now - job.first[0], k - job.first[1]
     if not steps:
         return f"{k}/{n}"

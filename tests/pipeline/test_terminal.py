@@ -117,6 +117,11 @@ def test_how_far_a_job_is_stands_in_its_log(tmp_path, monkeypatch):
     assert terminal.left(job, 2, 20) == "2/20"
     now[0] += 30
     assert terminal.left(job, 5, 20) == "5/20, 10.0 s each, 2 min left"
+    # What counts anew, as the rounds of a critic do, has no rate yet, and never a negative one.
+    assert terminal.left(job, 3, 20) == "3/20"
+    now[0] += 4
+    assert terminal.left(job, 5, 20) == "5/20, 2.0 s each, 30 s left"
+    assert terminal.left(job, 6, 30) == "6/30"
 
 
 @pytest.mark.parametrize(
