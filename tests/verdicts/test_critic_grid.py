@@ -80,6 +80,16 @@ def test_variety_that_matters_at_one_size_alone_is_said_and_at_which():
     assert re.sub(r"(\.[01])\d\d", r"\1", re.sub(r"0\.09\d", "0.1", said[0])).startswith(words)
 
 
+def test_a_critic_whose_credit_falls_over_the_rounds_is_named():
+    values = made_up(dict.fromkeys(KINDS, 0.2), dict.fromkeys(KINDS, 0.3))
+    before = critic_grid.own_changes(values, "0.9M")
+    assert before == ("Of the four critics' 8 changes of a credit over the rounds none is shown.",)
+    falls = values[KINDS[1]]["weak_missed_credit_change"]
+    values[KINDS[1]]["weak_missed_credit_change"] = {seed: own - 0.3 for seed, own in falls.items()}
+    (said,) = critic_grid.own_changes(values, "0.9M")
+    assert "over the rounds 1 is shown. Missed credit of 0.9M, vanilla alone -0." in said
+
+
 def write_critic(context, kind, seed, folder, credit):
     """Write one critic's rounds: it gives `credit` of the traces whose weak score is low a high score in the end."""
     traces = from_rollouts(*traced(context, seed))

@@ -36,7 +36,8 @@ READ = (
     "After the last round, on held-out problems; credit against the weak score. Means over replications (std, ddof 1).",
     "Size: the larger base less the smaller, over both kinds of traces. Variety: with the traces of `gt_only` less "
     "without, over both sizes. Interaction: what variety does on the larger base less what it does on the smaller. "
-    "Paired by replication, 95% t-interval, Holm's p over the effects on both credits, and over all others.",
+    "Paired by replication, 95% t-interval, Holm's p over the effects on both credits, and over all others; of the "
+    "critics' own changes over the rounds, over these.",
     "All four are measured on traces of both runs. So variety also means having seen the kind of run that half of "
     "them are from. Hardness has no test: each critic has a reference of its own base and traces.",
 )
@@ -171,6 +172,25 @@ def sentences(found: list[Effect]) -> tuple[str, ...]:
     )
 
 
+def own_changes(values: Values, size: str) -> tuple[str, ...]:
+    """Say which critics' credits change over the rounds by themselves; Holm's p over them all."""
+    asked = [(kind, measure) for kind in values for measure in CHANGES]
+    tests = stats.adjust([stats.one_sample(values[kind][measure]) for kind, measure in asked])
+    known = [
+        (key, pair) for key, pair in zip(asked, tests, strict=True) if pair is not None and pair.p is not None
+    ]
+    if not known:
+        return ()
+    shown = [
+        f"{CREDITS[measure.removesuffix('_change')].capitalize()} of {name_of(kind, size)} {with_p(pair)}, n = {pair.n}."
+        for (kind, measure), pair in known
+        if is_shown(pair)
+    ]
+    verb = "is" if len(shown) < 2 else "are"
+    text = f"Of the four critics' {len(known)} changes of a credit over the rounds {len(shown) or 'none'} {verb} shown"
+    return (" ".join([f"{text}.", *shown]),)
+
+
 def _moved(effect: Effect, found: list[Effect]) -> str:
     """Say what an effect that is shown does; of an interaction, what variety does at each size."""
     if effect.cause != "interaction":
@@ -213,7 +233,7 @@ def make(context: Context) -> Verdict:
     folders = context.critics()
     values = {kind: values_of(context, truth, own) for kind, own in folders.items()}
     found, size = effects(values), context.config.model.size
-    said, drawing = sentences(found), draw(values, size)
+    said, drawing = (*sentences(found), *own_changes(values, size)), draw(values, size)
     drawn = {} if drawing is None else {"credit": (drawing, CAPTION)}
     page = Page(
         name=context.name,
