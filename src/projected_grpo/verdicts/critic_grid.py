@@ -182,7 +182,8 @@ def own_changes(values: Values, size: str) -> tuple[str, ...]:
     if not known:
         return ()
     shown = [
-        f"{CREDITS[measure.removesuffix('_change')].capitalize()} of {name_of(kind, size)} {with_p(pair)}, n = {pair.n}."
+        f"{CREDITS[measure.removesuffix('_change')].capitalize()} of {name_of(kind, size)} "
+        f"{with_p(pair)}, n = {pair.n}."
         for (kind, measure), pair in known
         if is_shown(pair)
     ]
