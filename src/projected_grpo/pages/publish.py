@@ -39,7 +39,7 @@ STORE = "results/pages.json"  # below the documentation: what is published
 # In the order in which the first screen has them: the plane, then the method and its controls; what is behind them.
 FINDINGS = (  # heading, what is said below it, pages
     ("What came out", ORACLE, ("Q16", "Q22", "Q10", "Q14", "Q3", "Q7", "Q6", "Q13", "Q5", "Q12")),
-    ("What is behind it", "", ("Q18", "Q19", "Q20", "Q21")),
+    ("What is behind it", "", ("Q18", "Q19", "Q20", "Q21", "self_taught", "self_taught_grid")),
 )
 
 
