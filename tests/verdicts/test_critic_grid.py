@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from figures import spilled
 from scipy import stats as scipy_stats
 from sentences import long
 from synthetic import context_of, write_run
@@ -138,6 +139,7 @@ def test_the_page_says_which_of_the_two_it_is(context):
     assert "| 3M, vanilla alone |" in text and "| 0.9M, vanilla and gt_only |" in text
     assert set(made.frame["measure"]) == set(critic_grid.MEASURES) and set(made.frame["seed"]) == set(SEEDS)
     assert made.frame[made.frame.measure == "hardness"]["value"].eq(1.0).all()
+    assert not spilled(made.drawn["credit"][0])
     assert "credit" in made.drawn and not long("\n\n".join(made.log))
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from figures import spilled
 from sentences import long
 from synthetic import context_of, write_run
 
@@ -124,7 +125,7 @@ def test_hacks_to_rank_in_two_seeds_are_no_reading_and_stand_in_no_test(context)
     assert recall_lost(table, found)["penalty 0.6"] is None
     said = "\n".join(q18.make(context).log)
     assert "in 0 of 4 penalised rows that hack" in said and "score, 4 penalised rows" in said
-    assert "1 of 5 penalised rows have hacks to rank in the last window in fewer than 3 seeds." in said
+    assert "1 of 5 penalised rows has hacks to rank in the last window in fewer than 3 seeds." in said
 
 
 def test_what_no_run_is_trained_against_is_not_called_evaded(context):
@@ -172,6 +173,9 @@ def test_the_page_says_what_its_numbers_say(context):
         in said
     )
     assert set(made.drawn) >= {"detection", "gamed"}
+    assert not [
+        spilled(made.drawn[name][0]) for name in ("detection", "gamed") if spilled(made.drawn[name][0])
+    ]
     own = made.frame.set_index("row").loc["penalty 0.6"]
     start = made.frame.set_index("row").loc["vanilla", "auroc_concept_first"]
     assert start - own["auroc_concept_last"] == pytest.approx(own["fall_concept"])

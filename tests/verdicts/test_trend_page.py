@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from figures import spilled
 from sentences import long
 from synthetic import context_of, fill, real_questions, write_run
 
@@ -104,6 +105,7 @@ def test_it_needs_the_overlaps_of_every_model_and_opens_with_its_figure(q19, tmp
     assert "own_mode | link on honesty | 1.000" not in text
     assert made.page.blocks[0].name == "trend" and made.page.top[1].name == "trend"
     ET.fromstring(style.to_svg(made.drawn["trend"][0]))
+    assert not spilled(made.drawn["trend"][0])
     frame = pd.read_parquet(tmp_path / "Q19.parquet").set_index("row")
     assert frame.loc["honesty_said, link1", "slope"] == pytest.approx(-0.3, abs=0.03)
     assert frame.loc["moral, link0.5", "cosine"] == pytest.approx(0.1, abs=1e-3)
@@ -138,6 +140,7 @@ def test_what_there_is_to_take_away_goes_with_the_size(tmp_path, gain, said):
     made = trend.make(context)
     items = made.page.answer[1].items
     level = next(item for item in items if item.startswith("`vanilla` itself, from"))
+    assert not spilled(made.drawn["trend"][0])
     assert said in level and "per tenfold parameters, n = 5" in level
     lead = (
         "None of 6 effects on the hack rate is shown"

@@ -249,7 +249,9 @@ def _gamed(table: Table, found: Rankings, falls: Mapping[str, Fall], score: str)
     known = [line for line in lines if falls[line.name].reading and falls[line.name].excess]
     gone = [line for line in lines if found.has(line) and line not in known]
     words = DETECTOR_SCORES[score]
-    too = f"have hacks to rank in the last window in fewer than {SEEDS} seeds"
+    too = (
+        f"{'has' if len(gone) == 1 else 'have'} hacks to rank in the last window in fewer than {SEEDS} seeds"
+    )
     left = f" {len(gone)} of {len(lines)} penalised rows {too}." * bool(gone)
     if not known:
         fewer = f"no penalised row has {SEEDS} seeds with hacks to rank"

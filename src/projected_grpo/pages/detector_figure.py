@@ -15,7 +15,7 @@ Of = Callable[[Line, int], dict[int, float]]  # row, window -> number by seed
 
 
 def _axis(axes: Axes, windows: list[tuple[int, int]], chance: bool = True) -> None:
-    axes.set_xticks(range(len(windows)), [f"{a}–{b}" for a, b in windows])
+    axes.set_xticks(range(len(windows)), [f"{a}–{b}" for a, b in windows], fontsize=7.5)
     axes.set_xlabel("steps")
     style.rate_axis(axes)
     if chance:
@@ -37,7 +37,7 @@ def detection(table: Table, found: Rankings) -> Figure | None:
     if not windows:
         return None
     with style.styled():
-        drawing = style.figure(3.2)
+        drawing = style.figure(3.4)
         panels = drawing.subplots(1, 2, sharey=True)
         for axes, score in zip(panels, (CONCEPT, ALIGNMENT), strict=True):
             bands = [(i, found.band(line, score, i)) for i in range(len(windows))]
@@ -59,7 +59,9 @@ def detection(table: Table, found: Rankings) -> Figure | None:
             _axis(axes, windows)
             axes.set_title(DETECTOR_SCORES[score])
         panels[0].set_ylabel("AUROC")
-        drawing.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        drawing.legend(
+            *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7.5
+        )
         return drawing
 
 
@@ -88,7 +90,7 @@ def gamed(table: Table, found: Rankings) -> Figure | None:
         ("recall, step-0 threshold", CONCEPT, "recall"),
     )
     with style.styled():
-        drawing = style.figure(8.4)
+        drawing = style.figure(9)
         panels = drawing.subplots(len(rows), len(shown), squeeze=False, sharey="row")
         for at, (title, score, key) in zip(panels, rows, strict=True):
             for axes, (base, others) in zip(at, shown, strict=True):
@@ -97,11 +99,16 @@ def gamed(table: Table, found: Rankings) -> Figure | None:
                 for line, look in looks(others):
                     _curve(axes, line, len(windows), of, label=line.name, linewidth=1.2, **look)
                 _axis(axes, windows, chance=key == "auroc")
-                axes.set_title(title)
+                axes.set_title(title, fontsize=8)
         for axes in panels[-1]:
             if axes.get_legend_handles_labels()[0]:
+                # One column: two are wider than a panel, and the layout then has no room left for the panels.
                 axes.legend(
-                    loc="upper center", bbox_to_anchor=(0.5, -0.35), ncols=2, fontsize=7, borderaxespad=0
+                    loc="upper center",
+                    bbox_to_anchor=(0.5, -0.35),
+                    fontsize=7,
+                    borderaxespad=0,
+                    handlelength=3,
                 )
         return drawing
 

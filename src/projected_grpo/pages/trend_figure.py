@@ -59,9 +59,10 @@ def trend(table: Table, found: Sequence[Series], overlaps: Overlaps, config: Con
                 _curve(row[2], points(table, series), look, shift, series.name)
             _null(row[0], table, own, overlaps)
             for panel, title in zip(row, _titles(table), strict=True):
-                panel.set_title(title, fontsize=8)
+                panel.set_title(style.wrapped(title, 16), fontsize=8)
+                panel.tick_params(axis="y", labelsize=7.5)
                 panel.axhline(0, color=style.SOFT, linewidth=0.8)
-                panel.set_xticks(list(ticks), list(ticks.values()))
+                panel.set_xticks(list(ticks), list(ticks.values()), fontsize=7.5)
                 panel.set_xlabel("parameters" if axis == SIZE else f"rho of the link on {axis}")
                 labels |= {n: h for h, n in zip(*panel.get_legend_handles_labels(), strict=True)}
         order = [name for name in [*names, "random axes"] if name in labels]

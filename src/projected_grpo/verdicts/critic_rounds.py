@@ -188,7 +188,8 @@ def curves(measured: Seeds, evaluations: Seeds, runs: Sequence[Mapping]) -> Figu
         middle.axhline(MOST, color=style.INK, linestyle=style.DASHES[1], linewidth=1)
         style.rate_axis(middle)
         middle.set_title("scores given")
-        middle.legend(fontsize=7, ncols=3)
+        under = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3), "borderaxespad": 0}
+        middle.legend(fontsize=7, ncols=3, handlelength=1, columnspacing=0.8, **under)
         _curve(right, hardness(runs), "accepted pairs", 2)
         right.axhline(0, color=style.SOFT, linewidth=0.8)
         right.set_title("hardness, points")
