@@ -173,9 +173,7 @@ def test_the_page_says_what_its_numbers_say(context):
         in said
     )
     assert set(made.drawn) >= {"detection", "gamed"}
-    assert not [
-        spilled(made.drawn[name][0]) for name in ("detection", "gamed") if spilled(made.drawn[name][0])
-    ]
+    assert not spilled(made.drawn["detection"][0]) and not spilled(made.drawn["gamed"][0])
     own = made.frame.set_index("row").loc["penalty 0.6"]
     start = made.frame.set_index("row").loc["vanilla", "auroc_concept_first"]
     assert start - own["auroc_concept_last"] == pytest.approx(own["fall_concept"])

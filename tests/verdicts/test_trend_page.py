@@ -125,22 +125,30 @@ def test_without_runs_the_page_says_so(tmp_path):
         write(made, tmp_path)
 
 
+def write_q20(results, hack):
+    """Write Q20's runs; hack: (size, basis) -> rate; size: log10 of the parameters over those of the default."""
+    context = on_training("Q20", results, SEEDS)
+    draws = np.random.default_rng(4)
+    for row in context.question.rows:
+        size = {"0.3M": -0.5, None: 0, "3M": 0.5, "10M": 1}[row.setting.size]
+        for cell in row.cells:
+            write_run(results, cell, hack=hack(size, row.setting.basis) + 0.01 * draws.normal())
+    return context
+
+
 @pytest.mark.parametrize(
     "gain, said",
     [(0.2, "so much more there is to take away"), (-0.2, "so much less"), (0, "is not shown to move")],
 )
 def test_what_there_is_to_take_away_goes_with_the_size(tmp_path, gain, said):
-    context = on_training("Q20", tmp_path, SEEDS)
-    draws = np.random.default_rng(4)
-    for row in context.question.rows:
-        size = {"0.3M": -0.5, None: 0, "3M": 0.5, "10M": 1}[row.setting.size]
-        own = 0.5 if row.setting.basis == "own_mode" else 1
-        for cell in row.cells:
-            write_run(tmp_path, cell, hack=own * (0.5 + gain * size + 0.01 * draws.normal()))
+    context = write_q20(
+        tmp_path, lambda size, basis: (0.5 + gain * size) * (0.5 if basis == "own_mode" else 1)
+    )
     made = trend.make(context)
     items = made.page.answer[1].items
     level = next(item for item in items if item.startswith("`vanilla` itself, from"))
-    assert not spilled(made.drawn["trend"][0])
+    deployed = trend.make(context_of("Q20", tmp_path, SEEDS))  # whose title is the longest
+    assert not spilled(made.drawn["trend"][0]) and not spilled(deployed.drawn["trend"][0])
     assert said in level and "per tenfold parameters, n = 5" in level
     lead = (
         "None of 6 effects on the hack rate is shown"
@@ -157,13 +165,7 @@ def test_what_there_is_to_take_away_goes_with_the_size(tmp_path, gain, said):
 
 
 def test_an_effect_that_changes_its_sign_is_neither_more_nor_less(tmp_path):
-    context = on_training("Q20", tmp_path, SEEDS)
-    draws = np.random.default_rng(4)
-    for row in context.question.rows:
-        size = {"0.3M": -0.5, None: 0, "3M": 0.5, "10M": 1}[row.setting.size]
-        own = 0.2 * size if row.setting.basis == "own_mode" else 0
-        for cell in row.cells:
-            write_run(tmp_path, cell, hack=0.5 + own + 0.01 * draws.normal())
+    context = write_q20(tmp_path, lambda size, basis: 0.5 + (0.2 * size if basis == "own_mode" else 0))
     first = trend.make(context).page.answer[1].items[0]
     assert "`own_mode, k 5` -0.1" in first and "it turns from lowering to raising this rate" in first
 
