@@ -53,6 +53,11 @@ class Paired:
     same_holm: float | None = None
 
     @property
+    def is_told(self) -> bool:
+        """Whether its own p is below ALPHA, which is for a test that stands by itself."""
+        return self.p is not None and self.p < ALPHA
+
+    @property
     def least(self) -> float | None:
         """The lower one-sided 95% bound; None without a test."""
         if self.p is None:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 import pandas as pd
 
 from projected_grpo.cells.cell import Question, Row
@@ -51,6 +52,14 @@ class Line:
     @property
     def cells(self) -> tuple[str, ...]:
         return tuple(run.cell.id for run in self.runs)
+
+    def over(self, measure: str, first: int, last: int) -> dict[int, float]:
+        """Return seed -> the mean of a measure by step over the steps `first` to `last`."""
+        found = {}
+        for run in self.runs:
+            steps, values = run.steps["step"], MEASURES[measure].by_step(run)
+            found[run.cell.seed] = float(np.nanmean(values[(steps >= first) & (steps <= last)]))
+        return found
 
     @property
     def is_as_piloted(self) -> bool:

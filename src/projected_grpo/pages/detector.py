@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import DETECTOR_SCORES
 from projected_grpo.measures.detector import (
@@ -18,7 +16,6 @@ from projected_grpo.measures.detector import (
     Rankings,
     mean,
 )
-from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_n, with_p
@@ -170,15 +167,15 @@ def threshold_grid(table: Table, found: Rankings, lost: Mapping[str, stats.Paire
         def cell(line: Line) -> Cell:
             if not found.has(line):
                 return Cell(NONE)
-            both = [mean(found.of(line, CONCEPT, found.subject, window, key)) for window in (0, -1)]
-            return Cell(" → ".join(map(rate, both)))
+            ends = [mean(found.of(line, CONCEPT, found.subject, window, key)) for window in (0, -1)]
+            return Cell(" → ".join(map(rate, ends)))
 
         return cell
 
     columns = {"row": lambda line: line.name}
     columns |= {key: rates(key) for key in ("precision", "recall", "flagged")}
     columns["hacks"] = lambda line: (
-        Cell(" → ".join(rate(mean(hacks(line, window))) for window in ends(found, line)))
+        Cell(" → ".join(rate(_hacks(found, line, window)) for window in (0, -1)))
         if found.has(line)
         else Cell(NONE)
     )
@@ -282,37 +279,25 @@ READINGS = {
 BESIDE = {"evasion": "fall further", "drift": "fall, no further being shown"}
 
 
-def ends(found: Rankings, line: Line) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the first and the last window of a row."""
-    return found.windows[line.name][0], found.windows[line.name][-1]
-
-
-def hacks(line: Line, window: tuple[int, int]) -> BySeed:
-    """Return seed -> the hack rate of a run's rollouts over a window's steps."""
-    first, last = window
-    found = {}
-    for run in line.runs:
-        steps = run.steps["step"]
-        found[run.cell.seed] = float(
-            np.nanmean(MEASURES["hack"].by_step(run)[(steps >= first) & (steps <= last)])
-        )
-    return found
+def _hacks(found: Rankings, line: Line, window: int) -> float | None:
+    """Return the hack rate of all rollouts of a window, mean over seeds."""
+    return mean(line.over("hack", *found.windows[line.name][window]))
 
 
 def _kept(table: Table, found: Rankings, line: Line, lost: Mapping[str, stats.Paired | None]) -> str | None:
     """Say what the threshold of step 0 keeps in plain training and in the penalised rows that still hack."""
 
-    kept = [
+    ends = [
         mean(found.of(line, CONCEPT, found.subject, window, key))
         for key in ("precision", "recall")
         for window in (0, -1)
     ]
-    if None in kept:
+    if None in ends:
         return None
     text = "The threshold of step 0 has precision {} in the first window of `{}` and {} in the last, recall {} and {}"
-    p0, p1, r0, r1 = map(rate, kept)
+    p0, p1, r0, r1 = map(rate, ends)
     text = text.format(p0, line.name, p1, r0, r1)
-    shares = [rate(mean(hacks(line, window))) for window in ends(found, line)]
+    shares = [rate(_hacks(found, line, window)) for window in (0, -1)]
     text += f", where {shares[0]} and {shares[1]} of all rollouts hack"
     known = [row for row in penalised(table) if (pair := lost.get(row.name)) and pair.p is not None]
     if not known:

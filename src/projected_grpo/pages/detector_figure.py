@@ -103,13 +103,7 @@ def gamed(table: Table, found: Rankings) -> Figure | None:
         for axes in panels[-1]:
             if axes.get_legend_handles_labels()[0]:
                 # One column: two are wider than a panel, and the layout then has no room left for the panels.
-                axes.legend(
-                    loc="upper center",
-                    bbox_to_anchor=(0.5, -0.35),
-                    fontsize=7,
-                    borderaxespad=0,
-                    handlelength=3,
-                )
+                style.legend_below(axes, 0.35, handlelength=3)
         return drawing
 
 

@@ -133,17 +133,17 @@ def finding(table: Table) -> str:
         return special
     arms = [line for line in tested(table) if line.row.claims]
     if first := untaught.said(table):  # two experiments: never a teacher, and one that leaves
-        bases = dict.fromkeys(line.row.baseline for line in arms)
-        own = [[line for line in arms if line.row.baseline == base] for base in bases]
-        parts = [
-            f"Against `{base}`: {_of_arms(table, lines)}" for base, lines in zip(bases, own, strict=True)
-        ]
-        return " ".join([first, *parts])
-    return _of_arms(table, arms)
+        halves: dict[str, list[Line]] = {}
+        for line in arms:
+            halves.setdefault(line.row.baseline, []).append(line)
+        said = [first, *(f"Against `{base}`: {_of_arms(table, own)}" for base, own in halves.items())]
+    else:
+        said = [_of_arms(table, arms)]
+    return " ".join(filter(None, [*said, between(table)]))
 
 
 def _of_arms(table: Table, arms: list[Line]) -> str:
-    """Return in a sentence how many arms change the primary measure, and what they do against each other."""
+    """Return in a sentence how many of these arms change the primary measure."""
     if not arms:
         return ""
     pairs = {line.name: line.to_baseline[table.primary] for line in arms}
@@ -155,13 +155,13 @@ def _of_arms(table: Table, arms: list[Line]) -> str:
         estimates = span([pair.delta for pair in pairs.values()], delta)
         said = f"None of {len(arms)} arms is shown to change {words} ({with_n(pairs.values())}): differences "
         said += f"{estimates}, their 95% intervals within {interval(max(low, -1.0), min(high, 1.0))}."
-        return " ".join(filter(None, [said, between(table)]))
+        return said
     most = max(shown, key=lambda name: abs(shown[name].delta))
     held = [says for line, says in against_random(table) if line.name in shown]
     beyond = f", {held.count(BEYOND)} of {len(held)} beyond their random axes" if held else ""
     first = f"{named(table.line(most))} by {with_p(shown[most])}"
     said = f"{len(shown)} of {len(arms)} arms change {words}{beyond}, most {first}"
-    return " ".join(filter(None, [f"{said} ({with_n(pairs.values())}).", between(table)]))
+    return f"{said} ({with_n(pairs.values())})."
 
 
 def overview(table: Table) -> tuple[Cell, ...]:

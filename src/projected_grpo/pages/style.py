@@ -78,6 +78,12 @@ def rate_axis(axes: Axes) -> None:
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
 
 
+def legend_below(axes: Axes, by: float, **look) -> None:
+    """Put a legend below an axes, `by` heights of it under its foot: beside the curves it would hide them."""
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -by), "borderaxespad": 0}
+    axes.legend(fontsize=7, **place, **look)
+
+
 def wrapped(label: str, letters: int = 36) -> str:
     """Return the label of an axis in lines that a narrow drawing has room for."""
     return textwrap.fill(label, letters)

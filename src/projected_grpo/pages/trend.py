@@ -145,10 +145,10 @@ def levels(table: Table, found: Sequence[Series], axis: str) -> list[str]:
         if series.axis != axis or level is None or None in rates:
             continue
         moves = f"slope {paired_text(level)} {per(series)}, n = {level.n}"
-        if level.p is None or level.p >= stats.ALPHA:
-            end = f"is not shown to move ({moves})."
-        else:
+        if level.is_told:
             end = f"moves ({moves}): so much {'more' if level.delta > 0 else 'less'} there is to take away."
+        else:
+            end = f"is not shown to move ({moves})."
         said.append(f"`{series.name}` itself, from {rate(rates[0])} to {rate(rates[-1])}, {end}")
     return said
 
@@ -165,13 +165,18 @@ def _follows(series: Series) -> bool:
     return is_shown(series.effect) and series.effect.delta < 0
 
 
+def _topics(found: Sequence[Series]) -> list[str]:
+    """Return the linked topics, in the order of the series."""
+    return list(dict.fromkeys(series.axis for series in found if series.axis in WORDED))
+
+
 def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[str]:
     """Say of each linked topic whether the link suffices, or the wording must be known, too.
 
     The wording counts where the two slopes are shown to differ, not where one is shown and the other is not.
     """
     said, beside = [], []
-    for topic in dict.fromkeys(series.axis for series in found if series.axis in WORDED):
+    for topic in _topics(found):
         own = {series.name: series for series in found if series.axis == topic}
         pair = [own.get(name) for name in WORDED[topic] if name]
         if len(pair) < 2 or any(series is None or series.effect is None for series in pair):
@@ -181,7 +186,7 @@ def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[s
         if apart is None:
             continue
         verdict = FOLLOWS[_follows(known), _follows(other)]
-        if _follows(known) != _follows(other) and apart.p is not None and apart.p < stats.ALPHA:
+        if _follows(known) != _follows(other) and apart.is_told:
             words = "the corpus's own" if _follows(known) else "other"
             verdict = f"the wording must be known, too: only pairs in {words} words follow it"
         changes = [f"`{series.name}` by {with_p(series.effect)}" for series in pair]
@@ -192,9 +197,11 @@ def wording(table: Table, found: Sequence[Series], overlaps: Overlaps) -> list[s
             f"The cosines with `own_mode` change: {listing(turns)}."
         )
         raw = f", raw p {p_is(apart.p)}" if apart.p is not None else ""
-        beside.append(f"The slopes of `{known.name}` and `{other.name}` differ by {paired_text(apart)}{raw}.")
         beyond = [f"`{series.name}` {with_p(series.beyond)}" for series in pair if series.beyond]
-        beside[-1] += f" Less what random V does: {listing(beyond)}." if beyond else ""
+        less = f" Less what random V does: {listing(beyond)}." if beyond else ""
+        beside.append(
+            f"The slopes of `{known.name}` and `{other.name}` differ by {paired_text(apart)}{raw}.{less}"
+        )
     return said + _seen(table, found, overlaps) + beside + _elsewhere(table, found)
 
 
@@ -206,7 +213,7 @@ def _less(one: Points, other: Points) -> Points:
 def _elsewhere(table: Table, found: Sequence[Series]) -> list[str]:
     """Say of each link what pair sets on other topics do along it, its control: they should not follow it."""
     said = []
-    for topic in dict.fromkeys(series.axis for series in found if series.axis in WORDED):
+    for topic in _topics(found):
         own = [s for s in others(table, found) if s.axis == topic and s.effect and s.beyond]
         own = [series for series in own if series.name not in WORDED[topic]]
         follow = [f"`{series.name}` {with_p(series.effect)}" for series in own if _follows(series)]
@@ -268,24 +275,23 @@ def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tupl
 def _along(table: Table, own: Sequence[Series], axis: str) -> list[str]:
     """Say how many effects change along an axis, then of each what it does: first of the exploits' own pairs."""
     where = "the size of the model" if axis == SIZE else f"the link on {axis}"
-    own = sorted(own, key=lambda series: series in others(table, own))
-    moved = [series for series in own if is_shown(series.effect)]
-    still = [series for series in own if series not in moved]
-    first, *rest = [(_effect(table, series, series in moved), series in moved) for series in (*moved, *still)]
-    count = f"{len(moved) or 'None'} of {len(own)} effects on {table.about.words} "
-    count += f"{'is' if len(moved) < 2 else 'are'} shown to change with {where}."
-    leads = (f"{'Changes' if shown else 'Not shown to change'} with {where}: {text}" for text, shown in rest)
-    return [f"{count} {first[0]}", *leads]
+    foreign = others(table, own)
+    first, *rest = sorted(own, key=lambda series: (not is_shown(series.effect), series in foreign))
+    moved = sum(is_shown(series.effect) for series in own)
+    count = f"{moved or 'None'} of {len(own)} effects on {table.about.words} "
+    count += f"{'is' if moved < 2 else 'are'} shown to change with {where}."
+    leads = ["Changes" if is_shown(series.effect) else "Not shown to change" for series in rest]
+    items = [f"{lead} with {where}: {_effect(table, s)}" for lead, s in zip(leads, rest, strict=True)]
+    return [f"{count} {_effect(table, first)}", *items]
 
 
-def _effect(table: Table, series: Series, shown: bool) -> str:
+def _effect(table: Table, series: Series) -> str:
     """Say how an effect goes along its series."""
     text = f"`{series.name}` {_ends(table, series)}, slope {with_p(series.effect)} {per(series)}, "
     text += f"n = {series.effect.n}; by its slope it {_moves(table, series)}."
-    share = series.relative if shown else None
-    return text + (
-        f" The slope of its share of the baseline's rate: {with_p(share)}, n = {share.n}." if share else ""
-    )
+    if (share := series.relative) and is_shown(series.effect):
+        text += f" The slope of its share of the baseline's rate: {with_p(share)}, n = {share.n}."
+    return text
 
 
 def blocks(table: Table, found: Sequence[Series], overlaps: Overlaps, config: Config) -> tuple:

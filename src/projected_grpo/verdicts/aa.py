@@ -46,7 +46,7 @@ class Comparison:
     @property
     def hit(self) -> bool:
         """Whether p < 0.05: by luck alone, since nothing differs."""
-        return self.pair.p is not None and self.pair.p < stats.ALPHA
+        return self.pair.is_told
 
 
 @dataclass(frozen=True)

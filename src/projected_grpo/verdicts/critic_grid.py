@@ -23,12 +23,13 @@ from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, r
 from projected_grpo.parquet import read_parquet
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.critic import traced
-from projected_grpo.verdicts.critic_rounds import by_round, ends, hardness
+from projected_grpo.verdicts.critic_rounds import WEAK_CREDITS as CREDITS
+from projected_grpo.verdicts.critic_rounds import Rounds, by_round, ends, hardness, since_calibration
 from projected_grpo.verdicts.verdict import Verdict
 
 FILES = ("run.json", "evaluations.parquet")
-CREDITS = {"weak_false_credit": "false credit", "weak_missed_credit": "missed credit"}
-CHANGES = {f"{name}_change": f"{words}, last less first round" for name, words in CREDITS.items()}
+CHANGE = {name: f"{name}_change" for name in CREDITS}  # of a credit: the last round less the first
+CHANGES = {CHANGE[name]: f"{words}, last less first round" for name, words in CREDITS.items()}
 OTHERS = CHANGES | {"same_score": "traces with the commonest score"}
 HARDNESS = "hardness"
 MEASURES = CREDITS | OTHERS | {HARDNESS: "hardness of pairs, last less first round"}
@@ -52,13 +53,13 @@ def needs(context: Context) -> list[str]:
     return [*context.below(*(f"{folder}/{file}" for folder in folders for file in FILES)), *rollouts]
 
 
-def last(values: Mapping[int, Mapping[int, float]]) -> Mapping[int, float]:
+def last(values: Rounds) -> Mapping[int, float]:
     """Return seed -> the value after the last round; round 0, before calibration, is none."""
-    rounds = [number for number in values if number > 0]
-    return values[rounds[-1]] if rounds else {}
+    rounds = list(since_calibration(values).values())
+    return rounds[-1] if rounds else {}
 
 
-def change(values: Mapping[int, Mapping[int, float]]) -> Mapping[int, float]:
+def change(values: Rounds) -> Mapping[int, float]:
     """Return seed -> the value after the last round less that after the first."""
     first, end = ends(values) or ({}, {})
     return {seed: end[seed] - first[seed] for seed in end if seed in first}
@@ -73,7 +74,7 @@ def values_of(context: Context, truth: Mapping[int, pd.DataFrame], folders: Mapp
     }
     rounds = {name: by_round(measured, name) for name in (*CREDITS, "same_score")}
     found = {name: last(own) for name, own in rounds.items()}
-    found |= {f"{name}_change": change(rounds[name]) for name in CREDITS}
+    found |= {changed: change(rounds[name]) for name, changed in CHANGE.items()}
     return found | {HARDNESS: change(hardness(runs))}
 
 
@@ -158,13 +159,13 @@ def sentences(found: list[Effect]) -> tuple[str, ...]:
     said = []
     for cause in dict.fromkeys(effect.cause for effect in known):
         for measure, words in CREDITS.items():
-            level, moved = by.get((cause, measure)), by.get((cause, f"{measure}_change"))
+            level, moved = by.get((cause, measure)), by.get((cause, CHANGE[measure]))
             texts = [f"{cause.capitalize()} on {words}: {_changed(level)}."] if level else []
             texts += [f"On its change over the rounds: {_changed(moved)}."] if moved else []
             said += [" ".join(texts)] * bool(texts)
     shown = [effect for effect in known if is_shown(effect.pair)]
     if shown:
-        return (f"Shown: {listing([_moved(effect, found) for effect in shown])}.", *said)
+        return (f"Shown: {listing([_moved(effect, by) for effect in shown])}.", *said)
     text = "Neither the size of the base nor the variety of traces is shown to change either credit, after the last "
     return (
         f"{text}round or over the rounds. The training, the same in all four critics, was not varied.",
@@ -174,17 +175,14 @@ def sentences(found: list[Effect]) -> tuple[str, ...]:
 
 def own_changes(values: Values, size: str) -> tuple[str, ...]:
     """Say which critics' credits change over the rounds by themselves; Holm's p over them all."""
-    asked = [(kind, measure) for kind in values for measure in CHANGES]
-    tests = stats.adjust([stats.one_sample(values[kind][measure]) for kind, measure in asked])
-    known = [
-        (key, pair) for key, pair in zip(asked, tests, strict=True) if pair is not None and pair.p is not None
-    ]
+    asked = [(kind, credit) for kind in values for credit in CREDITS]
+    tests = stats.adjust([stats.one_sample(values[kind][CHANGE[credit]]) for kind, credit in asked])
+    known = [(key, pair) for key, pair in zip(asked, tests, strict=True) if pair and pair.p is not None]
     if not known:
         return ()
     shown = [
-        f"{CREDITS[measure.removesuffix('_change')].capitalize()} of {name_of(kind, size)} "
-        f"{with_p(pair)}, n = {pair.n}."
-        for (kind, measure), pair in known
+        f"{CREDITS[credit].capitalize()} of {name_of(kind, size)} {with_p(pair)}, n = {pair.n}."
+        for (kind, credit), pair in known
         if is_shown(pair)
     ]
     verb = "is" if len(shown) < 2 else "are"
@@ -192,11 +190,14 @@ def own_changes(values: Values, size: str) -> tuple[str, ...]:
     return (" ".join([f"{text}.", *shown]),)
 
 
-def _moved(effect: Effect, found: list[Effect]) -> str:
-    """Say what an effect that is shown does; of an interaction, what variety does at each size."""
+def _moved(effect: Effect, by: Mapping[tuple[str, str], stats.Paired]) -> str:
+    """Say what an effect that is shown does; of an interaction, what variety does at each size.
+
+    by: (cause, measure) -> its test.
+    """
     if effect.cause != "interaction":
         return f"{effect.cause} {'lowers' if effect.pair.delta < 0 else 'raises'} {MEASURES[effect.measure]}"
-    middle = next(e for e in found if (e.cause, e.measure) == ("variety", effect.measure)).pair.delta
+    middle = by["variety", effect.measure].delta
     small, large = (middle + sign * effect.pair.delta / 2 for sign in (-1, 1))
     return (
         f"what variety does to {MEASURES[effect.measure]} depends on the size, {delta(small)} on the smaller base and "

@@ -20,6 +20,7 @@ CAPTION = (
     "pairs are for a reference critic outside the rounds (its distance to the correct score, less that over the "
     "round's pool)."
 )
+Rounds = Mapping[int, Mapping[int, float]]  # round -> seed -> value
 Seeds = Mapping[int, pd.DataFrame]  # seed -> `oracle.errors`, or -> evaluations
 
 
@@ -81,28 +82,27 @@ def sentence(found: Sequence[Mark]) -> str:
     return f"Whether the critic improves over rounds is not shown: {counted}. {text}"
 
 
-def ends(values: Mapping[int, Mapping[int, float]]) -> tuple[Mapping[int, float], Mapping[int, float]] | None:
+def since_calibration(values: Rounds) -> Rounds:
+    """Return the rounds without 0, which is before calibration."""
+    return {number: own for number, own in values.items() if number > 0}
+
+
+def ends(values: Rounds) -> tuple[Mapping[int, float], Mapping[int, float]] | None:
     """Return seed -> value of the first round after calibration began and of the last; None below two such rounds."""
-    rounds = [number for number in values if number > 0]
-    return (values[rounds[0]], values[rounds[-1]]) if len(rounds) > 1 else None
+    rounds = list(since_calibration(values).values())
+    return (rounds[0], rounds[-1]) if len(rounds) > 1 else None
 
 
-def _first_and_last(
-    values: Mapping[int, Mapping[int, float]],
-) -> tuple[Mapping, Mapping, stats.Paired] | None:
+def _first_and_last(values: Rounds) -> tuple[Mapping, Mapping, stats.Paired] | None:
     """Return `ends`, and last - first over the seeds of both."""
     both = ends(values)
     pair = stats.paired(both[1], both[0]) if both else None
     return None if pair is None else (*both, pair)
 
 
-def _is_told(pair: stats.Paired) -> bool:
-    return pair.p is not None and pair.p < stats.ALPHA
-
-
 def _told(pair: stats.Paired) -> str:
     """Return a difference, its n, and whether it can be told from none."""
-    return f"({paired_text(pair)}, n = {pair.n}{'' if _is_told(pair) else '; not told from no change'})"
+    return f"({paired_text(pair)}, n = {pair.n}{'' if pair.is_told else '; not told from no change'})"
 
 
 def _mean(values: Mapping[int, float]) -> float:
@@ -118,12 +118,13 @@ def _falls(measured: Seeds, name: str) -> Mark:
     verb = "falls" if pair.delta < 0 else "does not fall"
     between = f"from {rate(_mean(first))} after the first round to {rate(_mean(last))} after the last"
     said = f"{WEAK_CREDITS[name]} against the weak score {verb}: {between} {_told(pair)}"
-    path = ", ".join(rate(_mean(own)) for number, own in values.items() if number > 0)
-    return Mark(pair.delta < 0, f"{said}; round by round {path}", _is_told(pair))
+    path = ", ".join(rate(_mean(own)) for own in since_calibration(values).values())
+    return Mark(pair.delta < 0, f"{said}; round by round {path}", pair.is_told)
 
 
 def _spread(measured: Seeds) -> Mark:
-    shares = {n: _mean(values) for n, values in by_round(measured, "same_score").items() if n > 0}
+    given = since_calibration(by_round(measured, "same_score"))
+    shares = {number: _mean(own) for number, own in given.items()}
     if not shares:
         return Mark(None, "no calibrated critic gave a score")
     most = max(shares, key=shares.get)
@@ -153,7 +154,7 @@ def _harder(runs: Sequence[Mapping]) -> Mark:
     # In the first round the critic believes the grader, so that its errors are alike and few are told apart.
     since = _first_and_last({number: own for number, own in values.items() if number > min(values)})
     said += f"; since the second round {_told(since[2])}" if since else ""
-    return Mark(pair.delta > 0, said, _is_told(pair))
+    return Mark(pair.delta > 0, said, pair.is_told)
 
 
 def shares(evaluations: Seeds) -> pd.DataFrame:
@@ -188,8 +189,7 @@ def curves(measured: Seeds, evaluations: Seeds, runs: Sequence[Mapping]) -> Figu
         middle.axhline(MOST, color=style.INK, linestyle=style.DASHES[1], linewidth=1)
         style.rate_axis(middle)
         middle.set_title("scores given")
-        under = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3), "borderaxespad": 0}
-        middle.legend(fontsize=7, ncols=3, handlelength=1, columnspacing=0.8, **under)
+        style.legend_below(middle, 0.3, ncols=3, handlelength=1, columnspacing=0.8)
         _curve(right, hardness(runs), "accepted pairs", 2)
         right.axhline(0, color=style.SOFT, linewidth=0.8)
         right.set_title("hardness, points")
@@ -199,7 +199,7 @@ def curves(measured: Seeds, evaluations: Seeds, runs: Sequence[Mapping]) -> Figu
         return drawing
 
 
-def _curve(axes, values: Mapping[int, Mapping[int, float]], label: str, i: int) -> None:
+def _curve(axes, values: Rounds, label: str, i: int) -> None:
     if values:
         axes.plot(list(values), [_mean(own) for own in values.values()], label=label, **style.look(i))
         for number, own in values.items():

@@ -3,7 +3,7 @@
 import numpy as np
 
 from projected_grpo.measures import stats
-from projected_grpo.measures.measure import LAST, MEASURES
+from projected_grpo.measures.measure import LAST
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Listing, Paragraph
 from projected_grpo.pages.contrasts import is_shown, with_n, with_p
@@ -12,8 +12,7 @@ from projected_grpo.pages.text import rate
 
 def _hack_at(line: Line, until: int) -> dict[int, float]:
     """Return seed -> hack rate in training, mean of the last steps up to `until`."""
-    every = {run.cell.seed: MEASURES["hack"].by_step(run)[:until][-LAST:] for run in line.runs}
-    return {seed: float(np.nanmean(values)) for seed, values in every.items()}
+    return line.over("hack", until - LAST + 1, until)
 
 
 def _rows(
