@@ -17,8 +17,9 @@ from synthetic import rollout_rows
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages.blocks import Listing, Paragraph, read_page
+from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Listing, Paragraph, read_page
 from projected_grpo.pages.examples import examples
+from projected_grpo.pages.html import Renderer
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.text import p_value
 from projected_grpo.verdicts import grader, registry
@@ -67,6 +68,19 @@ def test_page_is_self_contained_and_every_link_has_a_target(page):
     assert set(local) <= set(outline.ids) and len(local) > 100
     others = [link for link in outline.links if not link.startswith("#")]
     assert others and all(link.startswith("../") or "logs" in link for link in others)
+
+
+def test_names_are_set_as_code_wherever_a_page_writes_them(page, tmp_path):
+    kept = re.sub(r'<(script|style|pre)\b.*?</\1>|<div class="foreign">.*?</div>', "", page, flags=re.DOTALL)
+    assert "`" not in kept
+    (tmp_path / "f.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>', encoding="utf-8"
+    )
+    drawn = Renderer("p", tmp_path).render(
+        (Grid(("a",), ((Cell("1"),),), title="As `x`"), Figure("f", "Of `x`"), Details("In `x`", ()))
+    )
+    assert drawn.count("<code>x</code>") == 3 and "`" not in drawn
+    assert 'aria-label="As x"' in drawn and 'aria-label="Of x"' in drawn
 
 
 def test_model_output_is_escaped(page):

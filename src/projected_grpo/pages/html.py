@@ -70,7 +70,9 @@ class Renderer:
                 return self.figure(name, caption)
             case Details(summary, inner):
                 shown = self.render(inner, level)
-                return Markup("<details><summary>{}</summary>{}</details>").format(summary, shown)
+                return Markup("<details><summary>{}</summary>{}</details>").format(
+                    self.inline(summary), shown
+                )
             case Pre(text):
                 return Markup('<pre tabindex="0">{}</pre>').format(text)
             case Foreign(text):
@@ -80,11 +82,12 @@ class Renderer:
     def figure(self, name: str, caption: str) -> Markup:
         """Return an SVG file of the page with its caption."""
         svg = (self.figures / f"{name}.svg").read_text(encoding="utf-8")
-        drawn = Markup(inline(svg, f"{self.page}-{name}", caption))
+        label = _spoken(caption)
+        drawn = Markup(inline(svg, f"{self.page}-{name}", label))
         return Markup(
-            '<figure class="fig"><div class="scroll" tabindex="0" role="region" aria-label="{0}">'
-            '<div class="draw">{1}</div></div><figcaption>{0}</figcaption></figure>'
-        ).format(caption, drawn)
+            '<figure class="fig"><div class="scroll" tabindex="0" role="region" aria-label="{}">'
+            '<div class="draw">{}</div></div><figcaption>{}</figcaption></figure>'
+        ).format(label, drawn, self.inline(caption))
 
     def _grid(self, grid: Grid) -> Markup:
         side = [Markup("") if i < grid.texts else Markup(' class="num"') for i in range(len(grid.head))]
@@ -98,11 +101,11 @@ class Renderer:
             )
             for row in grid.rows
         )
-        title = Markup('<p class="title">{}</p>').format(grid.title) if grid.title else ""
+        title = Markup('<p class="title">{}</p>').format(self.inline(grid.title)) if grid.title else ""
         return Markup(
             '{}<div class="scroll" tabindex="0" role="region" aria-label="{}"><table><thead><tr>{}</tr></thead>'
             "<tbody>{}</tbody></table></div>"
-        ).format(title, grid.title or "table", head, body)
+        ).format(title, _spoken(grid.title) or "table", head, body)
 
     def _cell(self, cell: Cell, i: int, row: tuple[Cell, ...], texts: int) -> Markup:
         small = Markup("<small>{}</small>").format(cell.small) if cell.small else ""
@@ -114,6 +117,10 @@ class Renderer:
             return Markup('<th scope="row">{}</th>').format(shown)
         names = " ".join(name for name, on in (("text", i < texts), ("strong", cell.strong)) if on)
         return Markup("<td{}>{}</td>").format(Markup(' class="{}"').format(names) if names else "", shown)
+
+
+def _spoken(text: str) -> str:
+    return text.replace("`", "")
 
 
 def source_ids(page: Page) -> dict[str, str]:

@@ -74,7 +74,7 @@ def section(page: Page, runs: dict[str, Run], results: Path, out: Path) -> dict:
         "number": number if rest else "",
         "title": rest or page.title,
         "menu": page.menu,
-        "asks": page.asks,
+        "asks": renderer.inline(page.asks),
         "answer": renderer.render(page.answer),
         "legend": any(map(is_legend, page.blocks)),
         "body": renderer.render(
@@ -177,6 +177,7 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.lstrip_blocks = True
     template = environment.from_string(_template("paper.html.j2"))
+    plain = html.Renderer("report", results).inline  # of texts that stand outside every page
     common = dict(
         css=style,
         js=script,
@@ -186,11 +187,11 @@ def build(results: Path, model: str, questions: dict[str, Question], names: Iter
         alpha=stats.ALPHA,
         seeds=len({run.cell.seed for run in runs.values()}),
         steps=sum(run.cell.steps for run in runs.values()),
-        words=words(CONCEPTS.read_text(encoding="utf-8")),
+        words=[(term, plain(says)) for term, says in words(CONCEPTS.read_text(encoding="utf-8"))],
         opens=top(pages[OPENS], results) if OPENS in pages else None,
         top=[top(pages[name], results) for name in FIRST_SCREEN if name in pages],
         overview=overview(pages.values(), results),
-        legends=legends(pages.values()),
+        legends=[plain(text) for text in legends(pages.values())],
         squares=squares(pages.values()),
         curves=Markup(curves(questions.values(), runs)),
         dag=graph.draw(graph.made(results)),
