@@ -4,7 +4,8 @@ from projected_grpo.measures.measure import JUDGED, MEASURES
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import UNINFORMATIVE, compared, differences, is_shown
-from projected_grpo.pages.text import NONE, delta, interval, p_value, rate
+from projected_grpo.pages.number_cells import tested_cell
+from projected_grpo.pages.text import NONE, rate
 
 BASE = "the base, before training"  # the row above those of the runs
 TITLE = "After training, on problems never trained on"
@@ -45,8 +46,7 @@ def deployed_grid(table: Table) -> Grid | None:
                 return Cell(NONE)
             if name == "novel_hack" and rests_on_nothing(table, line):
                 return Cell("uninformative")
-            small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
-            return Cell(delta(pair.delta), small, strong=is_shown(pair))
+            return tested_cell(pair)
 
         return cell
 

@@ -1,6 +1,7 @@
 """The page of the detector (Q18): how well each direction ranks, how far that falls, what its threshold keeps."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import DETECTOR_SCORES
@@ -19,6 +20,7 @@ from projected_grpo.measures.detector import (
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
 from projected_grpo.pages.contrasts import is_shown, with_n, with_p
+from projected_grpo.pages.number_cells import mean_cell, tested_cell
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, paired_text, rate, under
 
 Falls = Mapping[str, Mapping[str, Fall]]  # score -> row -> fall
@@ -59,17 +61,12 @@ def first(table: Table) -> Line | None:
 
 
 def _cell(values: BySeed) -> Cell:
-    if not values:
-        return Cell(NONE)
-    summary = stats.summarise(list(values.values()))
-    return Cell(rate(summary.mean), f"{under(rate, summary.std)} n = {summary.n}".strip())
+    return mean_cell(values.values())
 
 
 def _tested(pair: stats.Paired | None) -> Cell:
-    if pair is None:
-        return Cell(NONE)
-    small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}, n = {pair.n}"
-    return Cell(delta(pair.delta), small, strong=is_shown(pair))
+    cell = tested_cell(pair)
+    return replace(cell, small=f"{cell.small}, n = {pair.n}") if cell.small else cell
 
 
 def _window(window: tuple[int, int]) -> str:

@@ -20,8 +20,9 @@ from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Cell, Grid, Listing, Paragraph, grid
 from projected_grpo.pages.contrasts import against_random, is_shown, with_n, with_p
 from projected_grpo.pages.deployed import BASE, rests_on_nothing
+from projected_grpo.pages.number_cells import tested_cell
 from projected_grpo.pages.plane_figure import of_table
-from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, p_value, rate
+from projected_grpo.pages.text import NONE, delta, listing, p_is, p_value, rate
 
 Excesses = Mapping[str, stats.Paired]
 TITLE = "What each defence leaves, beside plain training that learns less"
@@ -80,8 +81,7 @@ def plane_grid(table: Table, found: Excesses) -> Grid:
         pair = found.get(line.name)
         if pair is None:
             return Cell(OUTSIDE if _hacks_more(table, line) else WAITS)
-        small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
-        return Cell(delta(pair.delta), small, strong=is_shown(pair))
+        return tested_cell(pair)
 
     def control(line: Line | None) -> Cell:
         pair = line and line.to_random.get(HACK)

@@ -18,8 +18,9 @@ from projected_grpo.measures import stats
 from projected_grpo.pages import style
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Listing, Page, Paragraph, Source, grid
 from projected_grpo.pages.contrasts import is_shown, with_bound, with_p
+from projected_grpo.pages.number_cells import mean_cell
 from projected_grpo.pages.standing import of_seeds
-from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, rate, under
+from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, under
 from projected_grpo.parquet import read_parquet
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.critic import traced
@@ -121,14 +122,7 @@ def values_grid(values: Values, size: str) -> Grid:
     """Return the four critics."""
 
     def of(measure: str):
-        def cell(kind: CriticKind) -> Cell:
-            found = list(values[kind][measure].values())
-            if not found:
-                return Cell(NONE)
-            summary = stats.summarise(found)
-            return Cell(rate(summary.mean), f"{under(rate, summary.std)} n = {summary.n}".strip())
-
-        return cell
+        return lambda kind: mean_cell(values[kind][measure].values())
 
     columns = {"base, traces": lambda kind: name_of(kind, size)}
     return grid(values, columns | {words: of(measure) for measure, words in MEASURES.items()})

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from projected_grpo.measures.plane import excesses, frontier, plane_frame
-from projected_grpo.measures.table import Table, make_table
+from projected_grpo.measures.table import Table
 from projected_grpo.pages import plane
 from projected_grpo.pages.blocks import Figure, Listing, Paragraph
 from projected_grpo.pages.plane_figure import dose_curves
@@ -11,6 +11,7 @@ from projected_grpo.pages.plane_figure import plane as draw
 from projected_grpo.pages.standing import stands, without_tried
 from projected_grpo.pages.text import seed_list
 from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.table import table_of
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
 CAPTION = (
@@ -23,7 +24,7 @@ DOSES = "The doses of each defence on the same plane, a panel an arm; the number
 
 def make(context: Context) -> Verdict:
     """Return the page; its figure and its two sentences are what the report opens with."""
-    table = make_table(context.question, context.results, context.config.spreads)
+    table = table_of(context)
     front = frontier(table, context.results)
     found = excesses(table, front)
     rest, early = again(context, table)
@@ -60,9 +61,7 @@ def again(context: Context, table: Table) -> tuple[tuple[Paragraph | Listing, ..
             replace(row, cells=tuple(cell for cell in row.cells if cell.seed in others))
             for row in context.question.rows
         )
-        left = make_table(
-            replace(context.question, rows=tuple(rows)), context.results, context.config.spreads
-        )
+        left = table_of(context, replace(context.question, rows=tuple(rows)))
         found = excesses(left, frontier(left, context.results))
         blocks += [Paragraph("", lead), Listing(plane.sentences(left, found))]
         early = f"; on seeds {seed_list(others)}: {plane.number_leaving_more(left, found)}"

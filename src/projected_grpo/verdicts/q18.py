@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from projected_grpo.measures.columns import DETECTOR_SCORES
 from projected_grpo.measures.detector import detector_frame, falls, file, read_rankings, recall_lost
-from projected_grpo.measures.table import make_table
 from projected_grpo.pages import detector
 from projected_grpo.pages.blocks import Figure, Listing, Paragraph, Source
 from projected_grpo.pages.detector_figure import detection, gamed
 from projected_grpo.pages.standing import stands
 from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.table import table_of
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
 DETECTION = (
@@ -29,7 +29,7 @@ def needs(context: Context) -> list[str]:
 
 def make(context: Context) -> Verdict:
     """Return Q18's page."""
-    table = make_table(context.question, context.results, context.config.spreads)
+    table = table_of(context)
     asked = context.config.detector
     found = read_rankings(table, context.results, asked.pairs, asked.compare)
     by_score = {score: falls(table, found, score) for score in DETECTOR_SCORES}

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 
 from projected_grpo.measures import stats
-from projected_grpo.measures.table import Line, Table, make_table
+from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Grid, Listing, Paragraph, grid
 from projected_grpo.pages.text import NONE, paired_text, rate
 from projected_grpo.training.ratio import CLIP_HIGH, CLIP_LOW, RATIO_EDGES
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.figures import over_steps, ratio_heatmap
+from projected_grpo.verdicts.table import table_of
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
 AT, EARLIER = 15, 10  # steps at which the rise is read
@@ -137,7 +138,7 @@ def sentences(table: Table, found: dict[str, pd.DataFrame]) -> list[str]:
 
 def make(context: Context) -> Verdict:
     """Return R5's page."""
-    table = make_table(context.question, context.results, context.config.spreads)
+    table = table_of(context)
     found = {line.name: frame for line in table.lines if (frame := ratios(line)) is not None}
     said = sentences(table, found)
     logged = (ratio_grid(table, found),) if found else (Paragraph("No run has logged a ratio."),)

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from projected_grpo.files import read_json
-from projected_grpo.measures.table import make_table
 from projected_grpo.measures.trend import Overlaps, Series, trend_frame, trends, uses
 from projected_grpo.pages import trend
 from projected_grpo.pages.blocks import Figure, Listing, Paragraph, Source
 from projected_grpo.pages.standing import stands
 from projected_grpo.pages.trend_figure import trend as draw
 from projected_grpo.verdicts.context import Context
+from projected_grpo.verdicts.table import table_of
 from projected_grpo.verdicts.verdict import Verdict, of_table
 
 CAPTION = (
@@ -52,7 +52,7 @@ def behind_series(found: Sequence[Series]) -> dict[str, tuple[str, ...]]:
 
 def make(context: Context) -> Verdict:
     """Return the page of a trend."""
-    table, config = make_table(context.question, context.results, context.config.spreads), context.config
+    table, config = table_of(context), context.config
     found, overlaps = trends(table, config), read_overlaps(context)
     said = trend.sentences(table, found, overlaps)
     blocks = trend.blocks(table, found, overlaps, config)

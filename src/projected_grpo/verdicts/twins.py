@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from projected_grpo.cells.cell import Row
 from projected_grpo.cells.setting import Setting
 from projected_grpo.measures import stats
-from projected_grpo.measures.table import Line, Table, make_table
+from projected_grpo.measures.table import Line, Table
 from projected_grpo.pages.blocks import Grid, Listing, Source, grid
 from projected_grpo.pages.text import NONE, p_value
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.replays import Sides, files, n_steps, read_replay, t4, t4_problem_means
+from projected_grpo.verdicts.table import table_of
 
 # What a twin may differ in beside the basis: the adapter is the knob itself in R6 and brings its own rate.
 FREE = ("basis", "adapter", "lr")
@@ -142,7 +143,7 @@ def t4_blocks(pairs: list[Twins], sights: Mapping[str, Sight]) -> tuple[Listing,
 
 def read(context: Context, knob: str) -> tuple[Table, list[Twins], dict[str, Sight]]:
     """Return what a page of twins is made of: the question's table, the twins, T4 of their bases."""
-    table = make_table(context.question, context.results, context.config.spreads)
+    table = table_of(context)
     return table, twins(context, knob), read_sights(context, knob)
 
 

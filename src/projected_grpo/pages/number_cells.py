@@ -1,0 +1,25 @@
+"""Cells of a table that hold a tested number or the mean of several seeds, written the same on every page."""
+
+from collections.abc import Iterable
+
+from projected_grpo.measures import stats
+from projected_grpo.pages.blocks import Cell
+from projected_grpo.pages.contrasts import is_shown
+from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, under
+
+
+def mean_cell(values: Iterable[float]) -> Cell:
+    """Return the mean over seeds, below it their std and number."""
+    found = list(values)
+    if not found:
+        return Cell(NONE)
+    summary = stats.summarise(found)
+    return Cell(rate(summary.mean), f"{under(rate, summary.std)} n = {summary.n}".strip())
+
+
+def tested_cell(pair: stats.Paired | None) -> Cell:
+    """Return a difference, below it its 95% interval and Holm's p; strong where it is shown."""
+    if pair is None:
+        return Cell(NONE)
+    small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
+    return Cell(delta(pair.delta), small, strong=is_shown(pair))
