@@ -161,6 +161,15 @@ def test_what_there_is_to_take_away_goes_with_the_size(tmp_path, gain, said):
         "with the size of the model. `own_mode, k 5` -0." in items[0]
         and f"it lowers this rate {way}" in items[0]
     )
+    nulls = [item for item in items[1:] if item.startswith("Not shown to change")]
+    if not gain:  # the exploits' own pairs in a sentence each, all others in one
+        assert "`own_mode, k by size` -0." in nulls[0] and "by its slope it" in nulls[0]
+        assert (
+            len(nulls) == 2 and "`null_city, k 5`; `null_city, k by size`; `random V, k 5`; and" in nulls[1]
+        )
+        assert re.search(
+            r"\(slopes [-+.\d]+ to [-+.\d]+ per tenfold parameters, smallest Holm p = ", nulls[1]
+        )
     assert not long("\n\n".join(made.log))
 
 

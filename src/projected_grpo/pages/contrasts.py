@@ -84,6 +84,12 @@ def with_n(pairs: Iterable[stats.Paired | stats.Place]) -> str:
     return f"n = {span([pair.n for pair in pairs], str)}"
 
 
+def smallest_holm(pairs: Iterable[stats.Paired]) -> str:
+    """Return `smallest Holm p = 0.012` of tests, or nothing where none has one."""
+    found = [pair.holm for pair in pairs if pair.holm is not None]
+    return f"smallest Holm p {p_is(min(found))}" if found else ""
+
+
 def bounded(pairs: dict[str, stats.Paired], above: Container[str] = ()) -> Listing:
     """Return name -> a difference that is not shown, each with its bound; above: names whose rise is asked about."""
     return Listing(
@@ -161,11 +167,10 @@ def effects(table: Table) -> list:
             blocks.append(Paragraph(f"{verb} {words} against its baseline (paired by seed, {ns}):"))
             blocks.append(Listing(tuple(effect(line) for line in group)))
     if known and not shown:
-        smallest = p_is(min(pair(line).holm for line in known))
         blocks.append(
             Paragraph(
                 f"No effect on {words} is shown: none of {len(known)} rows differs from its baseline after Holm's "
-                f"correction ({with_n(map(pair, known))}, smallest Holm p {smallest})."
+                f"correction ({with_n(map(pair, known))}, {smallest_holm(map(pair, known))})."
             )
         )
     if nulls:
@@ -227,9 +232,8 @@ def _told_apart(
         items = tuple(f"{name(line)} {with_p(of(line))}{': ' + says(line) if says else ''}" for line in shown)
         blocks += [Paragraph(f"Told apart ({with_n(map(of, shown))}):"), Listing(items)]
     if nulls:
-        smallest = p_is(min(of(line).holm for line in nulls))
         blocks.append(
-            Paragraph(f"No difference shown (smallest Holm p {smallest}, {with_n(map(of, nulls))}):")
+            Paragraph(f"No difference shown ({smallest_holm(map(of, nulls))}, {with_n(map(of, nulls))}):")
         )
         others = {name(line) for line in nulls if above(line)}
         blocks.append(bounded({name(line): of(line) for line in nulls}, others))
@@ -324,8 +328,7 @@ def differences(lines: list[Line], names: Iterable[str]) -> list:
             blocks.append(Paragraph(f"{words.capitalize()} differs from the baseline's:"))
             blocks.append(Listing(tuple(items)))
         elif known:
-            smallest = min(line.to_baseline[name].holm for line in known)
-            quiet.append(f"{words} (smallest Holm p {p_is(smallest)})")
+            quiet.append(f"{words} ({smallest_holm(line.to_baseline[name] for line in known)})")
     said = "Not shown to differ from the baseline's:"
     if len(quiet) > 1:
         return [*blocks, Paragraph(said), Listing(tuple(quiet))]

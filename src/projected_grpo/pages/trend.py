@@ -18,7 +18,7 @@ from projected_grpo.measures.trend import (
     slope,
 )
 from projected_grpo.pages.blocks import Cell, Grid, Paragraph, grid
-from projected_grpo.pages.contrasts import is_shown, with_p
+from projected_grpo.pages.contrasts import is_shown, smallest_holm, span, with_n, with_p
 from projected_grpo.pages.text import NONE, delta, interval, listing, p_is, paired_text, rate, under
 
 # Topic of a link -> the pair set in the corpus's own words on it, and the one on the same topic in other words.
@@ -273,16 +273,30 @@ def sentences(table: Table, found: Sequence[Series], overlaps: Overlaps) -> tupl
 
 
 def _along(table: Table, own: Sequence[Series], axis: str) -> list[str]:
-    """Say how many effects change along an axis, then of each what it does: first of the exploits' own pairs."""
+    """Say how many effects change along an axis and what those do, and those of the exploits' own pairs in any case;
+    the others stand in one sentence.
+    """
     where = "the size of the model" if axis == SIZE else f"the link on {axis}"
     foreign = others(table, own)
     first, *rest = sorted(own, key=lambda series: (not is_shown(series.effect), series in foreign))
     moved = sum(is_shown(series.effect) for series in own)
     count = f"{moved or 'None'} of {len(own)} effects on {table.about.words} "
     count += f"{'is' if moved < 2 else 'are'} shown to change with {where}."
-    leads = ["Changes" if is_shown(series.effect) else "Not shown to change" for series in rest]
-    items = [f"{lead} with {where}: {_effect(table, s)}" for lead, s in zip(leads, rest, strict=True)]
-    return [f"{count} {_effect(table, first)}", *items]
+    said, listed = [f"{count} {_effect(table, first)}"], []
+    for series in rest:
+        if is_shown(series.effect):
+            said.append(f"Changes with {where}: {_effect(table, series)}")
+        elif series in foreign:
+            listed.append(series)
+        else:
+            said.append(f"Not shown to change with {where}: {_effect(table, series)}")
+    if listed:
+        pairs = [series.effect for series in listed]
+        names = listing([f"`{series.name}`" for series in listed])
+        slopes = f"slopes {span([pair.delta for pair in pairs], delta)} {per(own[0])}"
+        facts = ", ".join(filter(None, (slopes, smallest_holm(pairs), with_n(pairs))))
+        said.append(f"Not shown to change with {where}: {names} ({facts}).")
+    return said
 
 
 def _effect(table: Table, series: Series) -> str:
