@@ -1,21 +1,22 @@
-"""What of a drawing lies outside it, or over a neighbour's title."""
+"""What of a drawing lies outside it, or over a neighbour's title or label."""
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 
 def spilled(drawing: Figure) -> list[str]:
-    """Return the titles and legends that lie beyond the edge of a drawing, and titles that touch another."""
+    """Return the titles, labels and legends that lie beyond the edge of a drawing, and texts that touch another."""
     canvas = FigureCanvasAgg(drawing)
     canvas.draw()
     renderer, edge = canvas.get_renderer(), drawing.bbox.padded(2)
-    named = [(axes.get_title(loc), part) for axes in drawing.axes for loc, part in _titles(axes)]
-    boxes = [(name, part.get_window_extent(renderer)) for name, part in named if name]
-    legends = [*drawing.legends, *(axes.get_legend() for axes in drawing.axes if axes.get_legend())]
+    shown = [axes for axes in drawing.axes if axes.get_visible()]
+    texts = [part for axes in shown for part in _texts(axes) if part.get_text()]
+    boxes = [(part.get_text(), part.get_window_extent(renderer)) for part in texts]
+    legends = [*drawing.legends, *(axes.get_legend() for axes in shown if axes.get_legend())]
     kept = [*boxes, *(("a legend", legend.get_window_extent(renderer)) for legend in legends)]
     out = [name for name, box in kept if box.x0 < edge.x0 or box.x1 > edge.x1 or box.y0 < edge.y0]
     return out + [a for i, (a, box) in enumerate(boxes) for _, other in boxes[i + 1 :] if box.overlaps(other)]
 
 
-def _titles(axes):
-    return (("left", axes._left_title), ("center", axes.title))
+def _texts(axes):
+    return (axes._left_title, axes.title, axes.xaxis.label, axes.yaxis.label)

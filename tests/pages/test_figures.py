@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from figures import spilled
 from scipy import stats as scipy_stats
 from synthetic import fill, real_questions, write_run
 
@@ -75,13 +76,21 @@ def test_svg_is_valid_deterministic_and_live_text(q2):
     assert "var(--ink)" in page and style.INK not in page and 'id="Q2-effects-' in page
 
 
-def test_every_question_draws(tmp_path):
-    expected = {"Q1": {"dose"}, "Q9": set(), "Q12": {"kept"}, "Q13": {"dose"}, "Q10": {"places"}}
-    for name, more in expected.items():
-        assert (
-            set(figures.of_question(filled(tmp_path, name), CONFIG))
-            == {"summary", "effects", "trajectories"} | more
-        )
+def test_every_question_draws_within_its_edges(tmp_path):
+    more = {"Q1": {"dose"}, "Q9": set(), "Q12": {"kept"}, "Q13": {"dose"}, "Q10": {"places"}, "Q17": {"dose"}}
+    for name, own in more.items():
+        drawn = figures.of_question(filled(tmp_path, name), CONFIG)
+        assert set(drawn) == {"summary", "effects", "trajectories"} | own
+        assert {figure: spilled(drawing) for figure, (drawing, _) in drawn.items() if spilled(drawing)} == {}
+
+
+def test_a_row_has_one_look_in_all_panels_of_a_dose(tmp_path):
+    drawing = dose.dose(filled(tmp_path, "Q8"), CONFIG)
+    (legend,) = drawing.legends
+    looks = dict(zip([text.get_text() for text in legend.texts], legend.legend_handles, strict=True))
+    assert [name for name in looks if name.strip()] == ["own_mode", "random", "hack", "solve", "honest"]
+    for axes in drawing.axes[1:]:  # tau and pairs are varied for the exploits' own pairs alone
+        assert {line.get_color() for line in axes.lines} == {looks["own_mode"].get_color()}
 
 
 def test_nothing_to_draw_draws_nothing(tmp_path):

@@ -1,7 +1,9 @@
 """Dose curves: hack and solve rate against one knob, from rows that differ in that knob alone."""
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.setting import Setting
@@ -63,31 +65,45 @@ def dose(table: Table, config: Config) -> Figure | None:
     found = curves(table, config)
     if not found:
         return None
+    names = list(dict.fromkeys(name for groups in found.values() for name, _ in groups))
     with style.styled():
-        labels = {}
         drawing = style.figure(3.4, max(4.2, min(style.WIDTH, 3.6 * len(found))))
         panels = drawing.subplots(1, len(found), squeeze=False)[0]
         for axes, (knob, groups) in zip(panels, found.items(), strict=True):
-            for i, (name, group) in enumerate(groups):
+            for name, group in groups:
                 for measure, dash, filled in LOOKS:
-                    _curve(axes, group, measure, f"{measure}, {name}", i, dash, filled)
+                    _curve(axes, group, measure, _look(names.index(name), dash, filled))
             axes.set_title("rates")
             axes.set_xlabel(AXIS[knob])
             style.rate_axis(axes)
             values = sorted({value for _, group in groups for value, _ in group})
             axes.set_xticks(values, [f"{value:g}" for value in values])
-            labels |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-        drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=2)
+        rows = [(name, _look(i, LOOKS[0][1], True)) for i, name in enumerate(names)]
+        measures = [(measure, _look(0, dash, filled, style.SOFT)) for measure, dash, filled in LOOKS]
+        longest = max(len(rows), len(measures))
+        drawing.legend(  # a column each
+            handles=[
+                Line2D([], [], label=label, **look)
+                for column in (rows, measures)
+                for label, look in [*column, *[(" ", {"linestyle": "none"})] * (longest - len(column))]
+            ],
+            loc="outside lower center",
+            ncols=2,
+        )
         return drawing
 
 
-def _curve(axes, group: list[tuple[float, Line]], measure: str, label: str, i: int, dash, filled) -> None:
+def _look(i: int, dash, filled: bool, colour: str = "") -> dict:
+    """Return how a curve is drawn: colour and marker tell the rows, dashes and filling the measure."""
+    colour = colour or style.PALETTE[i % len(style.PALETTE)]
+    fill = colour if filled else style.PAPER
+    marker = style.MARKERS[i % len(style.MARKERS)]
+    return {"color": colour, "marker": marker, "linestyle": dash, "markerfacecolor": fill}
+
+
+def _curve(axes: Axes, group: list[tuple[float, Line]], measure: str, look: dict) -> None:
     points = [(x, line.summary[measure]) for x, line in group if measure in line.summary]
     if not points:
         return
-    colour = style.PALETTE[i % len(style.PALETTE)]
     errors = [np.nan if s.lo is None else s.mean - s.lo for _, s in points]  # NaN draws nothing
-    look = {"marker": style.MARKERS[i % len(style.MARKERS)], "linestyle": dash, "capsize": 2.5}
-    look["markerfacecolor"] = colour if filled else style.PAPER
-    x, means = [x for x, _ in points], [s.mean for _, s in points]
-    axes.errorbar(x, means, yerr=errors, color=colour, label=label, **look)
+    axes.errorbar([x for x, _ in points], [s.mean for _, s in points], yerr=errors, capsize=2.5, **look)

@@ -109,9 +109,8 @@ def _panels(table: Table, lines: list[Line]) -> Figure:
         style.rate_axis(axes)
     for axes in list(grid.flat)[len(lines) :]:
         axes.set_visible(False)
-    for axes in list(grid.flat)[max(0, len(lines) - columns) : len(lines)]:
+    for axes in list(grid.flat)[max(0, len(lines) - columns) : len(lines)]:  # nothing stands below them
         axes.tick_params(labelbottom=True)
-    for axes in grid[-1]:
         style.step_axis(axes)
     found = {}
     for axes in grid.flat:

@@ -63,7 +63,7 @@ def trend(table: Table, found: Sequence[Series], overlaps: Overlaps, config: Con
                 panel.tick_params(axis="y", labelsize=7.5)
                 panel.axhline(0, color=style.SOFT, linewidth=0.8)
                 panel.set_xticks(list(ticks), list(ticks.values()), fontsize=7.5)
-                panel.set_xlabel("parameters" if axis == SIZE else f"rho of the link on {axis}")
+                panel.set_xlabel("parameters" if axis == SIZE else f"rho, {axis}")
                 labels |= {n: h for h, n in zip(*panel.get_legend_handles_labels(), strict=True)}
         order = [name for name in [*names, "random axes"] if name in labels]
         drawing.legend(
@@ -73,7 +73,7 @@ def trend(table: Table, found: Sequence[Series], overlaps: Overlaps, config: Con
 
 
 def _titles(table: Table) -> tuple[str, str, str]:
-    return "overlap with own_mode", "cosine with own_mode", f"Δ {table.about.axis}"
+    return "overlap with own_mode", "cosine with own_mode", f"Δ {table.about.head}"
 
 
 def _ticks(table: Table, own: Sequence[Series], config: Config, axis: str) -> Mapping[float, str]:
