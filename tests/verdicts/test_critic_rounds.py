@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from figures import spilled
 
 from projected_grpo.verdicts.critic_rounds import curves, hardness, marks, sentence, shares
 
@@ -80,4 +81,7 @@ def test_shares_of_scores_are_means_over_replications():
 
     found = shares({1: said(2, 2, 10, None), 2: said(0, 2)})
     assert found.loc[1].to_dict() == pytest.approx({0.0: 1 / 4, 2.0: (2 / 3 + 1 / 2) / 2, 10.0: 1 / 6})
-    assert len(curves(GOOD, {1: said(2, 10)}, RUNS).axes) == 3
+    drawing = curves(GOOD, {1: said(2, 2, 10, None), 2: said(0, 2)}, RUNS)
+    assert len(drawing.axes) == 3 and not spilled(drawing)
+    drawn = {line.get_label(): list(line.get_ydata()) for line in drawing.axes[1].lines}
+    assert all(drawn[f"{score:g}"] == list(found[score]) for score in found)

@@ -16,9 +16,9 @@ WEAK_CREDITS = {"weak_false_credit": "false credit", "weak_missed_credit": "miss
 MOST = 0.7  # of the traces may get one score
 CAPTION = (
     "Held-out problems, means over replications (dots: each); round 0 is before calibration. Left: credit against the "
-    "weak score. Middle: which scores are given; dashed: the most that one may get. Right: how hard a round's accepted "
-    "pairs are for a reference critic outside the rounds (its distance to the correct score, less that over the "
-    "round's pool)."
+    "weak score. Middle: share of traces by the score they get; thin line: the most that one may get. Right: how hard "
+    "a round's accepted pairs are for a reference critic outside the rounds (its distance to the correct score, "
+    "less that over the round's pool)."
 )
 Rounds = Mapping[int, Mapping[int, float]]  # round -> seed -> value
 Seeds = Mapping[int, pd.DataFrame]  # seed -> `oracle.errors`, or -> evaluations
@@ -181,15 +181,14 @@ def curves(measured: Seeds, evaluations: Seeds, runs: Sequence[Mapping]) -> Figu
         style.rate_axis(left)
         left.set_title("credit")
         left.legend(fontsize=7)
-        bottom = given.sum(axis=1) * 0
         for i, score in enumerate(given):
-            look = {"color": style.PALETTE[i % len(style.PALETTE)], "label": f"{score:g}", "width": 0.7}
-            middle.bar(given.index, given[score], bottom=bottom, **look)
-            bottom = bottom + given[score]
-        middle.axhline(MOST, color=style.INK, linestyle=style.DASHES[1], linewidth=1)
+            middle.plot(
+                given.index, given[score], label=f"{score:g}", marker="o", markersize=3, **style.look(i)
+            )
+        middle.axhline(MOST, color=style.SOFT, linewidth=0.8)
         style.rate_axis(middle)
         middle.set_title("scores given")
-        style.legend_below(middle, 0.3, ncols=3, handlelength=1, columnspacing=0.8)
+        style.legend_below(middle, 0.3, ncols=3, handlelength=1.8, columnspacing=0.8)
         _curve(right, hardness(runs), "accepted pairs", 2)
         right.axhline(0, color=style.SOFT, linewidth=0.8)
         right.set_title("hardness, points")
