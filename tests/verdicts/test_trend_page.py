@@ -212,7 +212,10 @@ def test_an_arm_is_held_against_its_random_direction_in_honest_work_too(tmp_path
             path = write_run(tmp_path, cell, hack=hack + 0.01 * draws.normal()) / "deployed.parquet"
             if broken:
                 pd.read_parquet(path).assign(gt_pass=False).to_parquet(path)
-    text = render(contrasts.beyond_random(make_table(questions["Q21"], tmp_path)), "")
+    table = make_table(questions["Q21"], tmp_path)
+    said = headline.finding(table)
+    assert said.count(". Most does `advantage, ") == 2 and not long(said)
+    text = render(contrasts.beyond_random(table), "")
     assert "Against the same random V, in the share of rollouts that compile." in text
     honest = text[text.index("Against the same random V, in the honest rate on held-out problems") :]
     told = honest[: honest.index("No difference shown")]

@@ -136,14 +136,20 @@ def finding(table: Table) -> str:
         halves: dict[str, list[Line]] = {}
         for line in arms:
             halves.setdefault(line.row.baseline, []).append(line)
-        said = [first, *(f"Against `{base}`: {_of_arms(table, own)}" for base, own in halves.items())]
+        said = [
+            first,
+            *(
+                f"Against `{base}`: {_of_arms(table, own, most='. Most does')}"
+                for base, own in halves.items()
+            ),
+        ]
     else:
         said = [_of_arms(table, arms)]
     return " ".join(filter(None, [*said, between(table)]))
 
 
-def _of_arms(table: Table, arms: list[Line]) -> str:
-    """Return in a sentence how many of these arms change the primary measure."""
+def _of_arms(table: Table, arms: list[Line], most: str = ", most") -> str:
+    """Return how many of these arms change the primary measure; most: what leads to the one that does most."""
     if not arms:
         return ""
     pairs = {line.name: line.to_baseline[table.primary] for line in arms}
@@ -156,12 +162,11 @@ def _of_arms(table: Table, arms: list[Line]) -> str:
         said = f"None of {len(arms)} arms is shown to change {words} ({with_n(pairs.values())}): differences "
         said += f"{estimates}, their 95% intervals within {interval(max(low, -1.0), min(high, 1.0))}."
         return said
-    most = max(shown, key=lambda name: abs(shown[name].delta))
+    first = max(shown, key=lambda name: abs(shown[name].delta))
     held = [says for line, says in against_random(table) if line.name in shown]
     beyond = f", {held.count(BEYOND)} of {len(held)} beyond their random axes" if held else ""
-    first = f"{named(table.line(most))} by {with_p(shown[most])}"
-    said = f"{len(shown)} of {len(arms)} arms change {words}{beyond}, most {first}"
-    return f"{said} ({with_n(pairs.values())})."
+    said = f"{len(shown)} of {len(arms)} arms change {words}{beyond}{most} {named(table.line(first))} by "
+    return f"{said}{with_p(shown[first])} ({with_n(pairs.values())})."
 
 
 def overview(table: Table) -> tuple[Cell, ...]:
