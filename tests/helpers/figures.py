@@ -14,8 +14,20 @@ def spilled(drawing: Figure) -> list[str]:
     boxes = [(part.get_text(), part.get_window_extent(renderer)) for part in texts]
     legends = [*drawing.legends, *(axes.get_legend() for axes in shown if axes.get_legend())]
     kept = [*boxes, *(("a legend", legend.get_window_extent(renderer)) for legend in legends)]
-    out = [name for name, box in kept if box.x0 < edge.x0 or box.x1 > edge.x1 or box.y0 < edge.y0]
-    return out + [a for i, (a, box) in enumerate(boxes) for _, other in boxes[i + 1 :] if box.overlaps(other)]
+    out = _touching(boxes)
+    out += [name for name, box in kept if box.x0 < edge.x0 or box.x1 > edge.x1 or box.y0 < edge.y0]
+    for axes in shown:
+        low, high = sorted(axes.get_xlim())
+        marks = [mark for mark in axes.get_xticklabels() if low <= mark.get_position()[0] <= high]
+        boxes = [
+            (mark.get_text(), mark.get_window_extent(renderer).padded(2)) for mark in marks if mark.get_text()
+        ]
+        out += _touching(boxes)
+    return out
+
+
+def _touching(boxes):
+    return [a for i, (a, box) in enumerate(boxes) for _, other in boxes[i + 1 :] if box.overlaps(other)]
 
 
 def _texts(axes):

@@ -44,6 +44,17 @@ def test_forest_of_a_question_on_solve_shows_the_papers_solve(tmp_path):
     assert {-0.1, -0.15} <= drawn  # 0.200 and 0.150 beside vanilla's 0.300
 
 
+@pytest.mark.parametrize("low, high", [(-1, 0.7), (-0.16, 0.02), (-0.012, 0.011), (-0.9, 0.1)])
+def test_marks_of_differences_do_not_touch(low, high):
+    with style.styled():
+        drawing = style.figure(1.5)
+        axes = drawing.subplots()
+        style.rows(axes, ["advantage random, no teacher"])
+        axes.set_xlim(low, high)
+        style.difference_axis(axes)
+    assert not spilled(drawing)
+
+
 def test_few_seeds_are_drawn_one_by_one(q2):
     left = figures.trajectories(q2).axes[0]
     runs = [run.steps["hack_s"] for run in q2.lines[0].runs]

@@ -160,6 +160,7 @@ def forest(table: Table, compact: bool = False) -> Figure | None:
         axes.spines["left"].set_visible(False)
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1), max(high, 0.1))
+        style.difference_axis(axes)
         if compact:
             axes.set_xlabel(style.wrapped(f"difference in {table.about.axis}", 28))
             return drawing

@@ -95,6 +95,11 @@ def step_axis(axes: Axes) -> None:
     axes.set_xlabel("step")
 
 
+def difference_axis(axes: Axes) -> None:
+    """Scale the x axis to differences: few enough marks that their signed numbers do not touch."""
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
+
+
 def rows(axes: Axes, names: Sequence[str]) -> None:
     """Make the y axis one row a name, the first at the top."""
     axes.set_yticks(range(len(names)), names)
