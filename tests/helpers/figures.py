@@ -20,7 +20,7 @@ def spilled(drawing: Figure) -> list[str]:
         low, high = sorted(axes.get_xlim())
         marks = [mark for mark in axes.get_xticklabels() if low <= mark.get_position()[0] <= high]
         boxes = [
-            (mark.get_text(), mark.get_window_extent(renderer).padded(2)) for mark in marks if mark.get_text()
+            (mark.get_text(), mark.get_window_extent(renderer).padded(1)) for mark in marks if mark.get_text()
         ]
         out += _touching(boxes)
     return out

@@ -41,7 +41,7 @@ def trend(table: Table, found: Sequence[Series], overlaps: Overlaps, config: Con
     axes_of = list(dict.fromkeys(series.axis for series in held))
     with style.styled():
         drawing = style.figure(0.7 + 2.3 * len(axes_of) + 0.18 * (len(names) // 3))
-        panels = drawing.subplots(len(axes_of), 3, squeeze=False)
+        panels = drawing.subplots(len(axes_of), 3, squeeze=False, sharex="row")
         labels: dict[str, object] = {}
         for row, axis in zip(panels, axes_of, strict=True):
             own = [series for series in held if series.axis == axis]
