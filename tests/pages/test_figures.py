@@ -92,7 +92,7 @@ def test_every_question_draws_within_its_edges(tmp_path):
     for name, own in more.items():
         drawn = figures.of_question(filled(tmp_path, name), CONFIG)
         assert set(drawn) == {"summary", "effects", "trajectories"} | own
-        assert {figure: spilled(drawing) for figure, (drawing, _) in drawn.items() if spilled(drawing)} == {}
+        assert [text for drawing, _ in drawn.values() for text in spilled(drawing)] == []
 
 
 def test_a_row_has_one_look_in_all_panels_of_a_dose(tmp_path):

@@ -12,7 +12,6 @@ from projected_grpo.measures.detector import (
     ORACLE,
     RANDOM,
     SEEDS,
-    BySeed,
     Fall,
     Rankings,
     mean,
@@ -60,10 +59,6 @@ def first(table: Table) -> Line | None:
     return table.line(max(names, key=names.count)) if names else None
 
 
-def _cell(values: BySeed) -> Cell:
-    return mean_cell(values.values())
-
-
 def _tested(pair: stats.Paired | None) -> Cell:
     cell = tested_cell(pair)
     return replace(cell, small=f"{cell.small}, n = {pair.n}") if cell.small else cell
@@ -82,7 +77,7 @@ def ranking_grid(table: Table, found: Rankings) -> Grid | None:
     rows = [(score, i) for score in DETECTOR_SCORES for i in range(len(windows))]
 
     def of(direction: str, key: str = "auroc"):
-        return lambda row: _cell(found.of(line, row[0], direction, row[1], key))
+        return lambda row: mean_cell(found.of(line, row[0], direction, row[1], key).values())
 
     def random(key: str):
         def cell(row: tuple[str, int]) -> Cell:
@@ -96,7 +91,7 @@ def ranking_grid(table: Table, found: Rankings) -> Grid | None:
             placed = found.place(line, row[0], population, row[1], key)
             if placed is None:
                 alone = found.of(line, row[0], found.populations[population][0], row[1], key)
-                return _cell(alone) if len(found.populations[population]) == 1 else Cell(NONE)
+                return mean_cell(alone.values()) if len(found.populations[population]) == 1 else Cell(NONE)
             small = "" if placed.t is None else f"t {placed.t:.1f}, p {p_value(placed.p)}"
             return Cell(rate(placed.mean), small)
 
@@ -123,7 +118,7 @@ def falls_grid(table: Table, found: Rankings, falls: Falls) -> Grid:
 
     def auroc(score: str, window: int):
         def cell(line: Line) -> Cell:
-            return _cell(found.of(line, score, found.subject, window))
+            return mean_cell(found.of(line, score, found.subject, window).values())
 
         return cell
 
