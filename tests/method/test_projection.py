@@ -12,6 +12,7 @@ from projected_grpo.method.projection import (
     mean_alignment,
     null_alignment,
     project,
+    split,
 )
 
 
@@ -68,3 +69,10 @@ def test_null_is_the_mean_over_random_subspaces():
     error = torch.tensor(brute).std().item() / math.sqrt(len(brute))
     assert abs(null_alignment(k, r) - sum(brute) / len(brute)) < 5 * error
     assert null_alignment(k, r) == pytest.approx(math.sqrt(k / (2 * r)), rel=0.15)
+
+
+def test_a_module_without_axes_is_kept_whole():
+    vectors = {"a": G, "b": G}
+    kept, removed = split(vectors, {"a": V}, Intervention("no_gate"))
+    assert kept["b"] is G and set(removed) == {"a"}
+    torch.testing.assert_close(kept["a"], project(G, V, Intervention("no_gate"))[0])

@@ -1,6 +1,7 @@
 """The library's floors: imports form no circle and never run upward."""
 
 import ast
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -59,3 +60,15 @@ def test_imports_form_no_circle():
     TopologicalSorter(
         {name: set(imported(path, known, typing=False)) - {name} for name, path in known.items()}
     ).prepare()
+
+
+def test_the_mathematics_of_the_method_knows_no_model_and_no_pipeline():
+    """What the integrations share with the pipeline loads neither transformers and PEFT nor our decoder."""
+    known = modules()
+    reached, found = {"method.projection", "method.basis", "method.adapter", "method.pairs"}, set()
+    while reached:
+        name = reached.pop()
+        found.add(name)
+        reached |= set(imported(known[name], known, typing=False)) - found
+        assert not {"transformers", "peft"} & set(re.findall(r"import (\w+)", known[name].read_text())), name
+    assert {name.split(".")[0] for name in found} <= {"method", "errors", "files", "strict_yaml"}

@@ -36,6 +36,16 @@ def project(g: Tensor, V: Tensor, how: Intervention) -> tuple[Tensor, Tensor]:
     return kept, removed
 
 
+def split(
+    vectors: dict[str, Tensor], axes: dict[str, Tensor], how: Intervention
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return (kept, removed) of the vectors of all modules; one without axes is kept whole and removes nothing."""
+    kept, removed = dict(vectors), {}
+    for name, V in axes.items():
+        kept[name], removed[name] = project(vectors[name], V, how)
+    return kept, removed
+
+
 def alignment(g: Tensor, V: Tensor) -> float:
     """Return |relu(V g)| / |g|, in [0, 1]; 0 for a zero gradient. relu stands before any mean over modules."""
     norm = g.norm()

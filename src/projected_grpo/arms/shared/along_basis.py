@@ -118,14 +118,11 @@ class Projection(AlongBasis):
         return V if self.knobs.sign == 1 else {name: -axes for name, axes in V.items()}
 
     def split(self, vectors: "Parameters") -> "tuple[Parameters, Parameters]":
-        """Return (kept, removed); a module without axes is kept whole and removes nothing."""
-        from projected_grpo.method.projection import Intervention, project
+        """Return (kept, removed) by module."""
+        from projected_grpo.method.projection import Intervention, split
 
-        how = Intervention(self.knobs.gate, self.knobs.overshoot, self.knobs.preserve_magnitude)
-        kept, removed = dict(vectors), {}
-        for name, V in self._axes.items():
-            kept[name], removed[name] = project(vectors[name], V, how)
-        return kept, removed
+        knobs = self.knobs
+        return split(vectors, self._axes, Intervention(knobs.gate, knobs.overshoot, knobs.preserve_magnitude))
 
     def split_gradient(self, gradient: "Gradient") -> "tuple[Parameters, Parameters]":
         return self.split(gradient.total) if self.knobs.space == "gradient" else (gradient.total, {})
