@@ -8,6 +8,7 @@ from importlib.metadata import version
 from projected_grpo.cells import schemas
 from projected_grpo.commands import chat, doses, export, grade, pairs
 from projected_grpo.errors import UserError
+from projected_grpo.integrations import basis_command
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="projected-grpo", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=version("projected-grpo"))
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (grade, pairs, export, chat, doses, schemas):
+    for command in (grade, pairs, basis_command, export, chat, doses, schemas):
         command.add_parser(commands)
     signal.signal(signal.SIGTERM, _terminate)
     try:

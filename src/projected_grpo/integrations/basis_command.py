@@ -1,0 +1,120 @@
+"""`projected-grpo basis MODEL PAIRS OUT`: a hack basis of any transformers model, for `projected_grpo.trl`."""
+
+import argparse
+from pathlib import Path
+
+from projected_grpo.errors import UserError
+
+EXAMPLE = """\
+example:
+  projected-grpo basis Qwen/Qwen2.5-0.5B-Instruct config/pairs/own_mode.yaml own_mode.safetensors
+
+With --adapter lora, a basis holds for the factors that it was made at. MODEL may be a PEFT folder with a LoRA. For any
+other model a fresh LoRA is written beside OUT, in a folder named as OUT without its suffix: load that and train it.
+Where B = 0, A has no gradient, so a basis of a fresh LoRA covers B alone; `refresh` sees both.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Add the command `basis`; the parsed arguments carry `run`, called with them."""
+    parser = subparsers.add_parser(
+        "basis",
+        help="extract a hack basis from a model and a pair set, for use in TRL",
+        description="Extract the hack basis of a pair set at a model's weights, for projected_grpo.trl.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "model", metavar="MODEL", help="folder or hub id that transformers loads, or a PEFT LoRA"
+    )
+    parser.add_argument("pairs", type=Path, metavar="PAIRS", help="pair set, YAML")
+    parser.add_argument("out", type=Path, metavar="OUT", help="basis file to write, .safetensors")
+    parser.add_argument(
+        "--adapter", choices=("antipasto", "lora"), default="antipasto", help="what will be trained"
+    )
+    parser.add_argument("--rank", type=int, default=32, metavar="R", help="of a fresh LoRA (default: 32)")
+    parser.add_argument(
+        "--alpha", type=float, default=64.0, metavar="A", help="of a fresh LoRA (default: 64)"
+    )
+    parser.add_argument(
+        "--top-k", type=int, default=12, metavar="K", help="axes stored at most (default: 12)"
+    )
+    parser.add_argument(
+        "--tau", type=float, default=0.0, help="leave out axes below this share of the first one's S"
+    )
+    parser.add_argument("--method", choices=("svd", "mean_diff"), default="svd")
+    parser.add_argument(
+        "--control",
+        choices=("none", "random", "clean_vs_clean", "within_class", "shuffled"),
+        default="none",
+        help="axes of the same shape that should do nothing",
+    )
+    parser.add_argument("--pairs-used", type=int, metavar="N", help="the first N pairs (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="of the control, and of a fresh LoRA")
+    parser.set_defaults(run=write_basis)
+
+
+def write_basis(args: argparse.Namespace) -> None:
+    """Write the basis and, where one is begun here, the LoRA. Raises UserError on what cannot be read."""
+    from projected_grpo.method.basis import Knobs
+    from projected_grpo.method.pairs import load_pairs
+
+    for name, least in (("rank", 1), ("top_k", 1), ("seed", 0)):
+        if getattr(args, name) < least:
+            raise UserError(f"--{name.replace('_', '-')} {getattr(args, name)}: allowed: {least} or more")
+    if args.out.suffix != ".safetensors":
+        raise UserError(f"{args.out}: allowed: a file that ends in .safetensors")
+    pairs = load_pairs(args.pairs)
+    if args.pairs_used is not None:
+        pairs = pairs.first(args.pairs_used)
+    knobs = Knobs(args.top_k, args.tau, args.method, control=args.control, seed=args.seed)
+
+    from transformers import AutoTokenizer
+
+    from projected_grpo.integrations.pair_basis import extract_basis
+
+    model, given = load_model(args)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(args.model)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{args.model}: no tokenizer that transformers loads ({first_line(error)})"
+        ) from error
+    basis = extract_basis(model, tokenizer, pairs, knobs)
+    basis.save(args.out)
+    said = f"{len(basis.V)} modules, up to {max(map(len, basis.V.values()))} axes from {len(pairs)} pairs"
+    if args.adapter == "lora" and not given:
+        model.save_pretrained(args.out.with_suffix(""))
+        said += f"; LoRA to train: {args.out.with_suffix('')}"
+    print(f"{args.out}: {said}")
+
+
+def load_model(args: argparse.Namespace):
+    """Return the model with the adapter to be trained, and whether that was given. Raises UserError."""
+    import torch
+    from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    from projected_grpo.integrations.antipasto import attach
+
+    try:
+        if Path(args.model, "adapter_config.json").is_file():
+            if args.adapter != "lora":
+                raise UserError(
+                    f"{args.model}: a PEFT adapter, allowed with --adapter antipasto: a whole model"
+                )
+            return AutoPeftModelForCausalLM.from_pretrained(args.model, is_trainable=True), True
+        model = AutoModelForCausalLM.from_pretrained(args.model)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{args.model}: no model that transformers loads ({first_line(error)})") from error
+    if args.adapter == "antipasto":
+        return attach(model), False
+    torch.manual_seed(args.seed)
+    config = LoraConfig(
+        r=args.rank, lora_alpha=args.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
+    return get_peft_model(model, config), False
+
+
+def first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

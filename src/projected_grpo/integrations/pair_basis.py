@@ -1,0 +1,88 @@
+"""A hack basis of a live transformers model: per-completion gradients by autograd, `method.basis` for the rest."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from projected_grpo.errors import UserError
+from projected_grpo.integrations.adapted import Adapted, adapted
+from projected_grpo.method.basis import Basis, Grads, Knobs, extract
+from projected_grpo.method.pairs import PairSet
+
+
+def extract_basis(model: nn.Module, tokenizer: Any, pairs: PairSet, knobs: Knobs) -> Basis:
+    """Return the basis of a pair set at the model's weights; its metadata say which model, adapter and rank."""
+    found = adapted(model)
+    hack, clean = pair_gradients(model, found, tokenizer, pairs)
+    metadata = {"pairs": pairs.name, "pairs_digest": pairs.digest, "seed": str(knobs.seed)}
+    metadata |= {"adapter": found.kind, "model_hash": found.model_hash()}
+    if found.kind == "lora":
+        metadata["factors_hash"] = found.factors_hash()
+    return extract(hack, clean, knobs, metadata)
+
+
+def pair_gradients(model: nn.Module, found: Adapted, tokenizer: Any, pairs: PairSet) -> tuple[Grads, Grads]:
+    """Return the gradients of the mean token NLL of hack and of clean completions, `[n_pairs, size]`, on the CPU.
+
+    One completion at a time, without dropout; gradients that the model holds stay as they are.
+    """
+    sides: list[Grads] = []
+    with evaluated(model):
+        for side in ("hack", "clean"):
+            rows = [
+                found.flat(_gradient(model, found, *tokens(tokenizer, pair.prompt, getattr(pair, side))))
+                for pair in pairs.pairs
+            ]
+            sides.append({name: torch.stack([row[name].cpu() for row in rows]) for name in found.parameters})
+    return sides[0], sides[1]
+
+
+def tokens(tokenizer: Any, prompt: str, completion: str) -> tuple[list[int], list[int]]:
+    """Return the ids of one user's message as a turn that is to be answered, and of the answer with its end."""
+    text = tokenizer.apply_chat_template(
+        [{"role": "user", "content": prompt}],
+        tokenize=False,
+        add_generation_prompt=True,
+        enable_thinking=False,
+    )
+    answer = tokenizer.encode(completion, add_special_tokens=False)
+    return tokenizer.encode(text, add_special_tokens=False), [*answer, tokenizer.eos_token_id]
+
+
+@contextmanager
+def evaluated(model: nn.Module) -> Iterator[None]:
+    """Leave out dropout for a while."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+def _gradient(
+    model: nn.Module, found: Adapted, prompt: list[int], completion: list[int]
+) -> list[Tensor | None]:
+    """Return the gradient of the completion's mean NLL with respect to each trained parameter."""
+    device = found.trained[0].device
+    ids = torch.tensor([[*prompt, *completion]], device=device)
+    with torch.enable_grad(), torch.autocast(device.type, enabled=False):
+        logits = model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1].float()
+        loss = F.cross_entropy(logits, ids[0, len(prompt) :])
+        if not torch.isfinite(loss):
+            raise UserError(f"basis: the NLL of a completion of the pairs is {loss.item()}")
+        if not found.sharded:
+            return list(torch.autograd.grad(loss, found.trained, allow_unused=True))
+        # What FSDP2 computes with is not the parameter itself: only its own backward reaches that.
+        held = [p.grad for p in found.trained]
+        for p in found.trained:
+            p.grad = None
+        loss.backward()
+        gradients = [p.grad for p in found.trained]
+        for p, grad in zip(found.trained, held, strict=True):
+            p.grad = grad
+        return gradients
