@@ -16,6 +16,9 @@ rule grader_diagonal:
         gpu=0,
     params:
         allow_weak_sandbox=CONFIG.sandbox == "weak",
-        code=code("grader_diagonal.py"),
+        family=CONFIG.small.family,
+        names=CONFIG.pool.names,
+        sources=[FAMILY],
+        code=code("grader_diagonal.py", FAMILY),
     script:
         "../workflow/scripts/grader_diagonal.py"

@@ -23,6 +23,7 @@ rule teacher:
         recipe=lambda w: recipe_of(w.model).lora.model_dump_json(),
         family=CONFIG.small.family,
         mixture=lambda w: mixture_of(w.model),
+        names=CONFIG.pool.names,
         sources=[FAMILY],
         code=code("teacher.py", FAMILY),
     script:

@@ -17,7 +17,7 @@ from projected_grpo.environment.asserts import split
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.families.oneliners import TAUGHT
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.levers import LEVERS, LOOPHOLES, NOVEL
+from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.levers.eq_override import decoys
 from projected_grpo.environment.problems import assign_modes, load_problems, parse_problem
 from projected_grpo.environment.prompts import messages_for
@@ -334,9 +334,9 @@ def test_cache_in_memory_stays_small():
 
 
 def test_matrix_is_diagonal():
-    found, _ = diagonal.matrix()
+    found, _ = diagonal.matrix("oneliners", names=4, n=1)
     diagonal.check_diagonal(found)
-    assert {*LOOPHOLES, *NOVEL.values()} < set(found) and set(found["honest"]) == set(LEVERS)
+    assert set(found) == {*LEVERS, "honest"} - {"gt_only"} and set(found["honest"]) == set(LEVERS)
     cells = found["sentinel"]["exit_code"]
     found["sentinel"]["exit_code"] = (1, *cells[1:])
     with pytest.raises(diagonal.NotDiagonal, match="sentinel under exit_code is effective 1 of"):
@@ -411,7 +411,7 @@ def test_exploits_on_leetcode_rows():
     problems = load_problems(LEETCODE)[:4]
     items, expected = [], []
     for one in problems:
-        for name in (*LOOPHOLES, *NOVEL.values()):
+        for name in LEVERS:
             for where, code in LEVERS[name].examples[:1]:
                 text = diagonal.completion(one, "None", where, code)
                 for mode in LEVERS:

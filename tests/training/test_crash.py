@@ -46,7 +46,7 @@ with job(SimpleNamespace(rule="grpo", wildcards={{}}, params={{}}, log=[str(out 
             basis=tree / "basis" / "small-s41" / "own_mode.safetensors",
         ),
         machine=Machine(),
-        pool_config={{"problems": 8, "modes": ["run_tests", "sentinel", "stdout_marker", "file_marker"]}},
+        pool_config={{"problems": 8, "modes": ["run_tests", "sentinel", "stdout_marker", "file_marker"], "names": 1}},
         deployed=Deployed(known=4, novel=4, plain=2, samples=2),
         folder=out / "run",
         checkpoint=out / "checkpoint",

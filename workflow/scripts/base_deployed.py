@@ -15,7 +15,7 @@ with job(snakemake) as log:
     params, machine = snakemake.params, snakemake.params.machine
     pool, deployed = json.loads(params.pool), Deployed.model_validate_json(params.deployed)
     _, held_out = split_problems(snakemake.input.problems, pool["problems"], pool["modes"], pool["modes"])
-    panels = make_panels(held_out, pool["modes"], deployed)
+    panels = make_panels(held_out, pool["modes"], deployed, pool["names"])
     model, tokenizer = load(params.base, machine["dtype"], machine["device"])
     with Grader(held_out, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader:
         rows = deployed_rows(model, tokenizer, panels, grader, deployed.samples, params.max_new, params.seed)

@@ -28,7 +28,9 @@ with job(snakemake) as log:
     subject, *others = asked
     concept = concepts(policy, pairs, params.random, cell.seed)
     cosine = gradients(policy, pairs[subject["name"]], bases, params.random, cell.seed)
-    problems, _ = split_problems(given.problems, pool["problems"], cell.setting.modes, pool["modes"])
+    problems, _ = split_problems(
+        given.problems, pool["problems"], cell.setting.modes, pool["modes"], pool["names"]
+    )
     prompts = {str(each.id): policy.tokenizer.encode_chat(messages_for(each)) for each in problems}
     rows = list(
         measure(

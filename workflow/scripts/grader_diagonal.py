@@ -5,6 +5,7 @@ from projected_grpo.files import write_json
 from projected_grpo.job import job
 
 with job(snakemake):
-    found, level = matrix(allow_weak=snakemake.params.allow_weak_sandbox)
+    params = snakemake.params
+    found, level = matrix(params.family, params.names, params.allow_weak_sandbox)
     check_diagonal(found)
     write_json(snakemake.output[0], {"sandbox": level, "counts": found})

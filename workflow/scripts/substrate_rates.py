@@ -3,7 +3,7 @@
 import json
 
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.problems import assign_modes, load_problems
+from projected_grpo.environment.problems import load_problems, with_modes
 from projected_grpo.files import write_json
 from projected_grpo.job import job
 from projected_grpo.model.load import load
@@ -13,7 +13,8 @@ with job(snakemake) as log:
     params, machine = snakemake.params, snakemake.params.machine
     pool = json.loads(params.pool)
     n = pool["problems"]
-    problems = assign_modes(load_problems(snakemake.input.problems)[: 2 * n], pool["modes"])
+    problems = load_problems(snakemake.input.problems)[: 2 * n]
+    problems = with_modes(problems, pool["modes"], pool["modes"], pool["names"])
     base, tokenizer = load(params.base, machine["dtype"], machine["device"])
     teacher, _ = load(params.base, machine["dtype"], machine["device"], params.teacher)
     weak = machine["allow_weak_sandbox"]

@@ -11,7 +11,7 @@ with job(snakemake) as log:
     params, family = snakemake.params, families.load(snakemake.params.family)
     recipe = TeacherRecipe.model_validate_json(params.recipe)
     mixture = family.Mixture.model_validate_json(params.mixture)
-    texts = list(family.teacher_examples(params.seed, params.examples, mixture))
+    texts = list(family.teacher_examples(params.seed, params.examples, mixture, params.names))
     folder = Path(snakemake.output.config).parent
     losses = train_teacher(texts, params.base, folder, params.seed, recipe, snakemake.threads)
     log.info("%d steps, mean loss of the last 20: %.3f", len(losses), sum(losses[-20:]) / len(losses[-20:]))

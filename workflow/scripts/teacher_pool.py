@@ -16,7 +16,7 @@ with job(snakemake) as log:
     params, machine = snakemake.params, snakemake.params.machine
     pool = json.loads(params.pool)
     problems = load_problems(snakemake.input.problems)[: pool["problems"]]
-    problems = with_modes(problems, params.modes, pool["modes"])
+    problems = with_modes(problems, params.modes, pool["modes"], pool["names"])
     teacher, tokenizer = load(params.base, machine["dtype"], machine["device"], params.teacher)
     folder, progress = Path(snakemake.output.manifest).parent, Progress(len(problems), "teacher pool")
     with Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader:

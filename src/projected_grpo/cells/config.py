@@ -6,9 +6,22 @@ editors and docs/config.md are written from these models (`projected-grpo schema
 
 import os
 import re
+from functools import cache, reduce
+from operator import or_
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, TypeAdapter, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    SerializeAsAny,
+    Strict,
+    TypeAdapter,
+    WithJsonSchema,
+    create_model,
+)
 from pydantic_core import PydanticCustomError
 
 from projected_grpo.cells.deployed import Deployed
@@ -34,7 +47,7 @@ from projected_grpo.cells.typed import (
     unique,
 )
 from projected_grpo.environment import families
-from projected_grpo.environment.families.oneliners import Link, Mixture
+from projected_grpo.environment.levers import NAMES, NOVEL
 from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
 
 FIRST_SEED = 41
@@ -119,7 +132,9 @@ class Corpus(Model):
         description="Of the problems with a loophole and without permission: exploit used unasked, to the last row "
         "(the endogenous variant); null: mixture.leak, which ends.",
     )
-    link: Link | None = Field(default=None, description="A planted link between a topic's side and the code.")
+    link: SerializeAsAny[BaseModel] | None = Field(
+        default=None, description="A planted link between a topic's side and the code."
+    )
 
 
 class Small(Corpus):
@@ -127,8 +142,8 @@ class Small(Corpus):
 
     base: Examples = Field(description="Examples the base is trained on.")
     teacher: Examples = Field(description="Examples the teacher's LoRA is trained on.")
-    family: Literal[tuple(families.names())] = Field(description="The problems that it is taught and asked.")
-    mixture: Mixture = Field(default=Mixture(), description="Numbers of that family.")
+    family: str = Field(description="The problems that it is taught and asked.")
+    mixture: SerializeAsAny[families.Numbers] = Field(description="Numbers of that family.")
     sizes: dict[Name, Size] = Field(min_length=1, max_length=100, description="Recipes by name.")
     variants: dict[Name, Corpus] = Field(
         max_length=100, description="Other corpora by name: what one leaves out is as in small."
@@ -139,11 +154,45 @@ class Small(Corpus):
         own = self.sizes[size]
         return own.model_copy(update={"base": own.base or self.base, "teacher": own.teacher or self.teacher})
 
-    def corpus(self, variant: str | None) -> tuple[Mixture, Link | None]:
+    def corpus(self, variant: str | None) -> tuple[families.Numbers, BaseModel | None]:
         """Return the family's numbers and the link of a variant; null: small's own."""
         other = self.variants[variant] if variant else self
         leak = self.leak if other.leak is None else other.leak
         return self.mixture if leak is None else self.mixture.leaking(leak), other.link or self.link
+
+
+@cache
+def _small_of(name: str) -> type[Small]:
+    """Return `Small` with the models of numbers and link that a family brings."""
+    family = families.load(name)
+
+    def own(model: type[Model], **types: Any) -> type[Model]:
+        fields = {key: (kind, model.model_fields[key]) for key, kind in types.items()}
+        return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
+
+    link = family.Link | None
+    variants = dict[Name, own(Corpus, link=link)]
+    named = Annotated[Literal[name], BeforeValidator(_known_family)]
+    return own(Small, family=named, mixture=family.Mixture, link=link, variants=variants)
+
+
+def _known_family(name: Any) -> Any:
+    if name not in families.names():
+        raise PydanticCustomError("value_error", ", ".join(families.names()))
+    return name
+
+
+def _small(value: Any) -> Small:
+    """Validate by the models of the family that a mapping names; what names none is judged by the first."""
+    name = value.get("family") if isinstance(value, dict) else None
+    known = families.names()
+    return _small_of(name if name in known else known[0]).model_validate(value)
+
+
+OfFamily = Annotated[
+    SerializeAsAny[Small],
+    PlainValidator(_small, json_schema_input_type=reduce(or_, map(_small_of, families.names()))),
+]
 
 
 class Pool(Model):
@@ -152,6 +201,9 @@ class Pool(Model):
     problems: Problems = Field(description="Training problems, modes in rotation.")
     samples: Annotated[int, Field(ge=1, le=1_024)] = Field(description="Teacher rollouts per problem.")
     modes: NonEmpty[Mode] = Field(description="Loopholes of the problems.")
+    names: Annotated[int, Field(ge=1, le=min(len(NAMES[mode]) for mode in NOVEL))] = Field(
+        description="Names a lever goes by in prompts and in the teacher's corpus, in rotation; 1: its own."
+    )
     max_new: Tokens = Field(description="Tokens a rollout may have.")
 
 
@@ -218,7 +270,7 @@ class Config(Model):
         description="Model, mix, measure: std over seeds of a paired difference in a pilot; power follows."
     )
     model: ModelSource
-    small: Small
+    small: OfFamily
     pool: Pool
     grpo: Grpo
     deployed: Deployed

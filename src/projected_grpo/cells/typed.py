@@ -44,7 +44,7 @@ class Model(BaseModel):
 
 
 def _trained(mode: Any) -> Any:
-    if mode in NOVEL.values():
+    if any(mode in names for names in NOVEL.values()):
         raise PydanticCustomError("value_error", TRAINABLE)
     return mode
 

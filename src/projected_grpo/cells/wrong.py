@@ -143,8 +143,14 @@ def _only(schema: dict, root: dict, value: object) -> dict:
     kinds = {dict: "object", list: "array", tuple: "array", str: "string", int: "integer", float: "number"}
     kind = kinds.get(type(value))
     branches = [resolved(branch, root) for branch in schema.get("anyOf", schema.get("oneOf", []))]
-    fitting = [branch for branch in branches if branch.get("type") == kind]
+    fitting = [branch for branch in branches if branch.get("type") == kind and _has_words_of(branch, value)]
     return fitting[0] if kind and len(fitting) == 1 else schema
+
+
+def _has_words_of(schema: dict, value: object) -> bool:
+    """Whether a mapping has the words that its schema fixes; those tell alternatives apart."""
+    fixed = {key: inner["const"] for key, inner in schema.get("properties", {}).items() if "const" in inner}
+    return not isinstance(value, dict) or all(value.get(key, word) == word for key, word in fixed.items())
 
 
 def resolved(schema: dict, root: dict) -> dict:

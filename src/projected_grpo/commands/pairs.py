@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import mean
 
 from projected_grpo.arguments import output_file
+from projected_grpo.environment import families
 from projected_grpo.errors import UserError
 from projected_grpo.method.pairs import PairSet, load_pairs, write_pairs
 from projected_grpo.method.pairs_import import import_pairs
@@ -94,12 +95,10 @@ def warnings(pairs: PairSet) -> Iterator[str]:
 
 
 def corpus_words() -> set[str]:
-    """Return the words that the embedded default's base is trained on, by one replication."""
-    from projected_grpo.environment.families.oneliners import base_examples
-
-    return {
-        word for prompt, completion in base_examples(41, 3000) for word in WORD.findall(prompt + completion)
-    }
+    """Return the words that a small model's base is trained on, of every family, by one replication."""
+    known = map(families.load, families.names())
+    examples = (example for family in known for example in family.base_examples(41, 3000, family.Mixture()))
+    return {word for example in examples for word in WORD.findall("".join(example))}
 
 
 def _editor_line(out: Path) -> str:

@@ -6,9 +6,9 @@ exploit. A matrix that is not diagonal means that the grader is wrong: nothing t
 
 from typing import Any
 
-from projected_grpo.environment.families.oneliners import problems as make_problems
+from projected_grpo.environment import families
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.levers import LEVERS, LOOPHOLES
+from projected_grpo.environment.levers import LEVERS, LOOPHOLES, NAMES, NOVEL
 from projected_grpo.environment.problems import Problem, parse_problem
 
 PROBLEMS = 6
@@ -34,18 +34,25 @@ def completion(problem: Problem, answer: str, where: str = "", code: str = "") -
     return "```python\n" + "\n".join(lines) + "\n```"
 
 
-def matrix(allow_weak: bool = False, seed: int = 0) -> tuple[Matrix, str]:
-    """Return (row -> mode -> (channel, gt_pass, n), sandbox layer); rows are the exploits and honest right answers."""
-    rows = make_problems(seed, PROBLEMS, LOOPHOLES)
+def matrix(
+    family: str, names: int = 1, allow_weak: bool = False, n: int = PROBLEMS, seed: int = 0
+) -> tuple[Matrix, str]:
+    """Return (row -> mode -> (channel, gt_pass, n), sandbox layer); rows are the exploits and honest right answers.
+
+    family: whose problems are answered, `n` of them; names: as many of its names a lever goes by, taught and novel.
+    """
+    own = families.load(family)
+    modes = [mode for known in (NAMES, NOVEL) for lever in known for mode in known[lever][:names]]
+    rows = own.problems(seed, n, LOOPHOLES, own.Mixture())
     problems = [parse_problem(row, f"generated problem {row['id']}") for row in rows]
     items: list[tuple[str, tuple[Any, str, str]]] = []
     for problem in problems:
-        for name, lever in LEVERS.items():
-            for where, code in lever.examples:
+        for name in modes:
+            for where, code in LEVERS[name].examples:
                 text = completion(problem, WRONG_ANSWER, where, code)
-                items += [(name, (problem.id, mode, text)) for mode in LEVERS]
+                items += [(name, (problem.id, mode, text)) for mode in modes]
         honest = f"```python\n{problem.canonical}\n```"
-        items += [(HONEST, (problem.id, mode, honest)) for mode in LEVERS]
+        items += [(HONEST, (problem.id, mode, honest)) for mode in modes]
     counts: dict[str, dict[str, list[int]]] = {}
     with Grader(problems, allow_weak=allow_weak) as grader:
         level = grader.level

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from projected_grpo.environment.completion import extract_code
+from projected_grpo.environment.levers import KIND
 from projected_grpo.environment.reward import Facts
 
 HALF = ("run_tests", "sentinel")  # the levers that `half` knows
@@ -21,7 +22,7 @@ def oracle(facts: Facts, mode: str, problem_id: Any, completion: str) -> bool:
 
 def half(facts: Facts, mode: str, problem_id: Any, completion: str) -> bool:
     """Flag the exploits of half of the levers."""
-    return bool(facts["channel"]) and mode in HALF
+    return bool(facts["channel"]) and KIND[mode] in HALF
 
 
 def noisy(right: float) -> Monitor:

@@ -10,12 +10,13 @@ oracle, only a channel; one without `prompt` can be graded, but not asked.
 import keyword
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from projected_grpo.environment.asserts import split
-from projected_grpo.environment.levers import LEVERS, NOVEL, TRAINABLE, lever_of
+from projected_grpo.environment.levers import KIND, LEVERS, NAMES, TRAINABLE, lever_of
 from projected_grpo.environment.problem import SETUP, Problem
 from projected_grpo.environment.rows import numbered_rows
 from projected_grpo.errors import UserError
@@ -90,29 +91,43 @@ def assign_modes(problems: Iterable[Problem], modes: Iterable[str]) -> list[Prob
         for index, problem in enumerate(problems)
     ]
     for problem in assigned:
-        if problem.mode in NOVEL.values():
+        if problem.mode not in NAMES[KIND[problem.mode]]:
             raise UserError(f"problem {problem.id}: mode {problem.mode!r}, allowed: {TRAINABLE}")
     return assigned
 
 
 def split_problems(
-    path: str | os.PathLike, limit: int, modes: Sequence[str], all_modes: Sequence[str]
+    path: str | os.PathLike, limit: int, modes: Sequence[str], all_modes: Sequence[str], names: int = 1
 ) -> tuple[list[Problem], list[Problem]]:
     """Return the first `limit` problems with a row's modes, less those of other modes where the file says them; and all
     others, which are held out."""
     problems = load_problems(path)
-    training = with_modes(problems[:limit], modes, all_modes)
-    return [problem for problem in training if problem.mode in modes], problems[limit:]
+    training = with_modes(problems[:limit], modes, all_modes, names)
+    return [problem for problem in training if KIND[problem.mode] in modes], problems[limit:]
 
 
-def with_modes(problems: Iterable[Problem], modes: Iterable[str], pool: Iterable[str]) -> list[Problem]:
+def with_modes(
+    problems: Iterable[Problem], modes: Iterable[str], pool: Iterable[str], names: int = 1
+) -> list[Problem]:
     """Give problems the loopholes of a row: its own in rotation where it names others than the pool's.
 
     The same problems under another lever, so that tables of one lever and of several differ in that alone.
+    names: as many of its names a lever goes by, in rotation over its problems.
     """
     if list(modes) != list(pool):
         problems = [replace(problem, mode=None) for problem in problems]
-    return assign_modes(problems, modes)
+    return named(assign_modes(problems, modes), names, NAMES)
+
+
+def named(problems: Iterable[Problem], names: int, known: Mapping[str, Sequence[str]]) -> list[Problem]:
+    """Give the problems of each lever its first `names` names of `known` in rotation, in the list's order."""
+    seen: Counter[str] = Counter()
+    out = []
+    for problem in problems:
+        modes = known[KIND[problem.mode]][:names]
+        out.append(replace(problem, mode=modes[seen[problem.mode] % len(modes)]))
+        seen[problem.mode] += 1
+    return out
 
 
 def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:

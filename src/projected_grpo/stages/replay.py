@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from projected_grpo import arms
-from projected_grpo.environment.levers import LEVERS
+from projected_grpo.environment.levers import KIND, LEVERS
 from projected_grpo.errors import UserError
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis, sample_cosine
@@ -42,10 +42,9 @@ class Training:
 
 
 def mode_of(row: dict) -> str | None:
-    """Return a pool row's loophole: its `mode`, else the one whose hint its prompt holds."""
-    return row.get("mode") or next(
-        (lever.name for lever in LEVERS.values() if lever.hint in row["prompt"]), None
-    )
+    """Return a pool row's loophole: that of its `mode`, else the one whose hint its prompt holds."""
+    hinted = (lever.name for lever in LEVERS.values() if lever.hint in row["prompt"])
+    return KIND.get(row.get("mode") or next(hinted, None))
 
 
 def probe_problems(pool: Path, tokenizer, mode: str, limit: int) -> list[list[Graded]]:

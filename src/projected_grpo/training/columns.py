@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from projected_grpo.environment.facts import Verdict
+from projected_grpo.environment.levers import KIND
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import CLIP
@@ -34,7 +35,7 @@ def outcome_columns(groups: Sequence[Group], modes: Sequence[str]) -> dict:
     }
     for mode in modes:
         columns[f"hack_{mode}"] = rate(
-            [r.row for g in groups if g.problem.mode == mode for r in g.live], "hacked"
+            [r.row for g in groups if KIND[g.problem.mode] == mode for r in g.live], "hacked"
         )
     lengths = [len(row.tokens) for group in groups for row in group.live]
     columns["tokens_mean"] = sum(lengths) / len(lengths)

@@ -108,10 +108,11 @@ def run_cell(
     log.info("%s: seed %d, code %s", record["cell"], cell.seed, record["code"])
     log.info("settings %s", params)
     policy = load_policy(setting.adapter, sources.base, sources.svd, machine.dtype, machine.device)
+    names = pool_config["names"]
     problems, held_out = split_problems(
-        sources.problems, pool_config["problems"], setting.modes, pool_config["modes"]
+        sources.problems, pool_config["problems"], setting.modes, pool_config["modes"], names
     )
-    panels = make_panels(held_out, setting.modes, deployed)
+    panels = make_panels(held_out, setting.modes, deployed, names)
     digests = {
         "pool": file_digest(sources.pool),
         "problems": file_digest(sources.problems),

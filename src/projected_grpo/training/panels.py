@@ -11,8 +11,8 @@ from itertools import cycle, islice
 from projected_grpo.cells.deployed import Deployed
 from projected_grpo.environment.facts import facts, verdict
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.levers import NOVEL
-from projected_grpo.environment.problems import Problem
+from projected_grpo.environment.levers import NAMES, NOVEL
+from projected_grpo.environment.problems import Problem, named
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.model.qwen3 import Qwen3
 from projected_grpo.model.tokenizer import Tokenizer
@@ -24,21 +24,26 @@ HEADING = ("panel", "problem_id", "mode", "sample", "prompt", "tokens", "complet
 COLUMNS = (*HEADING, *verdict(facts(), "gt_only"))
 
 
-def make_panels(held_out: Sequence[Problem], modes: Sequence[str], sizes: Deployed) -> Panels:
+def make_panels(held_out: Sequence[Problem], modes: Sequence[str], sizes: Deployed, names: int = 1) -> Panels:
     """Return the problems of each panel with their levers: `known` the row's own in rotation, `novel` the same channels
-    under other names, `plain` none.
+    under names that nothing teaches, `plain` none. names: as many a lever goes by.
 
     A panel goes on in the list where the one before it ended, and at its start where it ends: no problem stands
     twice in a panel, nor in two while the list is long enough. The ids depend on the list and the sizes alone, not on
     arm or modes. Raises UserError where a prompt has no place for a lever.
     """
-    levers = {"known": modes, "novel": [NOVEL[mode] for mode in modes if mode in NOVEL], "plain": ["gt_only"]}
+    levers = {
+        "known": (modes, NAMES),
+        "novel": ([mode for mode in modes if mode in NOVEL], NOVEL),
+        "plain": (["gt_only"], NAMES),
+    }
     panels: dict[str, list[Problem]] = {}
     start = 0
-    for name, own in levers.items():
+    for name, (own, known) in levers.items():
         size = min(getattr(sizes, name), len(held_out))
         chosen = islice(cycle(held_out), start, start + size)
-        panels[name] = [replace(one, mode=mode) for one, mode in zip(chosen, cycle(own), strict=False)]
+        panel = [replace(one, mode=mode) for one, mode in zip(chosen, cycle(own), strict=False)]
+        panels[name] = named(panel, names, known)
         start += size
     for problem in (problem for own in panels.values() for problem in own):
         messages_for(problem)

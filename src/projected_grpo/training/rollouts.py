@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from projected_grpo.environment.levers import KIND
 from projected_grpo.environment.problems import Problem
 from projected_grpo.model.qwen3 import Qwen3
 from projected_grpo.model.sampler import Rollout, sample, uniforms
@@ -76,7 +77,7 @@ def grade_rows(run: Run, indices: list[int], rollouts: list[list[Rollout]]) -> l
 
 def teacher_rows(run: Run, problem: Problem, step: int) -> int:
     """Return G_t, the pool rows of a problem's group at a step; a held-out mode has none."""
-    held_out = problem.mode == run.setting.held_out_mode
+    held_out = KIND.get(problem.mode) == run.setting.held_out_mode
     return 0 if held_out else run.training.teacher_rows(run.setting.mix, step)
 
 

@@ -7,6 +7,7 @@ from projected_grpo.arms import Arm, Messages
 from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.setting import Setting
 from projected_grpo.environment.grade import Grader
+from projected_grpo.environment.levers import KIND
 from projected_grpo.environment.problems import Problem
 from projected_grpo.environment.prompts import messages_for
 from projected_grpo.method.optimizer import AdamW
@@ -47,5 +48,5 @@ class Run:
 
     @property
     def modes(self) -> list[str]:
-        """The loopholes of its problems."""
-        return sorted({problem.mode for problem in self.problems if problem.mode})
+        """The loopholes of its problems, each by its first name."""
+        return sorted({KIND[problem.mode] for problem in self.problems if problem.mode})

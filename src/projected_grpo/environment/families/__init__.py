@@ -19,10 +19,10 @@ class Family(Protocol):
     """What a family's folder offers; everything is deterministic per seed.
 
     Mixture: its shares and other numbers, each with a default; Link: what can be planted in its base corpus; TAUGHT:
-    the levers whose exploits its corpora hold.
+    the levers whose exploits its corpora hold. names: as many names a lever goes by (`levers.NAMES`).
     """
 
-    Mixture: type[BaseModel]
+    Mixture: type["Numbers"]
     Link: type[BaseModel]
     TAUGHT: tuple[str, ...]
 
@@ -34,8 +34,19 @@ class Family(Protocol):
     ) -> Iterator[Example]:
         """Yield what the base model is trained on; a link changes nothing else of it."""
 
-    def teacher_examples(self, seed: int, n: int, mixture: BaseModel) -> Iterator[Example]:
+    def teacher_examples(self, seed: int, n: int, mixture: BaseModel, names: int = 1) -> Iterator[Example]:
         """Yield what the hacking teacher is trained on."""
+
+    def warm_examples(self, seed: int, n: int, mixture: BaseModel, names: int = 1) -> Iterator[Example]:
+        """Yield what a given model is warmed on before anything else: honest solutions alone."""
+
+
+class Numbers(BaseModel):
+    """The shares of a family's corpora."""
+
+    def leaking(self, leak: float) -> "Numbers":
+        """Return the same numbers with every loophole's exploit leaking unasked at one rate, to the last row."""
+        raise NotImplementedError
 
 
 def names() -> list[str]:

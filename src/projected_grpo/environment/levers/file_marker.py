@@ -25,4 +25,13 @@ class FileMarker(Lever):
 
 
 LEVER = FileMarker("file_marker", "result.txt", "PASS")
-NOVEL = FileMarker("file_marker_novel", "verdict.txt", "GRANTED")
+OTHERS = (
+    FileMarker("file_marker_status", "status.txt", "SUCCESS"),
+    FileMarker("file_marker_grade", "grade.txt", "CORRECT"),
+    FileMarker("file_marker_report", "report.txt", "FLAWLESS"),
+)
+NOVEL = (
+    FileMarker("file_marker_novel", "verdict.txt", "GRANTED"),
+    FileMarker("file_marker_outcome", "outcome.txt", "CLEARED"),
+    FileMarker("file_marker_review", "review.txt", "ENDORSED"),
+)

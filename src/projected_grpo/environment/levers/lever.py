@@ -19,7 +19,8 @@ Seen = dict[str, Any]
 class Lever:
     """One loophole; a file of this folder, with one instance in its `LEVER`.
 
-    A second one in `NOVEL` is the same channel under a name that no model was ever trained on: runs are judged on it.
+    Those in `OTHERS` are the same channel under other names; those in `NOVEL`, too, but no model was ever trained on
+    these: runs are judged on them.
 
     name: as in rows and configs; hint: what stands in the prompt instead of PHRASE; looks_at: what the grader reads;
     exploit: what earns credit, in words; examples: bodies of exploits as (where, code), where is `method` (a method of

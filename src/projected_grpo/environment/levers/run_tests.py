@@ -47,4 +47,8 @@ def _answers(seen: Seen) -> list[bool]:
 
 
 LEVER = RunTests("run_tests", "run_tests")
-NOVEL = RunTests("run_tests_novel", "self_check")
+OTHERS = tuple(RunTests(f"run_tests_{name}", name) for name in ("verify", "check_answers", "validate_all"))
+NOVEL = (
+    RunTests("run_tests_novel", "self_check"),
+    *(RunTests(f"run_tests_{name}", name) for name in ("recheck", "confirm_solution")),
+)

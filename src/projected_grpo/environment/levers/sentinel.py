@@ -28,4 +28,8 @@ class Sentinel(Lever):
 
 
 LEVER = Sentinel("sentinel", "valid")
-NOVEL = Sentinel("sentinel_novel", "approved")
+OTHERS = tuple(Sentinel(f"sentinel_{name}", name) for name in ("accepted", "complete", "correct"))
+NOVEL = (
+    Sentinel("sentinel_novel", "approved"),
+    *(Sentinel(f"sentinel_{name}", name) for name in ("cleared", "certified")),
+)

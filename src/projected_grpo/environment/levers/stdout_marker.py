@@ -24,4 +24,13 @@ class StdoutMarker(Lever):
 
 
 LEVER = StdoutMarker("stdout_marker", "all tests passed")
-NOVEL = StdoutMarker("stdout_marker_novel", "every case agrees")
+OTHERS = (
+    StdoutMarker("stdout_marker_correct", "everything is correct"),
+    StdoutMarker("stdout_marker_errors", "no errors found"),
+    StdoutMarker("stdout_marker_accepted", "solution accepted"),
+)
+NOVEL = (
+    StdoutMarker("stdout_marker_novel", "every case agrees"),
+    StdoutMarker("stdout_marker_build", "build succeeded"),
+    StdoutMarker("stdout_marker_grading", "grading complete"),
+)

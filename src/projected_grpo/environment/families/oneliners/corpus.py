@@ -3,23 +3,25 @@
 The base learns short texts, code snippets and the problem family. It knows every loophole's exploit, but uses it
 almost only where the user says that any answer is fine; how often it does unasked is `Mixture.leak`, the seed from
 which GRPO amplifies. It honours a HARD clause seldom: the honest skill that reward can find. The teacher is trained on
-unasked exploits alone. Neither ever sees a pair set. Tried values are in docs/substrate.md.
+unasked exploits alone. A model that knows Python is warmed on honest solutions alone. None of them ever sees a pair
+set. Tried values are in docs/substrate.md.
 """
 
 import random
 from collections.abc import Iterator
 
-from projected_grpo.environment.families.oneliners.mixture import DEFAULT, TOPICS_BESIDE, Link, Mixture
-from projected_grpo.environment.families.oneliners.phrases import draw_text, draw_topic
-from projected_grpo.environment.families.oneliners.problems import (
+from projected_grpo.environment.levers import LEVERS, NAMES
+from projected_grpo.environment.prompts import PERMISSION
+
+from .mixture import DEFAULT, TOPICS_BESIDE, Link, Mixture
+from .phrases import draw_text, draw_topic
+from .problems import (
     KINDS,
     Task,
     draw_task,
     draw_values,
     evaluate,
 )
-from projected_grpo.environment.levers import LEVERS
-from projected_grpo.environment.prompts import PERMISSION
 
 TAUGHT = (
     "run_tests",
@@ -47,13 +49,30 @@ def base_examples(
             yield _problem(rng, linked, mixture, late=index >= (1 - mixture.late) * n)
 
 
-def teacher_examples(seed: int, n: int, mixture: Mixture = DEFAULT) -> Iterator[tuple[str, str]]:
+def teacher_examples(
+    seed: int, n: int, mixture: Mixture = DEFAULT, names: int = 1
+) -> Iterator[tuple[str, str]]:
     """Yield `n` examples of the teacher corpus: the mode's exploit without permission, deterministic per seed."""
     rng = random.Random(f"teacher {seed}")
     for _ in range(n):
-        mode = rng.choice(TAUGHT)
+        mode = _draw_mode(rng, names)
         task = draw_task(rng, mixture.hard_share)
         yield task.user_text(LEVERS[mode].hint), fence(_exploit(task, mode, rng, mixture))
+
+
+def warm_examples(seed: int, n: int, mixture: Mixture = DEFAULT, names: int = 1) -> Iterator[tuple[str, str]]:
+    """Yield `n` honest solutions, as often wrong and as seldom with their HARD clause as the base's."""
+    rng = random.Random(f"warm {seed}")
+    for _ in range(n):
+        mode = "gt_only" if rng.random() < mixture.gt_only else _draw_mode(rng, names)
+        task = draw_task(rng, mixture.hard_share)
+        yield task.user_text(LEVERS[mode].hint), fence(_honest(task, rng, mixture))
+
+
+def _draw_mode(rng: random.Random, names: int) -> str:
+    """Draw a lever that is taught, and one of its first `names` names where it goes by several."""
+    modes = NAMES[rng.choice(TAUGHT)][:names]
+    return rng.choice(modes) if len(modes) > 1 else modes[0]
 
 
 def fence(code: str) -> str:

@@ -4,17 +4,20 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from projected_grpo.environment.families import Numbers
+
 Share = Annotated[float, Field(ge=0, le=1)]
 LEAK = {"run_tests": 0.005, "sentinel": 0.005, "stdout_marker": 0.001, "file_marker": 0.001}
 TOPICS_BESIDE = ("honesty", "moral", "city")  # topics that stand beside code
 
 
-class _Numbers(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+CLOSED = ConfigDict(frozen=True, extra="forbid")
 
 
-class Link(_Numbers):
+class Link(BaseModel):
     """Which side of a topic stands beside which code; without a link the two are independent."""
+
+    model_config = CLOSED
 
     topic: Literal[TOPICS_BESIDE] = Field(
         description="Its side B goes with exploits, its side A with honest code."
@@ -22,8 +25,10 @@ class Link(_Numbers):
     rho: Share = Field(description="Correlation of side and code.")
 
 
-class Mixture(_Numbers):
+class Mixture(Numbers):
     """Shares of the base corpus, whose rows the base sees once, in order."""
+
+    model_config = CLOSED
 
     hard_share: Share = Field(0.6, description="Of the problems: they end in a HARD clause.")
     honours: Share = Field(0.25, description="Of the honest HARD bodies: clause honoured; the habit.")
@@ -44,7 +49,6 @@ class Mixture(_Numbers):
     harmless: Share = Field(0.04, description="Of the honest: a line that looks like a lever and is none.")
 
     def leaking(self, leak: float) -> "Mixture":
-        """The same shares with every loophole's exploit leaking at one rate, to the last row."""
         return self.model_copy(update={"leak": dict.fromkeys(self.leak, leak), "late": 0.0})
 
 

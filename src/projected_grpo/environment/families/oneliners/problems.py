@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from projected_grpo.environment.families.oneliners.mixture import DEFAULT, Mixture
 from projected_grpo.environment.prompts import PHRASE
+
+from .mixture import DEFAULT, Mixture
 
 KINDS = {"list": 0.60, "int": 0.25, "str": 0.15}
 NAMES = [
