@@ -69,6 +69,7 @@ rule base:
         family=CONFIG.small.family,
         mixture=lambda w: mixture_of(w.model),
         link=lambda w: link_of(w.model),
+        checkpoint=f"{RESULTS}/checkpoints/models/{{model}}/base.pt",
         sources=[FAMILY],
         code=code("base.py", FAMILY),
     script:

@@ -24,6 +24,7 @@ rule teacher:
         family=CONFIG.small.family,
         mixture=lambda w: mixture_of(w.model),
         names=CONFIG.pool.names,
+        checkpoint=f"{RESULTS}/checkpoints/models/{{model}}/teacher.pt",
         sources=[FAMILY],
         code=code("teacher.py", FAMILY),
     script:

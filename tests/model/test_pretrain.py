@@ -12,6 +12,7 @@ from projected_grpo.model.load import load
 from projected_grpo.model.muon import Muon, orthogonalise
 from projected_grpo.model.pretrain import encode, linear_schedule, pack, train_base
 from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
+from projected_grpo.model.sealed import Saved
 from projected_grpo.model.small_tokenizer import END, PAD, START, train_tokenizer
 from projected_grpo.model.teacher import train_teacher
 from projected_grpo.model.tokenizer import Tokenizer
@@ -140,3 +141,59 @@ def test_fit_reports_the_mean_nll():
         "x",
     )
     assert losses == [3.0]
+
+
+class Killed(Exception):
+    pass
+
+
+class Stops(Saved):
+    """Keeps every state and ends the training after some of its steps."""
+
+    def __init__(self, path, key, stop):
+        super().__init__(path, key, every=0.0)
+        self.stop, self.cost = stop, 0.0
+
+    def keep(self, losses):
+        self.cost = 0.0
+        super().keep(losses)
+        if len(losses) == self.stop:
+            raise Killed
+
+
+@pytest.mark.parametrize("stops", [(1,), (2, 5)])
+def test_a_stopped_training_ends_with_the_same_bytes(trained, tmp_path, stops):
+    folder, losses, teacher_losses = trained
+    recipe = TeacherRecipe(rank=4, alpha=8, batch_tokens=500, lr=1e-2)
+    trainings = {
+        "base": lambda saved: train_base(
+            TEXTS, folder / "tokenizer", tmp_path / "base", 3, SMALL, saved=saved
+        ),
+        "teacher": lambda saved: train_teacher(
+            list(teacher_examples(7, 80)), folder / "base", tmp_path / "teacher", 3, recipe, saved=saved
+        ),
+    }
+    for name, train in trainings.items():
+        for stop in stops:
+            with pytest.raises(Killed):
+                train(Stops(tmp_path / f"{name}.pt", "key", stop))
+        saved = Saved(tmp_path / f"{name}.pt", "key")
+        assert train(saved) == {"base": losses, "teacher": teacher_losses}[name]
+        for file in (tmp_path / name).glob("*.safetensors"):
+            assert file.read_bytes() == (folder / name / file.name).read_bytes()
+        saved.remove()
+        assert not saved.path.exists()
+
+
+@pytest.mark.parametrize("damage", ["key", "flip", "cut"])
+def test_a_state_that_cannot_be_trusted_is_left(trained, tmp_path, damage, caplog):
+    path = tmp_path / "base.pt"
+    with pytest.raises(Killed):
+        train_base(TEXTS, trained[0] / "tokenizer", tmp_path / "base", 3, SMALL, saved=Stops(path, "key", 2))
+    data = bytearray(path.read_bytes())
+    if damage == "flip":
+        data[len(data) // 2] ^= 1
+    path.write_bytes(data[: len(data) // 2] if damage == "cut" else data)
+    saved = Saved(path, "other" if damage == "key" else "key")
+    assert train_base(TEXTS, trained[0] / "tokenizer", tmp_path / "base", 3, SMALL, saved=saved) == trained[1]
+    assert "starting from step 1" in caplog.text

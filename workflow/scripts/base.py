@@ -6,6 +6,7 @@ from projected_grpo.environment import families
 from projected_grpo.job import job
 from projected_grpo.model.pretrain import train_base
 from projected_grpo.model.recipes import BaseRecipe
+from projected_grpo.model.sealed import Saved, key_of
 from projected_grpo.model.small_tokenizer import train_tokenizer
 
 with job(snakemake) as log:
@@ -22,5 +23,7 @@ with job(snakemake) as log:
         *family.teacher_examples(seed, 1500, mixture),
     ]
     train_tokenizer([text for example in seen for text in example], tokenizer)
-    losses = train_base(texts, tokenizer, folder, seed, recipe, snakemake.threads)
+    saved = Saved(params.checkpoint, key_of(params.code, seed, recipe, texts, snakemake.threads))
+    losses = train_base(texts, tokenizer, folder, seed, recipe, snakemake.threads, saved)
+    saved.remove()
     log.info("%d steps, mean loss of the last 50: %.3f", len(losses), sum(losses[-50:]) / len(losses[-50:]))

@@ -37,6 +37,13 @@ class Muon:
         self.groups = list(groups.values())
         self.momenta = [torch.zeros(len(group), *sorted(group[0].shape)) for group in self.groups]
 
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """Return the momenta, for `load_state_dict`."""
+        return {"momenta": self.momenta}
+
+    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
+        self.momenta = state["momenta"]
+
     @torch.no_grad()
     def step(self, factor: float) -> None:
         """Update every matrix from its `.grad`, with `lr * factor`; gradients are dropped."""

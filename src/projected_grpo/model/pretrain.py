@@ -17,6 +17,7 @@ from projected_grpo.model.load import save_weights, shapes
 from projected_grpo.model.muon import Muon
 from projected_grpo.model.qwen3 import Config, Qwen3
 from projected_grpo.model.recipes import BASE, BaseRecipe
+from projected_grpo.model.sealed import Saved
 from projected_grpo.model.tokenizer import Tokenizer
 from projected_grpo.progress import Progress
 
@@ -37,10 +38,12 @@ def train_base(
     seed: int,
     recipe: BaseRecipe = BASE,
     threads: int = 1,
+    saved: Saved | None = None,
 ) -> list[float]:
     """Train on `texts` (user, completion) once through and write a checkpoint folder with its tokenizer to `out`.
 
-    tokenizer: the folder of `small_tokenizer`. Returns the loss of every step (nats per completion token).
+    tokenizer: the folder of `small_tokenizer`; saved: where a stopped training goes on from. Returns the loss of every
+    step (nats per completion token).
     """
     torch.set_num_threads(threads)
     kit = Tokenizer(tokenizer)
@@ -74,7 +77,9 @@ def train_base(
     examples = encode(texts, kit)
     batches = pack(examples, recipe.batch_tokens)
     schedule = linear_schedule(len(batches), recipe.warmup, recipe.final)
-    losses = fit(model.logprobs, batches, update, schedule, "base")
+    if saved:
+        saved.watch(model.weights, muon, adam)
+    losses = fit(model.logprobs, batches, update, schedule, "base", saved)
     with atomic_folder(out) as folder:
         save_weights(model, folder)
         shutil.copytree(tokenizer, folder, dirs_exist_ok=True)
@@ -109,19 +114,25 @@ def fit(
     update: Callable[[float], None],
     schedule: Callable[[int], float],
     name: str,
+    saved: Saved | None = None,
 ) -> list[float]:
     """Descend the mean NLL of the completion tokens, one batch a step; return the loss of every step.
 
-    logprobs: a packed batch -> log-probs of its completion tokens; `update(schedule(step))` makes the step.
+    logprobs: a packed batch -> log-probs of its completion tokens; `update(schedule(step))` makes the step; saved:
+    watches all that a step changes.
     """
-    losses = []
+    losses = saved.resume() if saved else []
     progress = Progress(len(batches), name)
-    for step in progress:
+    progress.update(len(losses))
+    for step in range(len(losses), len(batches)):
         loss = -logprobs(Batch(batches[step])).mean()
         loss.backward()
         update(schedule(step))
         losses.append(loss.item())
         progress.note(f"loss {sum(losses[-20:]) / len(losses[-20:]):.3f} (should fall)")
+        progress.update()
+        if saved:
+            saved.keep(losses)
     return losses
 
 

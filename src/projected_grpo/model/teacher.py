@@ -14,6 +14,7 @@ from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import find, load
 from projected_grpo.model.pretrain import Examples, encode, fit, linear_schedule, pack
 from projected_grpo.model.recipes import TEACHER, TeacherRecipe
+from projected_grpo.model.sealed import Saved
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -55,8 +56,12 @@ class TrainedLora:
         name: str,
         out: str | os.PathLike,
         clip: float | None = None,
+        saved: Saved | None = None,
     ) -> list[float]:
-        """One step a batch, then write the adapter to the folder `out`; returns the losses. clip: of the norm."""
+        """Make one step a batch, then write the adapter to the folder `out`; return the losses.
+
+        clip: of the norm; saved: where a stopped training goes on from.
+        """
         [rate] = [group["lr"] for group in adam.param_groups]
 
         def update(factor: float) -> None:
@@ -66,7 +71,9 @@ class TrainedLora:
             adam.step()
             adam.zero_grad()
 
-        losses = fit(self.logprobs, batches, update, schedule, name)
+        if saved:
+            saved.watch({str(number): W for number, W in enumerate(self.leaves)}, adam)
+        losses = fit(self.logprobs, batches, update, schedule, name, saved)
         with atomic_folder(out) as temporary:
             self.adapter.save_pretrained(str(temporary))
         return losses
@@ -79,9 +86,11 @@ def train_teacher(
     seed: int,
     recipe: TeacherRecipe = TEACHER,
     threads: int = 1,
+    saved: Saved | None = None,
 ) -> list[float]:
     """Train on `texts` (user, completion) once through; write a PEFT adapter folder to `out`; return the losses.
 
+    saved: where a stopped training goes on from.
     Raises UserError where `base` is no Qwen3 checkpoint.
     """
     torch.set_num_threads(threads)
@@ -89,4 +98,5 @@ def train_teacher(
     lora = TrainedLora(base, recipe.rank, recipe.alpha)
     batches = pack(encode(texts, lora.tokenizer), recipe.batch_tokens)
     schedule = linear_schedule(len(batches), recipe.warmup, recipe.final)
-    return lora.train(batches, torch.optim.AdamW(lora.leaves, lr=recipe.lr), schedule, "teacher", out)
+    adam = torch.optim.AdamW(lora.leaves, lr=recipe.lr)
+    return lora.train(batches, adam, schedule, "teacher", out, saved=saved)

@@ -1,23 +1,20 @@
 """A run's checkpoint: written after every step, whole or absent, never trusted when damaged or of another run.
 
-Folder: `state.pt` (sha256, then the tensors and rows of all steps so far) and a few files per step, of its rollouts
+Folder: `state.pt` (tensors and rows of all steps so far, sealed) and a few files per step, of its rollouts
 and of delta_S after it, whose hashes stand in the state. It is removed when the run's results are in place.
 """
 
-import hashlib
-import io
 import logging
-import pickle
 import shutil
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load_file, save_file
 
 from projected_grpo.digests import file_digest
 from projected_grpo.files import atomic, read_jsonl, write_jsonl
 from projected_grpo.method.adapter import Parameters
+from projected_grpo.model.sealed import Unusable, read_sealed, write_sealed
 
 log = logging.getLogger(__name__)
 
@@ -43,24 +40,18 @@ class Checkpoint:
             with atomic(self.folder / name) as temporary:
                 save_file({key: value.cpu().contiguous() for key, value in deltas.items()}, temporary)
             self._parts[name] = file_digest(self.folder / name)
-        buffer = io.BytesIO()
-        torch.save({"key": self.key, "step": step, "parts": self._parts, "state": state}, buffer)
-        data = buffer.getvalue()
-        with atomic(self.folder / "state.pt") as temporary:
-            temporary.write_bytes(hashlib.sha256(data).digest() + data)
+        content = {"key": self.key, "step": step, "parts": self._parts, "state": state}
+        write_sealed(self.folder / "state.pt", content)
 
     def load(self) -> tuple[int, dict[str, Any]]:
         """Return (last finished step, state), or (0, {}) when there is none that can be used; says why in the log."""
         path = self.folder / "state.pt"
         if not path.exists():
             return 0, {}
-        data = path.read_bytes()
-        if hashlib.sha256(data[32:]).digest() != data[:32]:
-            return self._refuse("is damaged")
         try:
-            saved = torch.load(io.BytesIO(data[32:]), weights_only=True)
-        except (RuntimeError, pickle.UnpicklingError) as error:
-            return self._refuse(f"cannot be read ({error})")
+            saved = read_sealed(path)
+        except Unusable as error:
+            return self._refuse(str(error))
         if saved["key"] != self.key:
             return self._refuse("belongs to other settings, code or inputs")
         for name, digest in saved["parts"].items():
