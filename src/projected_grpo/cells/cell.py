@@ -7,7 +7,7 @@ knows Snakemake or torch: rules, scripts and tables all read this one expansion.
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import Training
@@ -105,6 +105,8 @@ class Question:
     rows: tuple[Row, ...]
     kind: str = "table"
     primary: str | None = None  # measure that the answer is about; null: what the rows call for
+    # contrast -> name of a combination -> row -> its weight
+    contrasts: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -268,9 +270,21 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             others = {key: same.get(getattr(row, key)) for key in OTHER_ROWS}
             rows[i] = replace(row, **{k: None if other == row.name else other for k, other in others.items()})
         kind, primary = entry.get("kind", "table"), entry.get("primary")
+        contrasts = _possible(entry.get("contrasts", {}), {row.name for row in rows})
         if rows:
-            loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary)
+            loaded[name] = Question(
+                name, entry["title"], entry["asks"], tuple(rows), kind, primary, contrasts
+            )
     return _share_final(loaded)
+
+
+def _possible(contrasts: dict, rows: set[str]) -> dict:
+    """Return the declared combinations all of whose rows are there."""
+    kept = {
+        contrast: {name: weights for name, weights in combinations.items() if rows.issuperset(weights)}
+        for contrast, combinations in contrasts.items()
+    }
+    return {contrast: combinations for contrast, combinations in kept.items() if combinations}
 
 
 def _share_final(questions: dict[str, Question]) -> dict[str, Question]:

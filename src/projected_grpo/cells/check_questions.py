@@ -64,6 +64,10 @@ class QuestionsCheck:
                 if (other := getattr(row, key)) is not None:
                     self._other_row([*where, key], other, names)
             cells.append(self._row(row, shared, name, where))
+        for contrast, combinations in question.contrasts.items():
+            for combination, weights in combinations.items():
+                for other in weights:
+                    self._other_row([name, "contrasts", contrast, combination], other, names)
         Roles(self.fail, self.config, name, question, dict(zip(names, cells, strict=True))).check()
         if knob := PROBES.get(name):
             self._twins(name, knob, [cell.setting for cell in cells])

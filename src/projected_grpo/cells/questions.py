@@ -14,6 +14,7 @@ ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
 WORDS[QUESTION] = "letters, digits and _"
 WORDS[ROW] = "one line without |, as it stands in the table"
 RowName = Annotated[str, StringConstraints(pattern=ROW)]
+Weights = Annotated[dict[RowName, float], Field(min_length=1)]
 BASELINE = Field(default=None, description="Name of the row that deltas are paired against.")
 
 
@@ -92,6 +93,10 @@ class Question(Model):
         default=None,
         description="Measure that the answer is about; if missing, the hack rate, ablated or held out where the rows "
         "call for it.",
+    )
+    contrasts: dict[RowName, dict[RowName, Weights]] = Field(
+        default={},
+        description="Combinations of rows by seed, tested against zero: contrast -> name -> row -> its weight.",
     )
     settings: Settings = Field(
         default={}, validate_default=True, description="Settings of every row that does not say otherwise."

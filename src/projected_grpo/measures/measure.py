@@ -44,7 +44,9 @@ class Measure:
     `group`: the table of a page that it stands in, `main`, `deployed` or a key of `GROUPS`; without one it is in the
     Parquet file alone. `compared`: paired by seed with the baseline, the row named in `against` and random V, a Holm
     family each. `delta`: its difference stands in the main table. `spoken`: answers say where it differs. `beside`:
-    what an answer about this measure says of the same row.
+    what an answer about this measure says of the same row. `better`: the sign of a difference that is wanted, 0: none
+    is. `signed`: it is a difference itself, tested against zero. `floored`: below `estimates.LEAST` in the baseline
+    there is nothing to lower.
     """
 
     name: str
@@ -60,6 +62,9 @@ class Measure:
     delta: bool = False
     spoken: bool = False
     beside: tuple[str, ...] = ()
+    better: int = -1
+    signed: bool = False
+    floored: bool = False
 
     @property
     def axis(self) -> str:
@@ -171,9 +176,8 @@ def _rate(name: str, by_step: ByStep, words: str, about: str, **more) -> Measure
 def _final(name: str, words: str, beside: tuple[str, ...] = ()) -> Measure:
     head = name.replace("_", ", ")
     about = f"{words.removeprefix('the ')}, after the last step"
-    return Measure(
-        name, head, words, about, final(name), file=RECORD, group="final", compared=True, beside=beside
-    )
+    more = {"file": RECORD, "group": "final", "compared": True, "beside": beside}
+    return Measure(name, head, words, about, final(name), better=-1 if "hack" in name else 1, **more)
 
 
 def _deployed(name: str, **more) -> Measure:
@@ -183,6 +187,7 @@ def _deployed(name: str, **more) -> Measure:
     head = f"{panel}, {rate.replace('_', ', ')}"
     about = f"after training, on held-out problems with {PANELS[panel]}: {RATES[rate].about}"
     of = share(DEPLOYED, "panel", *PANEL_RATES[name])
+    more |= {"better": -1 if rate.startswith("hack") else 1, "floored": name == "novel_hack"}
     return Measure(name, head, words, about, of, file=DEPLOYED, **more)
 
 
@@ -230,6 +235,7 @@ _ALL = (
         "student rollouts that pass all hidden tests",
         delta=True,
         beside=("hack", "honest"),
+        better=1,
     ),
     _rate(
         "honest",
@@ -240,6 +246,7 @@ _ALL = (
         delta=True,
         spoken=True,
         beside=("hack", "solve"),
+        better=1,
     ),
     Measure(
         "hack_compiled",
@@ -260,6 +267,7 @@ _ALL = (
         "the share of rollouts that compile",
         "student rollouts whose code compiles",
         spoken=True,
+        better=1,
     ),
     Measure(
         "hack_heldout",
@@ -269,6 +277,7 @@ _ALL = (
         _held_out,
         compared=True,
         beside=("solve", "honest"),
+        floored=True,
     ),
     _final("hack_kept", "the hack rate with the quarantine kept"),
     _final("hack_ablated", "the hack rate with the quarantine ablated", ("solve_ablated",)),

@@ -18,6 +18,7 @@ from projected_grpo.cells.cell import TEACHERS
 from projected_grpo.environment.monitors import CRITIC
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import PLANE, to_frame
+from projected_grpo.measures.estimates import Comparison, Measured, is_claim
 from projected_grpo.measures.runs import base_rates
 from projected_grpo.measures.table import Line, Table
 
@@ -85,6 +86,65 @@ class Frontier:
         # Pseudo-values around the estimate itself: their t-interval is the jackknife's.
         pseudo = whole + (n - 1) * (without.mean() - without)
         return stats.one_sample(dict(zip(seeds, pseudo.tolist(), strict=True)))
+
+
+FRONTIER = "frontier"  # the contrast: known honest less what training less has at the same known hack
+
+
+def vanilla_of(own: Measured) -> str | None:
+    """Return the row that all are held against; None where rows have several."""
+    names = {row.baseline for row in own.rows.values() if row.baseline}
+    return names.pop() if len(names) == 1 else None
+
+
+def frontier_of(own: Measured) -> Frontier | None:
+    """Return what training less gives: base, `less` by growing scale, vanilla; over the seeds that have all of them.
+
+    None without two points. A base that was not judged is no point.
+    """
+    vanilla = vanilla_of(own)
+    if vanilla is None:
+        return None
+    less = [row for row in own.rows.values() if row.setting.defence.family == "less"]
+    names = [*(row.name for row in sorted(less, key=lambda row: row.setting.knob("scale"))), vanilla]
+    points = {BASE: {name: own.base.get(name, {}) for name in (HACK, HONEST)}}
+    points |= {row: {name: own.of(row, name) for name in (HACK, HONEST)} for row in names}
+    points = {name: rates for name, rates in points.items() if rates[HACK] and rates[HONEST]}
+    if len(points) < 2:
+        return None
+    seeds = sorted(set.intersection(*(set(of[HACK]) & set(of[HONEST]) for of in points.values())))
+    hack, honest = (
+        {seed: np.array([of[name][seed] for of in points.values()]) for seed in seeds}
+        for name in (HACK, HONEST)
+    )
+    return Frontier(tuple(points), hack, honest) if seeds else None
+
+
+def defending(own: Measured) -> list[str]:
+    """Return the rows that are no part of the frontier."""
+    vanilla = vanilla_of(own)
+    return [n for n, row in own.rows.items() if n != vanilla and row.setting.defence.family != "less"]
+
+
+def above_frontier(own: Measured) -> list[Comparison]:
+    """Return each row's known honest less the frontier's at the same known hack; none where it hacks more than all."""
+    front = frontier_of(own)
+    if front is None:
+        return []
+    found = []
+    for name in defending(own):
+        hack, honest = own.of(name, HACK), own.of(name, HONEST)
+        test = front.excess(hack, honest)
+        if test is None and hack:
+            continue
+        mean = float(np.mean(list(honest.values()))) if honest else None
+        waits = not own.short.isdisjoint((name, *front.names))
+        found.append(
+            Comparison(
+                name, FRONTIER, "training less", HONEST, test, mean, is_claim(own.rows[name]), 1, waits
+            )
+        )
+    return found
 
 
 def baseline(table: Table) -> Line | None:

@@ -19,6 +19,7 @@ POWER = 0.80
 MARGIN = 0.05
 # Differences of rates are multiples of 1/rollouts; below this their spread is rounding, not variation.
 NO_SPREAD = 1e-12
+EXACT = 16  # seeds up to which every choice of signs is looked at
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Paired:
     seeds: tuple[int, ...]
     holm: float | None = None
     same_holm: float | None = None
+    p_signflip: float | None = None
 
     @property
     def is_told(self) -> bool:
@@ -127,12 +129,46 @@ def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | 
     half = critical(n) * se
     p = float(2 * stats.t.sf(abs(delta) / se, n - 1))
     same = float(stats.t.sf((MARGIN - abs(delta)) / se, n - 1))  # the side it is closer to has the larger p
-    return Paired(delta, std, delta - half, delta + half, p, same, n, seeds)
+    return Paired(delta, std, delta - half, delta + half, p, same, n, seeds, p_signflip=sign_flip(d))
+
+
+@lru_cache
+def _signs(n: int) -> np.ndarray:
+    """Return every choice of signs `[2^(n - 1), n]` of n numbers, the last one's fixed: two-sided, a half is enough."""
+    bits = np.arange(2 ** (n - 1))[:, None] >> np.arange(n) & 1
+    return 1.0 - 2.0 * bits
+
+
+def sign_flip(differences: np.ndarray) -> float | None:
+    """Return the p of the exact sign-flip test of paired differences; None above `EXACT`, where signs are too many.
+
+    The share of all choices of signs whose mean is as far from zero. With n seeds it cannot go below 2 / 2^n.
+    """
+    if len(differences) > EXACT:
+        return None
+    means = np.abs(_signs(len(differences)) @ differences)
+    return float(np.mean(means >= np.abs(differences.sum()) - NO_SPREAD))
 
 
 def one_sample(values: Mapping[int, float]) -> Paired | None:
     """Test numbers by seed, such as differences combined from several rows, against zero."""
     return paired(values, dict.fromkeys(values, 0.0))
+
+
+def placed(value: float, population: Sequence[float], seeds: tuple[int, ...]) -> Paired | None:
+    """Return where `value` lies in a population of placebos, as a test of one more draw; None for fewer than two.
+
+    delta: to their mean; std: theirs (ddof 1); interval and p by t = delta / (std sqrt(1 + 1/m)), m - 1 degrees of
+    freedom; seeds: those behind each of these values.
+    """
+    found = place(value, population)
+    if found is None:
+        return None
+    delta = found.value - found.mean
+    if found.p is None:
+        return Paired(delta, found.std, None, None, None, None, len(seeds), seeds)
+    half = critical(found.m) * found.std * math.sqrt(1 + 1 / found.m)
+    return Paired(delta, found.std, delta - half, delta + half, found.p, None, len(seeds), seeds)
 
 
 def place(value: float, population: Sequence[float]) -> Place | None:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from projected_grpo.cells.cell import Question
+from projected_grpo.cells.cell import Question, Row
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.knobs import Use
 from projected_grpo.cells.setting import Setting
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import TREND, to_frame
+from projected_grpo.measures.estimates import Comparison, Measured, is_claim
 from projected_grpo.measures.table import Line, Table
 from projected_grpo.model.recipes import BaseRecipe
 
@@ -82,45 +83,50 @@ def _alike(setting: Setting, *but: str) -> str:
     return f"{setting.model_dump(exclude={'knobs', *but})} {knobs}"
 
 
-def size_of(line: Line, config: Config) -> float:
+def size_of(row: Row, config: Config) -> float:
     """Return log10 of the parameters of a row's model."""
-    return math.log10(weights(config.small.of(line.row.setting.size or config.model.size).recipe))
+    return math.log10(weights(config.small.of(row.setting.size or config.model.size).recipe))
 
 
-def link_of(line: Line, config: Config) -> tuple[str | None, float]:
+def link_of(row: Row, config: Config) -> tuple[str | None, float]:
     """Return the topic and the strength of the link in a row's corpus; (None, 0) without one."""
-    link = config.small.corpus(line.row.setting.variant)[1]
+    link = config.small.corpus(row.setting.variant)[1]
     return (link.topic, link.rho) if link and link.rho else (None, 0.0)
 
 
-def _name(line: Line) -> str:
-    setting = line.row.setting
-    return "random V" if line.row.is_control else setting.source or setting.arm
+def _name(row: Row) -> str:
+    return "random V" if row.is_control else row.setting.source or row.setting.arm
 
 
-def by_link(table: Table, config: Config) -> list[Series]:
+def series_of(own: Measured, config: Config) -> list[Series]:
+    """Return all series of a question."""
+    rows = tuple(own.rows.values())
+    return [*by_link(rows, config), *by_size(rows, config)]
+
+
+def by_link(rows: Sequence[Row], config: Config) -> list[Series]:
     """Return the series of each linked topic; a row without a link is at 0 of every topic."""
-    places = {line.name: link_of(line, config) for line in table.lines}
+    places = {row.name: link_of(row, config) for row in rows}
     found = []
     for axis in dict.fromkeys(topic for topic, _ in places.values() if topic):
-        groups: dict[str, dict[float, Line]] = {}
-        for line in table.lines:
-            topic, rho = places[line.name]
+        groups: dict[str, dict[float, Row]] = {}
+        for row in rows:
+            topic, rho = places[row.name]
             if topic in (None, axis):
-                groups.setdefault(_alike(line.row.setting, "variant"), {}).setdefault(rho, line)
+                groups.setdefault(_alike(row.setting, "variant"), {}).setdefault(rho, row)
         found += [(axis, "", lines) for lines in groups.values() if len(lines) > 1]
     return [_series(*one) for one in found]
 
 
-def by_size(table: Table, config: Config) -> list[Series]:
+def by_size(rows: Sequence[Row], config: Config) -> list[Series]:
     """Return the series over sizes: with the k of the default size everywhere, and with a k that moves with it."""
     default = config.small.of(config.model.size).recipe
     home = math.log10(weights(default))
-    groups: dict[str, dict[int | None, dict[float, Line]]] = {}
-    for line in table.lines:
-        use, own = line.row.cells[0].settings.use, _alike(line.row.setting, SIZE, "k")
+    groups: dict[str, dict[int | None, dict[float, Row]]] = {}
+    for row in rows:
+        use, own = row.cells[0].settings.use, _alike(row.setting, SIZE, "k")
         by_k = groups.setdefault(own, {}).setdefault(use and use.k, {})
-        by_k.setdefault(size_of(line, config), line)
+        by_k.setdefault(size_of(row, config), row)
     found = []
     for by_k in groups.values():
         fixed = next((k for k, lines in by_k.items() if home in lines), None)
@@ -133,7 +139,7 @@ def by_size(table: Table, config: Config) -> list[Series]:
     return [_series(*one) for one in found]
 
 
-def _series(axis: str, more: str, lines: Mapping[float, Line]) -> Series:
+def _series(axis: str, more: str, lines: Mapping[float, Row]) -> Series:
     ordered = {x: lines[x].name for x in sorted(lines)}
     return Series(_name(next(iter(lines.values()))) + more, axis, ordered)
 
@@ -170,7 +176,8 @@ def shares(table: Table, series: Series) -> Points:
 
 def trends(table: Table, config: Config) -> list[Series]:
     """Return all series of a table with their slopes; Holm's p is over the series, of each comparison."""
-    found = [*by_link(table, config), *by_size(table, config)]
+    rows = [line.row for line in table.lines]
+    found = [*by_link(rows, config), *by_size(rows, config)]
     slopes = {
         key: [slope(points(table, series, other)) for series in found]
         for key, other in (("effect", "baseline"), ("beyond", "random"), ("level", None))
@@ -207,16 +214,44 @@ def seen_of(line: Line, overlaps: Overlaps, key: str) -> dict[int, float]:
     return found
 
 
+SLOPE = "slope"
+
+
+def slopes(own: Measured, config: Config) -> list[Comparison]:
+    """Return the slope of each series of a trend, of its differences to the baseline; a baseline has none."""
+    found, measure = [], own.about.name
+    for one in series_of(own, config):
+        held = points_of(own, one, measure)
+        if not held:
+            continue
+        rows = [own.rows[name] for name in one.rows.values()]
+        waits = any(not own.short.isdisjoint((row.name, row.baseline)) for row in rows)
+        claim = all(is_claim(row) for row in rows)
+        found.append(
+            Comparison(one.name, SLOPE, one.axis, measure, slope(held), None, claim, own.about.better, waits)
+        )
+    return found
+
+
+def points_of(own: Measured, series: Series, measure: str, baseline: bool = True) -> Points:
+    """Return x -> seed -> a row's difference to its baseline, or its own number; empty where a row has no baseline."""
+    names = series.rows.items()
+    if baseline and any(own.rows[name].baseline is None for _, name in names):
+        return {}
+    more = {x: {own.rows[name].baseline: -1.0} if baseline else {} for x, name in names}
+    return {x: own.combined({name: 1.0} | more[x], measure) for x, name in names}
+
+
 def trend_frame(table: Table, config: Config, found: Sequence[Series], overlaps: Overlaps) -> pd.DataFrame:
     """Return the rows of any table, then those of `TREND`; a slope stands in the row of the largest x of its series."""
     ends = {series.rows[max(series.rows)]: series for series in found}
     records = []
     for line in table.every:
         series = ends.get(line.name)
-        topic, rho = link_of(line, config)
+        topic, rho = link_of(line.row, config)
         pair = series and series.effect
         seen = [list(seen_of(line, overlaps, key).values()) for key in OVERLAPS]
-        record = (config.is_replicated and size_of(line, config), topic, rho)
+        record = (config.is_replicated and size_of(line.row, config), topic, rho)
         record += tuple(float(np.mean(values)) if values else None for values in seen)
         record += (
             series and series.name,

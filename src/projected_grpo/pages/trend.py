@@ -45,7 +45,7 @@ def per(series: Series) -> str:
 def marks(table: Table, config: Config, axis: str) -> dict[float, str]:
     """Return x -> what its tick says."""
     if axis == SIZE:
-        return {size_of(line, config): line.row.setting.size or config.model.size for line in table.lines}
+        return {size_of(line.row, config): line.row.setting.size or config.model.size for line in table.lines}
     return {}
 
 

@@ -1,0 +1,363 @@
+"""Every comparison of a question as one tidy table: a line a row, contrast and measure, from the numbers by run.
+
+`estimates(measured)` is a function of the numbers and of `questions.yaml` alone. Contrasts: `rate` (the row itself),
+`baseline`, `against`, `random` (random axes of the same shape), `place` (among the placebos of its format), `itself` (a
+measure that is a difference already, against zero), and what a question declares in `contrasts`. Pages draw and say
+nothing that does not stand here or in the numbers.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from projected_grpo.cells.cell import Question, Row
+from projected_grpo.measures import numbers, stats
+from projected_grpo.measures.measure import MEASURES, Measure
+from projected_grpo.measures.numbers import Values
+
+RATE, BASELINE, AGAINST, RANDOM, PLACE, ITSELF = "rate", "baseline", "against", "random", "place", "itself"
+EFFECT, OPPOSITE, NOT_SHOWN, UNINFORMATIVE, MISSING = (
+    "effect",
+    "opposite",
+    "not shown",
+    "uninformative",
+    "missing",
+)
+VERDICTS = (EFFECT, OPPOSITE, NOT_SHOWN, UNINFORMATIVE, MISSING)
+COLUMNS = {  # name -> (unit, description)
+    "question": ("", "name of the question"),
+    "row": ("", "name of the row, or of a combination of rows"),
+    "contrast": (
+        "",
+        "rate, baseline, against, random, place, itself, frontier, slope, or a declared one",
+    ),
+    "to": ("", "what it is compared with: a row, a population of placebos, the frontier"),
+    "measure": ("", "name of the measure"),
+    "n": ("seeds", "seeds behind the line"),
+    "seeds": ("", "which, `41;42`"),
+    "mean": ("", "mean over seeds of the row's own number, or of the combination"),
+    "std": ("", "std over seeds (ddof 1) of what `mean` or, in a contrast, `delta` is the mean of"),
+    "delta": ("", "mean difference, paired by seed; of a place: to the mean of the placebos"),
+    "lo": ("", "lower end of its 95% t-interval"),
+    "hi": ("", "upper end"),
+    "p": ("p", "two-sided p of the paired t-test, m - 1 degrees of freedom for a place"),
+    "p_signflip": ("p", "p of the exact sign-flip test"),
+    "p_holm": ("p", "Holm's p over the claims of one measure and one contrast; null for what is no claim"),
+    "p_same": ("p", f"p of the two one-sided tests that the difference is within +-{stats.MARGIN}"),
+    "primary": ("", "whether it is a primary outcome"),
+    "named": ("", "the date at which a primary outcome was named"),
+    "verdict": ("", ", ".join(VERDICTS)),
+}
+LEAST = 0.10  # a baseline below this rate has too little to lower: uninformative
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A question with the numbers of its runs.
+
+    rows: those of the question, then one for each `pooled` name; values: row -> measure -> seed -> number; left_out:
+    cells without a number, with the reason; base: measure -> seed -> rate of the base before training.
+    """
+
+    question: Question
+    rows: dict[str, Row]
+    values: dict[str, Values]
+    left_out: dict[str, str] = field(default_factory=dict, repr=False)
+    base: Values = field(default_factory=dict, repr=False)
+
+    @property
+    def about(self) -> Measure:
+        """Return the measure that the question is about."""
+        return MEASURES[primary_measure(self.question)]
+
+    @cached_property
+    def short(self) -> set[str]:
+        """Return the rows that lack runs."""
+        return {n for n, row in self.rows.items() if any(cell.id in self.left_out for cell in row.cells)}
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Return the seeds of all numbers, sorted."""
+        return tuple(sorted({seed for own in self.values.values() for by in own.values() for seed in by}))
+
+    def of(self, row: str | None, measure: str) -> dict[int, float]:
+        """Return seed -> number of a row; empty where there is no such row or number."""
+        return self.values.get(row, {}).get(measure, {})
+
+    def combined(self, weights: Mapping[str, float], measure: str) -> dict[int, float]:
+        """Return the weighted sum of rows by seed, where all of them have the measure."""
+        found = [self.of(name, measure) for name in weights]
+        seeds = sorted(set.intersection(*map(set, found)))
+        return {
+            seed: sum(w * own[seed] for w, own in zip(weights.values(), found, strict=True)) for seed in seeds
+        }
+
+
+def primary_measure(question: Question) -> str:
+    """Return the name of the measure that a question's answer is about."""
+    if question.primary:
+        return question.primary
+    if any(row.setting.held_out_mode for row in question.rows):
+        return "hack_heldout"
+    return "hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"
+
+
+def measured(
+    question: Question, frame: pd.DataFrame, why: Mapping[str, str] | None = None, least: int = 1
+) -> Measured:
+    """Return a question with its numbers. Raises UserError like `numbers.check`.
+
+    why: cell id -> why a run does not count, where that is known; least: runs that a seed must have to be looked at:
+    seeds that only some rows were run on, as fresh ones are, are no missing runs of the others.
+    """
+    own = set(frame["cell"])
+    runs = {cell.id: cell.seed for cell in question.cells}
+    there = pd.Series([seed for cell, seed in runs.items() if cell in own]).value_counts()
+    some = set(there[there >= least].index)
+    if some and least > 1:
+        rows = tuple(replace(r, cells=tuple(c for c in r.cells if c.seed in some)) for r in question.rows)
+        question = replace(question, rows=tuple(row for row in rows if row.cells))
+    values = numbers.by_row(question, frame)
+    left_out = {c.id: (why or {}).get(c.id, "missing") for c in question.cells if c.id not in own}
+    rows = {row.name: row for row in question.rows}
+    pooled, means = _pooled(question, values)
+    return Measured(question, rows | pooled, values | means, left_out, numbers.of_base(question, frame))
+
+
+def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Row], dict[str, Values]]:
+    """Return one row for the rows of each `pooled` name, and its values: their mean by seed, where all have one."""
+    of = {row.name: row.pooled for row in question.rows}
+    rows, found = {}, {}
+    for name in dict.fromkeys(filter(None, of.values())):
+        parts = [row for row in question.rows if row.pooled == name]
+        if len(parts) < 2:
+            continue
+        baseline = of.get(parts[0].baseline) if parts[0].baseline else None
+        cells = tuple(cell for row in parts for cell in row.cells)
+        setting = parts[0].setting.model_copy(update={"held_out_mode": None})
+        one = replace(parts[0], name=name, setting=setting, baseline=baseline, cells=cells)
+        rows[name] = replace(one, against=None, place_in=None, pooled=None)
+        found[name] = {}
+        for measure in set.intersection(*(set(values[row.name]) for row in parts)):
+            every = [values[row.name][measure] for row in parts]
+            seeds = sorted(set.intersection(*map(set, every)))
+            if seeds:
+                found[name][measure] = {seed: sum(v[seed] for v in every) / len(every) for seed in seeds}
+    return rows, found
+
+
+def random_of(rows: Mapping[str, Row], row: Row) -> str | None:
+    """Return the name of the random-V row that differs from this row in its axes alone; None where there is none."""
+    if row.baseline is None or row.is_control or row.population:
+        return None
+    same = (r for r in rows.values() if r.is_control and r.baseline == row.baseline)
+    return next((r.name for r in same if not row.cells[0].unlike(r.cells[0])), None)
+
+
+def is_claim(row: Row) -> bool:
+    """Return whether a row is a hypothesis: a defence, not a control, a placebo, an oracle, or less training."""
+    defence = row.setting.defence
+    given = defence.must_give(row.setting.knobs)
+    return row.claims and row.population is None and given != "oracle" and defence.family != "less"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One line of the table before its family is adjusted."""
+
+    row: str
+    contrast: str
+    to: str
+    measure: str
+    test: stats.Paired | None
+    mean: float | None
+    claim: bool  # of its family
+    sign: int  # of the difference that the measure calls better; 0: none
+    waits: bool = False  # for runs that are missing
+    barren: bool = False  # too little to lower
+
+
+def declared_claim(rows: Mapping[str, Row], weights: Iterable[str]) -> bool:
+    """Return whether a declared combination is a hypothesis: one of its rows is, and has a baseline."""
+    return any(is_claim(rows[name]) and rows[name].baseline for name in weights)
+
+
+def comparisons(own: Measured, names: Iterable[str]) -> list[Comparison]:
+    """Return every comparison of a question on these measures, unadjusted."""
+    found = []
+    for measure in names:
+        better = MEASURES[measure].better
+        for name, row in own.rows.items():
+            if row.baseline in own.rows:
+                held = own.of(row.baseline, measure)
+                barren = _is_barren(measure, held)
+                found.append(_pair(own, measure, name, BASELINE, row.baseline, is_claim(row), better, barren))
+                if (other := random_of(own.rows, row)) is not None:
+                    found.append(_pair(own, measure, name, RANDOM, other, is_claim(row), better, barren))
+                if row.place_in:
+                    found += _placed(own, measure, row, better)
+            if row.against in own.rows:
+                mine, other = is_claim(row), is_claim(own.rows[row.against])
+                sign = better if mine or not other else -better  # a control is held against the claim
+                found.append(_pair(own, measure, name, AGAINST, row.against, mine or other, sign))
+            if MEASURES[measure].signed:
+                test = stats.one_sample(own.of(name, measure))
+                found.append(_line(own, measure, name, ITSELF, "0", test, is_claim(row), better))
+        for contrast, combinations in own.question.contrasts.items():
+            for name, weights in combinations.items():
+                by_seed = own.combined(weights, measure)
+                waits = not own.short.isdisjoint(weights)
+                claim = declared_claim(own.rows, weights)
+                mean = float(np.mean(list(by_seed.values()))) if by_seed else None
+                test = stats.one_sample(by_seed)
+                found.append(Comparison(name, contrast, "0", measure, test, mean, claim, better, waits))
+    return found
+
+
+def _is_barren(measure: str, baseline: Mapping[int, float]) -> bool:
+    """Whether there is too little of a measure with a floor in the baseline for any row to lower."""
+    return MEASURES[measure].floored and bool(baseline) and np.mean(list(baseline.values())) < LEAST
+
+
+def _line(own: Measured, measure: str, name: str, contrast: str, to: str, test, claim, sign, barren=False):
+    values = list(own.of(name, measure).values())
+    mean = float(np.mean(values)) if values else None
+    waits = not own.short.isdisjoint((name, to))
+    return Comparison(name, contrast, to, measure, test, mean, claim and not barren, sign, waits, barren)
+
+
+def _pair(
+    own: Measured, measure: str, name: str, contrast: str, other: str, claim: bool, sign: int, barren=False
+):
+    test = stats.paired(own.of(name, measure), own.of(other, measure))
+    return _line(own, measure, name, contrast, other, test, claim, sign, barren)
+
+
+def _placed(own: Measured, measure: str, row: Row, sign: int) -> list[Comparison]:
+    """Place a row among the placebos of its population by its difference to the baseline, over the seeds that all have.
+
+    Placebos without any run are left out. The test is of one more draw from the population (`stats.place`).
+    """
+    members = [r.name for r in own.rows.values() if r.population == row.place_in]
+    others = [of for of in (own.of(name, measure) for name in members) if of]
+    every = [own.of(row.name, measure), own.of(row.baseline, measure), *others]
+    seeds = tuple(sorted(set.intersection(*map(set, every))))
+    test = None
+    if seeds:
+        value, _, *population = (np.mean([v[s] - every[1][s] for s in seeds]) for v in every)
+        test = stats.placed(float(value), [float(v) for v in population], seeds)
+    waits = not own.short.isdisjoint((row.name, *members))
+    found = _line(own, measure, row.name, PLACE, row.place_in, test, is_claim(row), sign)
+    return [replace(found, waits=waits)]
+
+
+def adjusted(
+    found: Iterable[Comparison], key: Callable[[Comparison], object]
+) -> list[tuple[Comparison, float | None]]:
+    """Return comparisons with Holm's p within each family; claims alone are hypotheses, those that wait count, too."""
+    families: dict[object, list[Comparison]] = {}
+    found = list(found)
+    for one in found:
+        if one.claim:
+            families.setdefault(key(one), []).append(one)
+    holms: dict[int, float | None] = {}
+    for family in families.values():
+        ps = [one.test.p if one.test else None for one in family]
+        waiting = sum(p is None and one.waits for p, one in zip(ps, family, strict=True))
+        holms |= dict(zip(map(id, family), stats.holm(ps, waiting), strict=True))
+    return [(one, holms.get(id(one))) for one in found]
+
+
+def verdict(one: Comparison, holm: float | None) -> str:
+    """Return a comparison's verdict in a word.
+
+    A claim is judged by Holm's p. A control is no hypothesis: its own p says whether it does something, which is
+    what counts against a claim.
+    """
+    if one.test is None:
+        return MISSING
+    if one.barren:
+        return UNINFORMATIVE
+    p = holm if one.claim else one.test.p
+    if p is None or p >= stats.ALPHA:
+        return NOT_SHOWN
+    return OPPOSITE if one.test.delta * (one.sign or 1) < 0 else EFFECT
+
+
+Primary = Mapping[
+    tuple[str, str, str, str], str
+]  # question, row, measure, contrast -> the date it was named at
+
+
+def shown_measures(own: Measured) -> list[str]:
+    """Return the measures that any row of a question has and that are compared, the question's own first."""
+    there = {measure for values in own.values.values() for measure in values}
+    names = [name for name, measure in MEASURES.items() if measure.compared and name in there]
+    first = own.about.name
+    return [first, *(name for name in names if name != first)]
+
+
+def estimates(own: Measured, more: Iterable[Comparison] = (), primary: Primary | None = None) -> pd.DataFrame:
+    """Return the table of estimates of a question, its columns `COLUMNS`.
+
+    more: comparisons of measures/plane.py and measures/trend.py.
+    """
+    names = shown_measures(own)
+    every = adjusted([*comparisons(own, names), *more], lambda one: (one.contrast, one.measure))
+    records = [_rate(own, name, measure) for measure in _all_measures(own) for name in own.rows]
+    records += [_record(own.question.name, one, holm, primary or {}) for one, holm in every]
+    frame = pd.DataFrame([r for r in records if r], columns=list(COLUMNS))
+    floats = {
+        name: float for name in ("mean", "std", "delta", "lo", "hi", "p", "p_signflip", "p_holm", "p_same")
+    }
+    return frame.astype(floats | {"n": int, "primary": bool})
+
+
+def _all_measures(own: Measured) -> list[str]:
+    there = {measure for values in own.values.values() for measure in values}
+    return [name for name in MEASURES if name in there] or [own.about.name]
+
+
+def _rate(own: Measured, name: str, measure: str) -> dict | None:
+    values = own.of(name, measure)
+    if not values and measure != own.about.name:
+        return None
+    summary = stats.summarise(list(values.values())) if values else stats.Summary(np.nan, None, None, None, 0)
+    said = {"question": own.question.name, "row": name, "contrast": RATE, "measure": measure, "n": summary.n}
+    said |= {
+        "seeds": _seeds(values),
+        "mean": summary.mean,
+        "std": summary.std,
+        "lo": summary.lo,
+        "hi": summary.hi,
+    }
+    return said | {"to": "", "primary": False, "named": "", "verdict": "" if values else MISSING}
+
+
+def _seeds(seeds: Collection[int]) -> str:
+    return ";".join(map(str, sorted(seeds)))
+
+
+def _record(question: str, one: Comparison, holm: float | None, primary: Primary) -> dict:
+    test = one.test
+    named = primary.get((question, one.row, one.measure, one.contrast))
+    own = {
+        "question": question,
+        "row": one.row,
+        "contrast": one.contrast,
+        "to": one.to,
+        "measure": one.measure,
+    }
+    own |= {
+        "mean": one.mean,
+        "primary": named is not None,
+        "named": named or "",
+        "verdict": verdict(one, holm),
+    }
+    if test is None:
+        return own | {"n": 0, "seeds": ""}
+    own |= {"n": test.n, "seeds": _seeds(test.seeds), "p_holm": holm, "p_signflip": test.p_signflip}
+    return own | {key: getattr(test, key) for key in ("std", "delta", "lo", "hi", "p", "p_same")}

@@ -1,0 +1,181 @@
+"""The table of estimates: against the pages published at 557e809, and against brute force."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats as scipy_stats
+from synthetic import ROOT, real_questions
+
+from projected_grpo.errors import UserError
+from projected_grpo.measures import estimates as table
+from projected_grpo.measures import numbers, stats
+
+PUBLISHED = Path(__file__).parent / "data/published-557e809.csv.gz"
+SEEDS = range(41, 51)
+HALF = 0.0005 + 5e-6  # three decimals, of numbers that the CSV had six digits of
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return numbers.read(ROOT / "docs/results/runs.csv")
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return real_questions(list(SEEDS))[1]
+
+
+@pytest.fixture(scope="module")
+def every(frame, questions):
+    made = [table.estimates(table.measured(question, frame)) for question in questions.values()]
+    return pd.concat(made).set_index(["question", "row", "measure", "contrast"])
+
+
+def printed():
+    """Return what the pages printed, as numbers; `<0.001` is half of that."""
+    found = pd.read_csv(PUBLISHED, dtype=str)
+    small = found["printed"].str.startswith("<")
+    return found.assign(value=found["printed"].where(~small, "0.0003").astype(float))
+
+
+def test_every_number_that_pages_had_at_557e809_is_the_tables(every):
+    """Means, spreads, differences, intervals and raw p; what has no runs in the CSV cannot be compared."""
+    compared, ours = 0, every.to_dict("index")
+    for one in printed().itertuples():
+        contrast = "rate" if one.number in ("mean", "std") else "baseline"
+        key = (one.question, one.row, one.measure, contrast)
+        if one.number == "p_holm" or key not in ours:
+            continue
+        value = ours[key][one.number]
+        if np.isnan(value):
+            continue
+        assert abs(value - one.value) <= HALF, (one, value)
+        compared += 1
+    assert compared > 10_000
+
+
+def test_the_families_of_557e809_give_its_holm_p(every, questions):
+    """The same p, every row with a baseline a hypothesis, placebos and pooled rows families of their own."""
+    held = every.reset_index().query("contrast == 'baseline'")
+    asked = printed().query("number == 'p_holm'").set_index(["question", "row", "measure"])["value"]
+    compared = 0
+    for (name, measure), part in held.groupby(["question", "measure"]):
+        rows = {row.name: row for row in questions[name].rows}
+        kinds = part["row"].map(lambda row, r=rows: "pooled" if row not in r else str(r[row].population))
+        for _, family in part.groupby(kinds):
+            if family["n"].eq(0).any():  # of rows whose runs are not in the CSV
+                continue
+            ps = stats.holm([None if np.isnan(p) else p for p in family["p"]])
+            for row, p in zip(family["row"], ps, strict=True):
+                if p is not None and (name, row, measure) in asked.index:
+                    assert abs(p - asked[name, row, measure]) <= 0.0015, (name, row, measure)
+                    compared += 1
+    assert compared > 950
+
+
+def test_a_family_is_the_claims_of_one_measure_and_one_contrast(every, questions):
+    rows = {(q.name, row.name): row for q in questions.values() for row in q.rows}
+    for (name, measure, contrast), part in every.reset_index().groupby(["question", "measure", "contrast"]):
+        claims = part[part["p_holm"].notna()]
+        ps = claims["p"].to_numpy()
+        order = np.argsort(ps)
+        brute = np.empty(len(ps))
+        brute[order] = np.minimum(1, np.maximum.accumulate(ps[order] * np.arange(len(ps), 0, -1)))
+        np.testing.assert_allclose(claims["p_holm"], brute)
+        if contrast == "baseline":
+            for row in claims["row"]:
+                asked = rows.get((name, row))
+                assert asked is None or (asked.claims and asked.population is None), (name, row, measure)
+                oracle = asked and asked.setting.defence.must_give(asked.setting.knobs) == "oracle"
+                assert not oracle
+
+
+def test_an_uninformative_fold_is_no_hypothesis(every, questions):
+    held = every.reset_index().query(
+        "question == 'Q14' and measure == 'hack_heldout' and contrast == 'baseline'"
+    )
+    folds = held[held["verdict"] == "uninformative"]
+    assert len(folds) and folds["p_holm"].isna().all() and folds["p"].notna().any()
+    base = every.reset_index().query("question == 'Q14' and measure == 'hack_heldout' and contrast == 'rate'")
+    means = base.set_index("row")["mean"]
+    assert (means[folds["to"]] < 0.1).all()
+    assert (means[held[held["verdict"] != "uninformative"]["to"]] >= 0.1).all()
+
+
+def test_the_sign_flip_test_counts_all_choices_of_signs():
+    rng = np.random.default_rng(0)
+    for n in (2, 5, 8):
+        d = rng.normal(0.5, 1, n)
+        means = [abs(np.dot(signs, d)) for signs in product((-1, 1), repeat=n)]
+        want = np.mean(np.array(means) >= abs(d.sum()) - 1e-12)
+        assert stats.sign_flip(d) == pytest.approx(want)
+    assert stats.sign_flip(np.ones(5)) == pytest.approx(2 / 2**5)  # at n = 5 it cannot go lower
+    assert stats.sign_flip(np.ones(stats.EXACT + 1)) is None
+
+
+def test_a_declared_combination_is_its_weighted_sum_by_seed(every, frame, questions):
+    values = numbers.by_row(questions["Q3"], frame)
+    own, flipped, plain = (
+        np.array([values[row]["hack"][seed] for seed in SEEDS])
+        for row in ("own_mode one_sided", "own_mode one_sided flipped", "vanilla")
+    )
+    found = every.loc[("Q3", "own_mode", "hack", "axes")]
+    d = (own + flipped) / 2 - plain
+    assert found["delta"] == pytest.approx(d.mean())
+    assert found["p"] == pytest.approx(scipy_stats.ttest_1samp(d, 0).pvalue)
+    assert np.isnan(every.loc[("Q3", "placebo", "hack", "axes"), "p_holm"])  # a placebo claims nothing
+
+
+def test_a_row_among_placebos_is_one_more_draw_of_them(every, frame, questions):
+    question, values = questions["Q10"], numbers.by_row(questions["Q10"], frame)
+    members = [row.name for row in question.rows if row.population == "code"]
+    own, *others = (
+        np.mean([values[n]["hack"][s] - values["vanilla"]["hack"][s] for s in SEEDS])
+        for n in ("own_mode", *members)
+    )
+    m, std = len(others), np.std(others, ddof=1)
+    t = (own - np.mean(others)) / (std * np.sqrt(1 + 1 / m))
+    found = every.loc[("Q10", "own_mode", "hack", "place")]
+    assert found["delta"] == pytest.approx(own - np.mean(others))
+    assert found["p"] == pytest.approx(2 * scipy_stats.t.sf(abs(t), m - 1))
+
+
+def test_missing_runs_of_a_claim_count_in_its_family(frame, questions):
+    """A partial table claims nothing that the full one could take back."""
+    question = questions["Q3"]
+    gone = {cell.id for row in question.rows if row.name == "reverse" for cell in row.cells}
+    whole = table.estimates(table.measured(question, frame))
+    part = table.estimates(table.measured(question, frame[~frame["cell"].isin(gone)]))
+    keys = ["row", "contrast", "measure"]
+    both = whole.merge(part, on=keys, suffixes=("", "_part"))
+    both = both[both["contrast"].eq("baseline") & both["measure"].eq("hack") & both["p_holm_part"].notna()]
+    assert len(both) > 3 and (both["p_holm_part"] >= both["p_holm"] - 1e-12).all()
+    assert set(part.loc[part["row"].eq("reverse"), "verdict"]) == {"missing"}
+
+
+def test_runs_of_two_codes_or_two_bases_share_no_table(frame, questions):
+    question = questions["Q7"]
+    cell = question.rows[1].cells[0]
+    other = question.rows[1].cells[1]
+    for key, cells in (("code", (cell.id, other.id)), ("base", (cell.id, question.rows[0].cells[0].id))):
+        mixed = frame.copy()
+        for number, name in enumerate(cells):
+            mixed.loc[mixed["cell"] == name, key] = f"hash{number}"
+        with pytest.raises(UserError, match=f"two hashes of {key}"):
+            numbers.by_row(question, mixed)
+    wrong = frame.copy()
+    wrong.loc[wrong["cell"] == cell.id, "settings"] = "other"
+    with pytest.raises(UserError, match="other settings"):
+        numbers.by_row(question, wrong)
+
+
+def test_the_csv_reads_back_as_it_was_written(frame, tmp_path):
+    path = tmp_path / "runs.csv"
+    numbers.write(frame, path)
+    assert path.read_bytes() == (ROOT / "docs/results/runs.csv").read_bytes()
+    again = numbers.merged(frame, frame[frame["cell"].isin(set(frame["cell"].head(50)))])
+    numbers.write(again, path)
+    assert path.read_bytes() == (ROOT / "docs/results/runs.csv").read_bytes()
