@@ -14,7 +14,7 @@ ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
 WORDS[QUESTION] = "letters, digits and _"
 WORDS[ROW] = "one line without |, as it stands in the table"
 RowName = Annotated[str, StringConstraints(pattern=ROW)]
-Weights = Annotated[dict[RowName, float], Field(min_length=1)]
+Weights = Annotated[dict[RowName, Annotated[float, Field(ge=-100, le=100)]], Field(min_length=1)]
 BASELINE = Field(default=None, description="Name of the row that deltas are paired against.")
 
 
