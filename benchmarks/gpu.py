@@ -19,8 +19,8 @@ import torch
 
 from projected_grpo.files import write_json
 from projected_grpo.method.adapter import AntiPaSTO
-from projected_grpo.model.load import shapes
-from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.model.architecture import Config, shapes
+from projected_grpo.model.decoder import Decoder
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -38,7 +38,7 @@ def wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def random_model(config: Config, device: str, dtype: torch.dtype) -> Qwen3:
+def random_model(config: Config, device: str, dtype: torch.dtype) -> Decoder:
     """Random weights, made on the device."""
     weights = {
         name: torch.ones(shape, device=device, dtype=dtype)
@@ -46,10 +46,10 @@ def random_model(config: Config, device: str, dtype: torch.dtype) -> Qwen3:
         else torch.randn(shape, device=device, dtype=dtype).mul_(0.02)
         for name, shape in shapes(config).items()
     }
-    return Qwen3(config, weights)
+    return Decoder(config, weights)
 
 
-def random_adapter(model: Qwen3) -> AntiPaSTO:
+def random_adapter(model: Decoder) -> AntiPaSTO:
     """delta_S on every Linear along random orthonormal axes."""
     weights = {name: model.weights[f"{name}.weight"] for name in model.linears}
 
@@ -76,7 +76,7 @@ def best_seconds(work, device: str, repeats: int = 5) -> float:
     return min(times[1:])
 
 
-def rates(model: Qwen3, tokens: int) -> dict[str, float]:
+def rates(model: Decoder, tokens: int) -> dict[str, float]:
     """Bytes per second of reading the weights, floating-point operations per second of the widest product."""
     device = model.device.type
     source = torch.empty(min(1 << 30, sum(W.numel() for W in model.weights.values())), dtype=model.dtype)
@@ -88,7 +88,7 @@ def rates(model: Qwen3, tokens: int) -> dict[str, float]:
     return {"bytes_per_second": read, "flops_per_second": multiply}
 
 
-def floor(model: Qwen3, load: Workload, measured: dict[str, float]) -> dict[str, float]:
+def floor(model: Decoder, load: Workload, measured: dict[str, float]) -> dict[str, float]:
     """Seconds that decoding and training cannot go below at the measured rates."""
     linear = sum(model.weights[f"{name}.weight"].numel() for name in model.linears)
     read = (linear + model.head.numel()) * model.head.element_size()
@@ -116,7 +116,7 @@ def workload(config: Config, prompts: int, group: int, prompt: int, length: int,
     )
 
 
-def measure(model: Qwen3, adapter: AntiPaSTO, load: Workload) -> dict:
+def measure(model: Decoder, adapter: AntiPaSTO, load: Workload) -> dict:
     """One setting: median seconds of the step after a warm-up, and the floor."""
     device = model.device.type
     if device == "cuda":

@@ -24,8 +24,9 @@ from tqdm import tqdm
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
-from projected_grpo.model.load import save_weights, shapes
-from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.model.architecture import Config, shapes
+from projected_grpo.model.decoder import Decoder
+from projected_grpo.model.load import save_weights
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -50,14 +51,14 @@ SCRIPTS = {
 }  # fmt: skip
 
 
-def random_model(config: Config) -> Qwen3:
-    """Weights of a fresh Qwen3: normal with deviation 0.02, norms of one."""
+def random_model(config: Config) -> Decoder:
+    """Weights of a fresh model: normal with deviation 0.02, norms of one."""
     generator = torch.Generator().manual_seed(0)
     weights = {
         name: torch.ones(shape) if len(shape) == 1 else 0.02 * torch.randn(shape, generator=generator)
         for name, shape in shapes(config).items()
     }
-    return Qwen3(config, weights)
+    return Decoder(config, weights)
 
 
 def equal_lengths(prompts: int, group: int = GROUP, length: int = LENGTH) -> dict:
@@ -130,7 +131,7 @@ def median(values) -> float:
     return round(statistics.median(values), 4)
 
 
-def summary(work: dict, model: Qwen3, answers: dict[str, list[dict]]) -> dict:
+def summary(work: dict, model: Decoder, answers: dict[str, list[dict]]) -> dict:
     """One setting's entry of step.json."""
 
     def ratio(slow: str, fast: str) -> float | None:

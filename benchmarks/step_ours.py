@@ -23,8 +23,8 @@ from projected_grpo.method.basis import Basis
 from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.policy import Policy
 from projected_grpo.model import decode, graphs, sampler
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.load import load_weights
-from projected_grpo.model.qwen3 import Qwen3
 from projected_grpo.training import rollouts, step
 from projected_grpo.training.rollouts import Group
 from projected_grpo.training.run import Run
@@ -37,6 +37,7 @@ class Words:
 
     def __init__(self, vocab: int, cut: bool):
         self.end = self.pad = -1 if cut else vocab - 1
+        self.ends = {self.end}
 
     def encode_chat(self, messages) -> list[int]:
         return [int(word[1:]) for word in messages[-1]["content"].split() if word[1:].isdigit()]
@@ -72,7 +73,7 @@ def draw(logits: torch.Tensor, u: torch.Tensor, source: torch.Tensor | None = No
     return token, (logprob if source is None else logprob[source]).gather(1, token[:, None])[:, 0]
 
 
-def make_run(load: Workload, adapter: AntiPaSTO, model: Qwen3, micro_batch_tokens: int) -> Run:
+def make_run(load: Workload, adapter: AntiPaSTO, model: Decoder, micro_batch_tokens: int) -> Run:
     """A run of arm `erase` with a random orthonormal basis, k = 5, on all Linears."""
     generator = torch.Generator().manual_seed(0)
     V = {n: torch.linalg.qr(torch.randn(r, 5, generator=generator))[0].T for n, r in adapter.sizes.items()}

@@ -13,9 +13,9 @@ from projected_grpo.evaluator.examples import demonstrations
 from projected_grpo.evaluator.prompts import COMPACT, FULL
 from projected_grpo.evaluator.traces import PURPOSE, from_rollouts
 from projected_grpo.files import write_json
+from projected_grpo.model.architecture import Config
 from projected_grpo.model.load import save_weights
 from projected_grpo.model.pretrain import encode, fit, initial, linear_schedule
-from projected_grpo.model.qwen3 import Config
 from projected_grpo.model.small_tokenizer import train_tokenizer
 from projected_grpo.model.tokenizer import Tokenizer
 

@@ -4,7 +4,8 @@ import torch
 
 from projected_grpo.method.adapter import AntiPaSTO, decompose
 from projected_grpo.method.gradients import Sample
-from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.model.architecture import Config
+from projected_grpo.model.decoder import Decoder
 
 CONFIG = Config(
     vocab_size=31,
@@ -20,7 +21,7 @@ CONFIG = Config(
 )
 
 
-def tiny_model(seed: int = 0, dtype: torch.dtype = torch.float32) -> Qwen3:
+def tiny_model(seed: int = 0, dtype: torch.dtype = torch.float32) -> Decoder:
     generator = torch.Generator().manual_seed(seed)
     c = CONFIG
     q, kv = c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim
@@ -39,10 +40,10 @@ def tiny_model(seed: int = 0, dtype: torch.dtype = torch.float32) -> Qwen3:
         for norm in ("self_attn.q_norm", "self_attn.k_norm"):
             weights[f"{at}{norm}.weight"] = 1 + 0.1 * torch.randn(c.head_dim, generator=generator)
     weights["model.norm.weight"] = 1 + 0.1 * torch.randn(c.hidden_size, generator=generator)
-    return Qwen3(c, {name: value.to(dtype) for name, value in weights.items()})
+    return Decoder(c, {name: value.to(dtype) for name, value in weights.items()})
 
 
-def tiny_adapter(model: Qwen3) -> AntiPaSTO:
+def tiny_adapter(model: Decoder) -> AntiPaSTO:
     weights = {name: model.weights[f"{name}.weight"] for name in model.linears}
     svd = {}
     for name, W in weights.items():

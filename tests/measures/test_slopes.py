@@ -10,7 +10,7 @@ from tiny import CONFIG as TINY
 
 from projected_grpo.measures import trend
 from projected_grpo.measures.table import make_table
-from projected_grpo.model.load import shapes
+from projected_grpo.model.architecture import shapes
 from projected_grpo.model.recipes import BaseRecipe
 
 CONFIG, QUESTIONS = real_questions(5)

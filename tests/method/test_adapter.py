@@ -8,7 +8,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.method.adapter import Labels, decompose, load_svd, save_svd
 from projected_grpo.method.gradients import Sample, Tape, sample_gradients
 from projected_grpo.method.lora import LoRA
-from projected_grpo.model.qwen3 import Batch
+from projected_grpo.model.decoder import Batch
 
 
 def antipasto(model):

@@ -12,7 +12,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.method.basis import Basis, Knobs, extract, overlap, sample_cosine
 from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.method.projection import Intervention, project
-from projected_grpo.model.qwen3 import Batch
+from projected_grpo.model.decoder import Batch
 
 
 def gradients(n=6, size=10, seed=0):

@@ -144,13 +144,13 @@ def test_what_is_no_checkpoint_is_one_clear_line(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     write_checkpoint(tmp_path / "ok")
     (tmp_path / "other").mkdir()
-    (tmp_path / "other/config.json").write_text(json.dumps({"model_type": "llama"}))
+    (tmp_path / "other/config.json").write_text(json.dumps({"model_type": "gemma3"}))
     (tmp_path / "torn").mkdir()
     for file in (tmp_path / "ok").iterdir():
         (tmp_path / "torn" / file.name).write_bytes(file.read_bytes()[:100])
     cases = {
         "/no/such/folder": "no such folder", tmp_path / "empty": "config.json",
-        tmp_path / "other": "llama", tmp_path / "torn": "not JSON", "nobody/no-model": "nobody/no-model",
+        tmp_path / "other": "gemma3", tmp_path / "torn": "not JSON", "nobody/no-model": "nobody/no-model",
     }  # fmt: skip
     for model, word in cases.items():
         with pytest.raises(UserError, match=word) as error:

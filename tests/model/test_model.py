@@ -1,17 +1,16 @@
-"""The functional Qwen3 against transformers' Qwen3ForCausalLM: log-probs and gradients, on packed batches."""
+"""The decoder against transformers' Qwen3ForCausalLM: log-probs and gradients, on packed batches."""
 
 from itertools import pairwise
 
 import pytest
 import torch
 import torch.nn.functional as F
+from families import ExactNorm, ours, reference_logprobs
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from projected_grpo.errors import UserError
-from projected_grpo.model import qwen3, tiles
+from projected_grpo.model import decoder, tiles
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.kernels import linear, rms_norm, rotate, token_logprobs
-from projected_grpo.model.qwen3 import Config, Qwen3
 
 # mixed lengths: several rows of one prompt, an empty completion, a prompt without rows
 A, B, C = [5, 9, 3], [1, 2, 3, 4, 5, 6, 7], [8]
@@ -28,17 +27,6 @@ FORKED = [
     (A, [7, 7]),
 ]
 BATCHES = pytest.mark.parametrize("rows", [EVEN, RAGGED, FORKED], ids=["even", "ragged", "forked"])
-
-
-class ExactNorm(torch.nn.Module):
-    """transformers' RMSNorm in the input's own precision: the original rounds float64 to float32."""
-
-    def __init__(self, norm):
-        super().__init__()
-        self.weight, self.eps = norm.weight, norm.variance_epsilon
-
-    def forward(self, x):
-        return self.weight * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps)
 
 
 def make_reference(dtype=torch.float64, kv=2, tied=True, **other) -> Qwen3ForCausalLM:
@@ -58,21 +46,6 @@ def make_reference(dtype=torch.float64, kv=2, tied=True, **other) -> Qwen3ForCau
             if name.endswith("norm"):
                 model.set_submodule(name, ExactNorm(module))
     return model.eval()
-
-
-def ours(reference: Qwen3ForCausalLM, grad: bool = False) -> Qwen3:
-    weights = {n: p.detach().clone().requires_grad_(grad) for n, p in reference.named_parameters()}
-    return Qwen3(Config.from_dict(reference.config.to_dict()), weights)
-
-
-def reference_logprobs(model, rows) -> torch.Tensor:
-    found = []
-    for prompt, completion in rows:
-        ids = torch.tensor([prompt + completion])
-        logp = model(ids).logits[0].log_softmax(-1)
-        at = torch.arange(len(prompt) - 1, ids.shape[1] - 1)
-        found.append(logp[at, ids[0, at + 1]])
-    return torch.cat(found)
 
 
 @pytest.mark.parametrize("kv", [1, 2, 4])
@@ -124,7 +97,7 @@ def test_recomputation_and_chunks_change_nothing(monkeypatch):
     for model in (plain, spare):
         model.head.requires_grad_(False)
     a = plain.logprobs(Batch(FORKED))
-    monkeypatch.setitem(qwen3.HEAD_ELEMENTS, "cpu", 61 * 4)
+    monkeypatch.setitem(decoder.HEAD_ELEMENTS, "cpu", 61 * 4)
     b = spare.logprobs(Batch(FORKED), checkpoint=True)
     torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
     a.square().sum().backward()
@@ -147,10 +120,10 @@ def test_layers_are_recomputed_where_memory_is_short(monkeypatch):
         model.logprobs(batch)
     estimate = model.activation_bytes(len(batch.tokens))
     assert 0.5 < estimate / kept < 2  # each tensor counts as often as it is kept
-    recompute = qwen3.recompute
-    monkeypatch.setattr(qwen3, "recompute", lambda *a, **k: calls.append(1) or recompute(*a, **k))
+    recompute = decoder.recompute
+    monkeypatch.setattr(decoder, "recompute", lambda *a, **k: calls.append(1) or recompute(*a, **k))
     for free, expected in ((2.1 * estimate, 0), (1.9 * estimate, 3)):
-        monkeypatch.setattr(qwen3, "free_bytes", lambda device, free=free: free)
+        monkeypatch.setattr(decoder, "free_bytes", lambda device, free=free: free)
         model.logprobs(batch)
         assert len(calls) == expected
 
@@ -295,15 +268,3 @@ def test_written_out_gradients_are_autograds():
     a, b = x.chunk(2, -1)
     turned = torch.view_as_complex(torch.stack((a, b), -1)) * torch.polar(torch.ones_like(angle), angle)
     torch.testing.assert_close(rotate(x, cos, sin), torch.cat((turned.real, turned.imag), -1))
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [({"model_type": "llama"}, "model_type"), ({"attention_bias": True}, "attention_bias"),
-     ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling"), ({"head_dim": None}, "head_dim")],
-)  # fmt: skip
-def test_config_refuses_other_architectures(change, word):
-    raw = make_reference().config.to_dict()
-    raw.pop("rope_parameters" if "rope_scaling" in change else "unused", None)
-    with pytest.raises(UserError, match=word):
-        Config.from_dict({**raw, **change})

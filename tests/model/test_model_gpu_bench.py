@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from projected_grpo.model.qwen3 import Config
+from projected_grpo.model.architecture import Config
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import gpu

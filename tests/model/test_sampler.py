@@ -3,21 +3,23 @@
 import numpy as np
 import pytest
 import torch
+from families import ours
 from scipy.stats import chisquare, kstest
-from test_model import make_reference, ours
+from test_model import make_reference
 
 from projected_grpo.model import decode, graphs
+from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decode import draw
-from projected_grpo.model.load import shapes
-from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.sampler import sample, uniforms
 
 END = 6
+ENDS = {END}
 PROMPTS = [[5, 9, 3], [1, 2, 3, 4, 5, 7], [8], [3, 1]]
 
 
-def make_model(dtype=torch.float64, kv=2, vocab=13, seed=0, tied=True) -> Qwen3:
+def make_model(dtype=torch.float64, kv=2, vocab=13, seed=0, tied=True) -> Decoder:
     generator = torch.Generator().manual_seed(seed)
     config = Config(vocab, 16, 24, 2, 4, kv, 8, 1e-6, 100.0, tied)
 
@@ -25,10 +27,10 @@ def make_model(dtype=torch.float64, kv=2, vocab=13, seed=0, tied=True) -> Qwen3:
         w = torch.randn(shape, generator=generator, dtype=torch.float64)
         return (1 + 0.2 * w if len(shape) == 1 else 0.4 * w).to(dtype)
 
-    return Qwen3(config, {n: weight(n, s) for n, s in shapes(config).items()})
+    return Decoder(config, {n: weight(n, s) for n, s in shapes(config).items()})
 
 
-def next_logprobs(model: Qwen3, prefix: list[int]) -> torch.Tensor:
+def next_logprobs(model: Decoder, prefix: list[int]) -> torch.Tensor:
     """Log-probabilities of every next token, by the packed forward alone."""
     vocab = range(model.config.vocab_size)
     return model.logprobs(Batch([(prefix, [v]) for v in vocab]))
@@ -51,7 +53,7 @@ def one_by_one(model, prompt, u, max_new) -> tuple[list[int], list[float]]:
 def test_equals_sampling_row_by_row_without_cache(kv, prompts):
     model = make_model(kv=kv)
     u = uniforms(3, 0, 1, len(prompts), 8, 7)
-    rollouts = sample(model, prompts, 8, u, 7, END)
+    rollouts = sample(model, prompts, 8, u, 7, ENDS)
     assert len({len(r.tokens) for r in rollouts}) > 2  # some rows end early
     assert any(len(r.tokens) == 7 and r.tokens[-1] != END for r in rollouts)  # and some are cut
     for row, rollout in enumerate(rollouts):
@@ -63,7 +65,7 @@ def test_equals_sampling_row_by_row_without_cache(kv, prompts):
 
 def test_recorded_logprobs_are_those_of_the_training_forward():
     model = make_model(torch.float32, vocab=40)
-    rollouts = sample(model, PROMPTS, 6, uniforms(0, 0, 0, 4, 6, 20), 20, END)
+    rollouts = sample(model, PROMPTS, 6, uniforms(0, 0, 0, 4, 6, 20), 20, ENDS)
     got = model.logprobs(Batch([(PROMPTS[row // 6], r.tokens) for row, r in enumerate(rollouts)]))
     recorded = torch.tensor([p for r in rollouts for p in r.logprobs])
     torch.testing.assert_close(got, recorded, rtol=0, atol=2e-5)
@@ -72,7 +74,7 @@ def test_recorded_logprobs_are_those_of_the_training_forward():
 def test_samples_and_their_logprobs_are_those_of_a_plain_transformers_forward():
     reference, n = make_reference(), 6
     u = uniforms(2, 0, 0, len(PROMPTS), n, 12)
-    rollouts = sample(ours(reference), PROMPTS, n, u, 12, END)
+    rollouts = sample(ours(reference), PROMPTS, n, u, 12, ENDS)
     for row, rollout in enumerate(rollouts):
         prompt = PROMPTS[row // n]
         with torch.no_grad():
@@ -87,14 +89,14 @@ def test_samples_and_their_logprobs_are_those_of_a_plain_transformers_forward():
 def test_split_into_calls_and_dropping_of_finished_rows_change_nothing(monkeypatch):
     model = make_model()
     u = uniforms(5, 0, 2, 4, 8, 16)
-    together = sample(model, PROMPTS, 8, u, 16, END)
-    apart = [r for p in range(4) for r in sample(model, [PROMPTS[p]], 8, u[8 * p : 8 * p + 8], 16, END)]
+    together = sample(model, PROMPTS, 8, u, 16, ENDS)
+    apart = [r for p in range(4) for r in sample(model, [PROMPTS[p]], 8, u[8 * p : 8 * p + 8], 16, ENDS)]
     assert [r.tokens for r in together] == [r.tokens for r in apart]
-    single = [sample(model, [PROMPTS[2]], 1, u[row : row + 1], 16, END)[0].tokens for row in range(16, 24)]
+    single = [sample(model, [PROMPTS[2]], 1, u[row : row + 1], 16, ENDS)[0].tokens for row in range(16, 24)]
     assert single == [r.tokens for r in together[16:24]]
     for share in (0.0, 1.0):  # never pack the cache anew; whenever it can be
         monkeypatch.setattr(decode, "REPACK", share)
-        again = sample(model, PROMPTS, 8, u, 16, END)
+        again = sample(model, PROMPTS, 8, u, 16, ENDS)
         assert [r.tokens for r in again] == [r.tokens for r in together]
         for a, b in zip(again, together, strict=True):
             np.testing.assert_allclose(a.logprobs, b.logprobs, rtol=0, atol=1e-10)
@@ -114,7 +116,7 @@ def test_token_frequencies_follow_the_softmax():
     model = make_model()
     n = 4000
     u = uniforms(11, 0, 0, 2, n, 2)
-    rollouts = sample(model, PROMPTS[:2], n, u, 2, END)
+    rollouts = sample(model, PROMPTS[:2], n, u, 2, ENDS)
     for p in range(2):
         rows = rollouts[p * n : (p + 1) * n]
         first = next_logprobs(model, PROMPTS[p]).exp().numpy()
@@ -151,8 +153,8 @@ def test_the_recorded_step_of_a_gpu_is_the_same_sampler(prompts, monkeypatch):
     swapped = model.replace({model.linears[8]: 0.4 * torch.randn(8 * 2, 16, dtype=torch.float64)})
     for step, current in enumerate((model, swapped)):  # the second merge uses the decoder of the first
         u = uniforms(5, 0, step, n, 8, 11)
-        expected = sample(current, prompts, 8, u, 11, END)
-        drawn = graphs.sample_on_graphs(current, prompts, 8, torch.as_tensor(u), 11, END)
+        expected = sample(current, prompts, 8, u, 11, ENDS)
+        drawn = graphs.sample_on_graphs(current, prompts, 8, torch.as_tensor(u), 11, ENDS)
         assert [tokens for tokens, _ in drawn] == [r.tokens for r in expected]
         for (_, logprobs), r in zip(drawn, expected, strict=True):
             np.testing.assert_allclose(logprobs, r.logprobs, rtol=0, atol=1e-10)
@@ -163,27 +165,27 @@ def test_a_step_is_recorded_once_for_prompts_of_any_width_up_to_the_longest(monk
     model, made = make_model(), []
     for prompts in ([[5, 9], [3, 1]], [[1, 2, 3, 4, 5, 7], [8]]):
         u = uniforms(5, 0, 0, 2, 3, 5)
-        drawn = graphs.sample_on_graphs(model, prompts, 3, torch.as_tensor(u), 5, END, longest=6)
-        assert [tokens for tokens, _ in drawn] == [r.tokens for r in sample(model, prompts, 3, u, 5, END)]
+        drawn = graphs.sample_on_graphs(model, prompts, 3, torch.as_tensor(u), 5, ENDS, longest=6)
+        assert [tokens for tokens, _ in drawn] == [r.tokens for r in sample(model, prompts, 3, u, 5, ENDS)]
         made.append(graphs._latest[0])
     assert made[0] is made[1] and made[0].width == 6
 
 
 def test_nothing_to_sample_and_wrong_shapes():
     model = make_model()
-    assert sample(model, [], 3, np.zeros((0, 4)), 4, END) == []
-    assert [r.tokens for r in sample(model, [[1]], 2, np.zeros((2, 0)), 0, END)] == [[], []]
+    assert sample(model, [], 3, np.zeros((0, 4)), 4, ENDS) == []
+    assert [r.tokens for r in sample(model, [[1]], 2, np.zeros((2, 0)), 0, ENDS)] == [[], []]
     with pytest.raises(ValueError, match=r"\(2, 3\)"):
-        sample(model, [[1]], 2, np.zeros((2, 4)), 3, END)
+        sample(model, [[1]], 2, np.zeros((2, 4)), 3, ENDS)
 
 
 def test_bfloat16_logprobs_are_those_of_the_same_weights_without_a_bias():
     """Against a float64 forward on the same bfloat16 weights: as far off as bfloat16's own training forward."""
     model = make_model(torch.bfloat16, vocab=40)
-    rollouts = sample(model, PROMPTS, 6, uniforms(0, 0, 0, 4, 6, 20), 20, END)
+    rollouts = sample(model, PROMPTS, 6, uniforms(0, 0, 0, 4, 6, 20), 20, ENDS)
     recorded = torch.tensor([p for r in rollouts for p in r.logprobs], dtype=torch.float64)
     batch = Batch([(PROMPTS[row // 6], r.tokens) for row, r in enumerate(rollouts)])
-    exact = Qwen3(model.config, {name: W.double() for name, W in model.weights.items()}).logprobs(batch)
+    exact = Decoder(model.config, {name: W.double() for name, W in model.weights.items()}).logprobs(batch)
     own, training = recorded - exact, model.logprobs(batch).double() - exact
     assert recorded.isfinite().all() and recorded.max() <= 0
     assert own.abs().mean() < 2 * training.abs().mean() < 0.05

@@ -16,7 +16,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.method.basis import Basis, Knobs, extract, sample_cosine
 from projected_grpo.method.lora import LoRA
 from projected_grpo.method.policy import Policy
-from projected_grpo.model.qwen3 import Batch
+from projected_grpo.model.decoder import Batch
 from projected_grpo.stages.replay import Training, mode_of, probe_problems, projected, replay
 from projected_grpo.training.graded import Graded
 
@@ -28,7 +28,7 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "teach
 class Words:
     """One token a word or sign, for any text."""
 
-    end, pad = 0, 0
+    end, pad, ends = 0, 0, {0}
 
     def encode(self, text):
         words = re.findall(r"\w+|[^\w ]", text)

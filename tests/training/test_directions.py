@@ -13,7 +13,7 @@ from projected_grpo.environment.prompts import messages_for
 from projected_grpo.errors import UserError
 from projected_grpo.method.concept import make_concept
 from projected_grpo.method.loss import advantages
-from projected_grpo.model import qwen3
+from projected_grpo.model import decoder
 from projected_grpo.model.batch import Batch
 from projected_grpo.training import step as step_module
 from projected_grpo.training.gradient import policy_gradient
@@ -147,7 +147,7 @@ def test_the_gradient_is_taken_through_the_changed_stream(arm, beta, tmp_path, m
     loss, expected = explicit_gradient(run.policy, run.training, groups, beta, A=A, residual=changed)
     assert got.loss == pytest.approx(loss, abs=1e-4)
     monkeypatch.setattr(
-        qwen3, "free_bytes", lambda device: 0.0
+        decoder, "free_bytes", lambda device: 0.0
     )  # layers computed twice, as where memory is short
     again = (groups, A, run.training, False, None, 1, run.arm.residual)
     twice = policy_gradient(run.policy, run.policy.merged(theta), *again)

@@ -11,8 +11,8 @@ from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.method.lora import LoRA
 from projected_grpo.method.peft_export import save_peft
 from projected_grpo.method.projection import Intervention, project
+from projected_grpo.model.decoder import Batch
 from projected_grpo.model.load import load_weights, save_weights
-from projected_grpo.model.qwen3 import Batch
 
 
 def make(model, rank=4, **how):

@@ -24,7 +24,7 @@ from projected_grpo.method.lora import LoRA
 from projected_grpo.method.optimizer import AdamW
 from projected_grpo.method.pairs import pair_set
 from projected_grpo.method.policy import Policy
-from projected_grpo.model.qwen3 import Batch
+from projected_grpo.model.decoder import Batch
 from projected_grpo.training import step as step_module
 from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.deployed import final_rates

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from projected_grpo.method.gradients import Gradient
     from projected_grpo.method.optimizer import AdamW
     from projected_grpo.method.policy import Policy
-    from projected_grpo.model.qwen3 import Residual
+    from projected_grpo.model.decoder import Residual
     from projected_grpo.model.sampler import Rollout
 
 Messages = tuple[dict[str, str], ...]  # of a chat: role, content

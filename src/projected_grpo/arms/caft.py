@@ -11,7 +11,7 @@ from projected_grpo.arms.shared.directed import Directed
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from projected_grpo.model.qwen3 import Residual
+    from projected_grpo.model.decoder import Residual
 
 
 class Caft(Directed):

@@ -12,7 +12,7 @@ from projected_grpo.arms import Tag
 from projected_grpo.arms.shared.directed import Directed, DirectionKnobs
 
 if TYPE_CHECKING:
-    from projected_grpo.model.qwen3 import Residual
+    from projected_grpo.model.decoder import Residual
 
 
 class SteerKnobs(DirectionKnobs):

@@ -60,7 +60,7 @@ def answers(trained: Trained, messages: str | list[dict], args: argparse.Namespa
     max_new = args.max_new or trained.record["settings"]["training"]["max_new"]
     draws = uniforms(args.seed, 0, number, 1, args.samples, max_new)
     prompt = tokenizer.encode_chat(messages)
-    rollouts = sample(trained.model, [prompt], args.samples, draws, max_new, tokenizer.end)
+    rollouts = sample(trained.model, [prompt], args.samples, draws, max_new, tokenizer.ends)
     return [tokenizer.decode(rollout.tokens) for rollout in rollouts]
 
 

@@ -10,7 +10,7 @@ from projected_grpo.records import check_read, read_sealed
 
 if TYPE_CHECKING:
     from projected_grpo.method.policy import Policy
-    from projected_grpo.model.qwen3 import Qwen3
+    from projected_grpo.model.decoder import Decoder
 
 RUN_HELP = "folder of a finished run, results/grpo/CELL"
 BASE_HELP = "folder or hub id of the base (default: the run's replication in the same results)"
@@ -26,7 +26,7 @@ class Trained:
     policy: "Policy"
 
     @cached_property
-    def model(self) -> "Qwen3":
+    def model(self) -> "Decoder":
         """The model that is deployed, adapter merged in."""
         return self.policy.merged()
 

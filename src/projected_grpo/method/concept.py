@@ -15,7 +15,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.method.pairs import PairSet
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.decoder import Decoder
 
 TAIL = 0.05  # of each side's pairs that lie beyond their cut
 
@@ -34,7 +34,7 @@ class Concept:
     hack: Tensor
     clean: Tensor
 
-    def scores(self, model: Qwen3, batch: Batch) -> Tensor:
+    def scores(self, model: Decoder, batch: Batch) -> Tensor:
         """Return `[rows]` standardised scores at a model's weights, float64 on the CPU."""
         return along(row_means(model, batch, self.layer)[0], self.direction) / self.sd
 
@@ -50,7 +50,7 @@ class Concept:
         return low, high
 
 
-def row_means(model: Qwen3, batch: Batch, layer: int) -> tuple[Tensor, Tensor]:
+def row_means(model: Decoder, batch: Batch, layer: int) -> tuple[Tensor, Tensor]:
     """Return each row's mean stream over its completion tokens `[rows, d]`, and the stream's length at each `[tokens]`.
 
     Both float32; a row without tokens is zero.
@@ -67,7 +67,7 @@ def along(means: Tensor, direction: Tensor) -> Tensor:
     return (means.double() @ direction.double()).cpu()
 
 
-def middle(model: Qwen3) -> int:
+def middle(model: Decoder) -> int:
     """Return the layer after which half of the layers are done."""
     return (model.config.num_hidden_layers - 1) // 2
 

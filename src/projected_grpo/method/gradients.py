@@ -16,8 +16,8 @@ from torch import Tensor
 from projected_grpo.method.adapter import Adapter, Labels, Parameters
 from projected_grpo.method.optimizer import clip_factor
 from projected_grpo.model.batch import Batch
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.kernels import linear
-from projected_grpo.model.qwen3 import Qwen3
 
 
 class _TapedLinear(torch.autograd.Function):
@@ -108,7 +108,7 @@ def sample_losses(logprobs: Tensor, lengths: Sequence[int], weights: Tensor) -> 
 
 
 def sample_gradients(
-    model: Qwen3,
+    model: Decoder,
     adapter: Adapter,
     samples: Sequence[Sample],
     norm: float | None = None,

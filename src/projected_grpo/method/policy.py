@@ -5,8 +5,8 @@ from pathlib import Path
 
 from projected_grpo.method.adapter import Adapter, AntiPaSTO, Parameters, load_svd
 from projected_grpo.method.lora import LoRA
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.load import load
-from projected_grpo.model.qwen3 import Qwen3
 from projected_grpo.model.tokenizer import Tokenizer
 
 
@@ -14,17 +14,17 @@ from projected_grpo.model.tokenizer import Tokenizer
 class Policy:
     """theta: what is trained and, unless the arm says otherwise, deployed."""
 
-    base: Qwen3
+    base: Decoder
     tokenizer: Tokenizer
     adapter: Adapter
     theta: Parameters = field(default_factory=dict)
 
-    def merged(self, theta: Parameters | None = None) -> Qwen3:
+    def merged(self, theta: Parameters | None = None) -> Decoder:
         """Return the model with W' of `theta` merged, by default its own."""
         return self.base.replace(self.adapter.merge(self.theta if theta is None else theta))
 
 
-def make_adapter(kind: str, base: Qwen3, svd: Path | None) -> Adapter:
+def make_adapter(kind: str, base: Decoder, svd: Path | None) -> Adapter:
     """Return the adapter `antipasto` (from a stored SVD) or `lora` on all Linears of a model."""
     weights = {name: base.weights[f"{name}.weight"] for name in base.linears}
     if kind == "lora":

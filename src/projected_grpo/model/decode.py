@@ -1,6 +1,6 @@
 """Decoding: one token of every row at a time, over a key-value cache that rows share as far as they are alike.
 
-The layer's arithmetic is that of `qwen3`, with the weights of a layer joined; `sampler` drives it on the CPU,
+The layer's arithmetic is that of `decoder`, with the weights of a layer joined; `sampler` drives it on the CPU,
 `graphs` as CUDA graphs.
 """
 
@@ -12,9 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from projected_grpo.model.architecture import PARTS
 from projected_grpo.model.batch import Batch
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.kernels import turn
-from projected_grpo.model.qwen3 import Qwen3
 
 # The cache is packed anew when that leaves at most this share of its slots: packing copies, idle slots cost
 # attention.
@@ -40,21 +41,29 @@ def draw(logits: Tensor, u: Tensor, source: Tensor | None = None) -> tuple[Tenso
 class Layer:
     """One layer's weights joined for decoding, where many small products cost more than their arithmetic."""
 
-    def __init__(self, model: Qwen3, i: int):
+    def __init__(self, model: Decoder, i: int):
         c = model.config
 
         def weight(name: str) -> Tensor:
             return model.weights[f"model.layers.{i}.{name}.weight"]
 
+        def bias(*parts: str) -> Tensor | None:
+            named = [model.weights[f"model.layers.{i}.{part}.bias"] for part in parts if part in c.biased]
+            return torch.cat(named) if named else None
+
         self.qkv = torch.cat([weight(f"self_attn.{p}_proj") for p in "qkv"])
         self.gate_up = torch.cat([weight("mlp.gate_proj"), weight("mlp.up_proj")])
+        self.qkv_bias, self.out_bias = bias(*PARTS[:3]), bias(PARTS[3])
+        self.gate_up_bias, self.down_bias = bias(*PARTS[4:6]), bias(PARTS[6])
         self.out, self.down = weight("self_attn.o_proj"), weight("mlp.down_proj")
-        # one norm for all heads; the queries' carries the scale of the attention scores
-        q = weight("self_attn.q_norm").expand(c.num_attention_heads, -1) * c.head_dim**-0.5
-        k = weight("self_attn.k_norm").expand(c.num_key_value_heads, -1)
         self.input_norm = Norm(weight("input_layernorm"), c.rms_norm_eps)
         self.post_norm = Norm(weight("post_attention_layernorm"), c.rms_norm_eps)
-        self.qk_norm = Norm(torch.cat([q, k]), c.rms_norm_eps)
+        # one norm for all heads; the queries' carries the scale of the attention scores
+        ones = model.embedding.new_ones(c.head_dim)
+        q, k = (weight(f"self_attn.{p}_norm") if c.family.qk_norm else ones for p in "qk")
+        q = q.expand(c.num_attention_heads, -1) * c.head_dim**-0.5
+        both = torch.cat([q, k.expand(c.num_key_value_heads, -1)])
+        self.qk_norm = Norm(both, c.rms_norm_eps) if c.family.qk_norm else both.mul
 
 
 class Norm:
@@ -79,7 +88,7 @@ class Cache:
     ones, prompt by prompt. At first all are.
     """
 
-    def __init__(self, model: Qwen3, prompts: int, groups: int, max_new: int):
+    def __init__(self, model: Decoder, prompts: int, groups: int, max_new: int):
         c = model.config
         self.model = model
         self.heads, self.kv, self.dim = c.num_attention_heads, c.num_key_value_heads, c.head_dim
@@ -144,7 +153,7 @@ class Cache:
         split = self.heads + self.kv
         x = F.embedding(tokens, self.model.embedding)
         for i, w in enumerate(self.layers):
-            qkv = F.linear(w.input_norm(x), w.qkv)
+            qkv = F.linear(w.input_norm(x), w.qkv, w.qkv_bias)
             heads = qkv.view(len(x), -1, D)
             turn(w.qk_norm(heads[:, :split]), *rope, out=heads[:, :split])
             if slots is not None:
@@ -153,9 +162,9 @@ class Cache:
             self.write(i, k, v)
             q = q.reshape(P, KV, self.rep, G, D).transpose(2, 3)
             out = self._attend(i, q, seen).permute(0, 2, 1, 3, 4).reshape(P * G, -1)
-            x = x + F.linear(out if slots is None else out.index_select(0, slots), w.out)
-            gate, up = F.linear(w.post_norm(x), w.gate_up).chunk(2, dim=-1)
-            x = x + F.linear(F.silu(gate).mul_(up), w.down)
+            x = x + F.linear(out if slots is None else out.index_select(0, slots), w.out, w.out_bias)
+            gate, up = F.linear(w.post_norm(x), w.gate_up, w.gate_up_bias).chunk(2, dim=-1)
+            x = x + F.linear(F.silu(gate).mul_(up), w.down, w.down_bias)
         return x
 
     def write(self, i: int, k: Tensor, v: Tensor) -> None:

@@ -8,13 +8,13 @@ graphs' own buffers. Without CUDA the same step runs unrecorded (the tests hold 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
 
 from projected_grpo.model.decode import Cache, draw
-from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.decoder import Decoder
 
 STRETCH = 128  # own positions that one graph attends over, rounded up
 WIDTH = 64  # prompts are padded to a multiple of this, so that few shapes occur
@@ -24,7 +24,7 @@ CHECK = 32  # tokens between two looks at whether all rows have ended (each look
 class StaticDecoder(Cache):
     """A cache, a step and its graphs for one shape: prompts x groups, prompt width, max_new."""
 
-    def __init__(self, model: Qwen3, prompts: int, groups: int, width: int, max_new: int):
+    def __init__(self, model: Decoder, prompts: int, groups: int, width: int, max_new: int):
         super().__init__(model, prompts, groups, max_new)
         rows, device, kind = prompts * groups, model.device, {"device": model.device, "dtype": model.dtype}
         self.shape = (id(model.embedding), prompts, groups, width, max_new)
@@ -43,7 +43,7 @@ class StaticDecoder(Cache):
         self.logprobs = torch.zeros(rows, max_new, dtype=torch.float64, device=device)
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
 
-    def load(self, model: Qwen3) -> None:
+    def load(self, model: Decoder) -> None:
         """Takes the weights of another merge of the same base into the buffers that the graphs read."""
         for i, layer in enumerate(self.layers):
             part = {
@@ -93,10 +93,10 @@ class StaticDecoder(Cache):
         self.k[i].index_copy_(3, self.at, k.unsqueeze(3))
         self.v[i].index_copy_(3, self.at, v.unsqueeze(3))
 
-    def run(self, end: int) -> None:
-        """All tokens after the first, until every row has drawn `end`."""
+    def run(self, ends: Tensor) -> None:
+        """All tokens after the first, until every row has drawn one of `ends`."""
         for t in range(self.max_new - 1):
-            if t % CHECK == 0 and bool((self.tokens[:, : t + 1] == end).any(1).all()):
+            if t % CHECK == 0 and bool(torch.isin(self.tokens[:, : t + 1], ends).any(1).all()):
                 break
             seen = min(-(-(t + 1) // STRETCH) * STRETCH, self.max_new)
             if self.tokens.is_cuda:
@@ -129,12 +129,12 @@ _latest: list[StaticDecoder] = []  # the last shape's decoder; another shape rep
 
 @torch.no_grad()
 def sample_on_graphs(
-    model: Qwen3,
+    model: Decoder,
     prompts: Sequence[Sequence[int]],
     groups: int,
     uniforms: Tensor,
     max_new: int,
-    end: int,
+    ends: Collection[int],
     longest: int = 0,
 ) -> list[tuple[list[int], list[float]]]:
     """`sampler.sample` for a GPU: tokens and log-probabilities of every row, prompt by prompt."""
@@ -146,7 +146,7 @@ def sample_on_graphs(
     decoder = _latest[0]
     decoder.load(model)
     decoder.begin(prompts, uniforms)
-    decoder.run(end)
+    decoder.run(torch.tensor(sorted(ends), device=model.device))
     tokens, logprobs = decoder.tokens.tolist(), decoder.logprobs.tolist()
-    cut = [row.index(end) + 1 if end in row else max_new for row in tokens]
+    cut = [next((i + 1 for i, token in enumerate(row) if token in ends), max_new) for row in tokens]
     return [(t[:n], p[:n]) for t, p, n in zip(tokens, logprobs, cut, strict=True)]

@@ -1,4 +1,4 @@
-"""Checkpoints: a Qwen3 folder or hub id, optionally with a PEFT LoRA merged in, and its tokenizer.
+"""Checkpoints: a folder or hub id, optionally with a PEFT LoRA merged in, and its tokenizer.
 
 A LoRA is merged in fp32 and rounded once to the model's dtype.
 """
@@ -18,7 +18,8 @@ from projected_grpo.devices import claim
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.files import atomic, read_json, write_json
 from projected_grpo.hub import local_folder
-from projected_grpo.model.qwen3 import Config, Qwen3
+from projected_grpo.model.architecture import Config, shapes
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.tokenizer import Tokenizer
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
@@ -30,10 +31,10 @@ def load(
     dtype: str | torch.dtype = torch.float32,
     device: str | torch.device = "cpu",
     teacher: str | Path | None = None,
-) -> tuple[Qwen3, Tokenizer]:
+) -> tuple[Decoder, Tokenizer]:
     """The model in a checkpoint folder or hub id, and its tokenizer; `teacher` is a PEFT LoRA to merge in.
 
-    Raises UserError for anything that is no Qwen3 checkpoint or not reachable.
+    Raises UserError for anything that is no checkpoint or not reachable.
     """
     folder = find(model)
     return load_weights(folder, dtype, device, teacher), Tokenizer(folder)
@@ -44,7 +45,7 @@ def load_weights(
     dtype: str | torch.dtype = torch.float32,
     device: str | torch.device = "cpu",
     teacher: str | Path | None = None,
-) -> Qwen3:
+) -> Decoder:
     """`load` without the tokenizer; on cuda a free GPU is this process's."""
     folder = find(model)
     if torch.device(device).type == "cuda":
@@ -75,41 +76,16 @@ def load_weights(
     missing = sorted(wanted.keys() - weights.keys())
     if missing:
         raise UserError(f"{folder}: {len(missing)} weights are missing, first {missing[0]}")
-    return Qwen3(config, weights)
+    return Decoder(config, weights)
 
 
-def save_weights(model: Qwen3, folder: str | Path) -> None:
+def save_weights(model: Decoder, folder: str | Path) -> None:
     """Writes `config.json` and `model.safetensors` as transformers reads them (a tied head once)."""
-    c, folder = model.config, Path(folder)
-    config = {k: getattr(c, k) for k in c.__dataclass_fields__ if k != "rope_theta"}
-    config |= {
-        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_act": "silu",
-        "attention_bias": False, "rope_parameters": {"rope_type": "default", "rope_theta": c.rope_theta},
-        "dtype": str(model.dtype).removeprefix("torch."),
-    }  # fmt: skip
-    write_json(folder / "config.json", config)
-    tensors = {n: model.weights[n].detach().cpu().contiguous() for n in shapes(c)}
+    folder = Path(folder)
+    write_json(folder / "config.json", model.config.to_dict(str(model.dtype).removeprefix("torch.")))
+    tensors = {n: model.weights[n].detach().cpu().contiguous() for n in shapes(model.config)}
     with atomic(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, metadata={"format": "pt"})
-
-
-def shapes(c: Config) -> dict[str, tuple[int, ...]]:
-    """Checkpoint name -> shape of every weight of the architecture."""
-    d, q, kv = c.hidden_size, c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim
-    out: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (c.vocab_size, d)}
-    for i in range(c.num_hidden_layers):
-        layer = {
-            "input_layernorm": (d,), "post_attention_layernorm": (d,),
-            "self_attn.q_norm": (c.head_dim,), "self_attn.k_norm": (c.head_dim,),
-            "self_attn.q_proj": (q, d), "self_attn.k_proj": (kv, d), "self_attn.v_proj": (kv, d),
-            "self_attn.o_proj": (d, q), "mlp.gate_proj": (c.intermediate_size, d),
-            "mlp.up_proj": (c.intermediate_size, d), "mlp.down_proj": (d, c.intermediate_size),
-        }  # fmt: skip
-        out |= {f"model.layers.{i}.{name}.weight": shape for name, shape in layer.items()}
-    out["model.norm.weight"] = (d,)
-    if not c.tie_word_embeddings:
-        out["lm_head.weight"] = (c.vocab_size, d)
-    return out
 
 
 def find(name: str | Path, marker: str = "config.json") -> Path:

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from projected_grpo.files import atomic_folder
+from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.load import save_weights, shapes
+from projected_grpo.model.decoder import Decoder
+from projected_grpo.model.load import save_weights
 from projected_grpo.model.muon import Muon
-from projected_grpo.model.qwen3 import Config, Qwen3
 from projected_grpo.model.recipes import BASE, BaseRecipe
 from projected_grpo.model.sealed import Saved
 from projected_grpo.model.tokenizer import Tokenizer
@@ -86,14 +87,14 @@ def train_base(
     return losses
 
 
-def initial(config: Config, seed: int, std: float) -> Qwen3:
+def initial(config: Config, seed: int, std: float) -> Decoder:
     """A model with normal weights and unit norms, every weight a leaf that requires a gradient."""
     generator = torch.Generator().manual_seed(seed)
     weights = {}
     for name, shape in shapes(config).items():
         W = torch.ones(shape) if len(shape) == 1 else torch.randn(shape, generator=generator) * std
         weights[name] = W.requires_grad_()
-    return Qwen3(config, weights)
+    return Decoder(config, weights)
 
 
 def pack(examples: Examples, tokens: int) -> list[Examples]:

@@ -7,7 +7,7 @@ inverse of the cumulative distribution, so the same uniforms give the same sampl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from projected_grpo.model.decode import Cache, draw
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.graphs import sample_on_graphs
-from projected_grpo.model.qwen3 import Qwen3
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ def uniforms(
 
 @torch.no_grad()
 def sample(
-    model: Qwen3,
+    model: Decoder,
     prompts: Sequence[Sequence[int]],
     rows_per_prompt: int,
     uniforms: np.ndarray | Tensor,
     max_new: int,
-    end: int,
+    ends: Collection[int],
     longest: int = 0,
 ) -> list[Rollout]:
     """Samples `rows_per_prompt` completions of every prompt; rows come prompt by prompt.
 
-    A row stops at the token `end` (kept) or after `max_new` tokens. uniforms `[rows, max_new]`; the recorded
+    A row stops at any of the tokens `ends` (kept) or after `max_new` tokens. uniforms `[rows, max_new]`; the recorded
     log-probabilities are those of the distribution that was sampled. longest: tokens of the longest prompt that later
     calls will have, so that a GPU records its step once. Raises ValueError on a shape mismatch.
     """
@@ -76,7 +76,7 @@ def sample(
         return [Rollout([], []) for _ in range(rows)]
     if model.device.type == "cuda":
         u = torch.as_tensor(uniforms)
-        drawn = sample_on_graphs(model, prompts, rows_per_prompt, u, max_new, end, longest)
+        drawn = sample_on_graphs(model, prompts, rows_per_prompt, u, max_new, ends, longest)
         return [Rollout(*row) for row in drawn]
     device = model.device
     u = torch.as_tensor(uniforms, dtype=torch.float64).to(device)
@@ -84,6 +84,7 @@ def sample(
     logprobs = torch.zeros(rows, max_new, dtype=torch.float64, device=device)
     lengths = torch.full((rows,), max_new, device=device)
 
+    last_tokens = torch.tensor(sorted(ends), device=device)
     cache = Cache(model, len(prompts), 1, max_new)
     last, positions = cache.prefill(prompts)
     logits = model.logits(last)
@@ -92,7 +93,7 @@ def sample(
     for t in range(max_new):
         new, logprob = draw(logits, u[row, t], slot)
         tokens[row, t], logprobs[row, t] = new, logprob.double()
-        live = new != end
+        live = torch.isin(new, last_tokens, invert=True)
         lengths[row[~live]] = t + 1
         row, slot, new = row[live], slot[live], new[live]
         if len(row) == 0 or t + 1 == max_new:

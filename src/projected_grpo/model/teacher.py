@@ -1,4 +1,4 @@
-"""Train a LoRA on a Qwen3 checkpoint and save it as a PEFT adapter folder.
+"""Train a LoRA on a checkpoint and save it as a PEFT adapter folder.
 
 PEFT makes the adapter (its config, its initial weights, its file format); the forward is ours, on the merged
 weight W + scale B A, which gives A and B their gradients at the cost of the small model's own pass.
@@ -22,16 +22,16 @@ TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 class TrainedLora:
     """A LoRA on the checkpoint `base` in training: new (B = 0), or the PEFT folder `begin` trained further.
 
-    Raises UserError where `base` is no Qwen3 checkpoint.
+    Raises UserError where `base` is no checkpoint.
     """
 
     def __init__(self, base: str | os.PathLike, rank: int, alpha: int, begin: str | None = None):
         from peft import LoraConfig, PeftModel, get_peft_model  # seconds to import
-        from transformers import Qwen3ForCausalLM
+        from transformers import AutoModelForCausalLM
 
         folder = find(base)
         self.model, self.tokenizer = load(folder)
-        plain = Qwen3ForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
+        plain = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
         if begin is None:
             lora = {"r": rank, "lora_alpha": alpha, "target_modules": list(TARGETS)}
             self.adapter = get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", **lora))
@@ -91,7 +91,7 @@ def train_teacher(
     """Train on `texts` (user, completion) once through; write a PEFT adapter folder to `out`; return the losses.
 
     saved: where a stopped training goes on from.
-    Raises UserError where `base` is no Qwen3 checkpoint.
+    Raises UserError where `base` is no checkpoint.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)

@@ -36,6 +36,7 @@ class Tokenizer:
         if end is None:
             raise UserError(f"{folder}: the tokenizer has neither <|im_end|> nor an eos_token")
         self.end: int = end
+        self.ends = frozenset([end])
         self.pad: int = self.core.token_to_id(pad) if pad else end
 
     def chat(self, messages: str | Sequence[Mapping[str, str]]) -> str:

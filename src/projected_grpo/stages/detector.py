@@ -21,7 +21,7 @@ from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.method.pairs import PairSet
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.stages.ranking import Ranking, flagged_rates, matched_pairs, rank, windows
 from projected_grpo.stages.replay import finite
 
@@ -129,7 +129,7 @@ def flat(grads: Mapping[str, Tensor]) -> Tensor:
     return torch.nn.functional.normalize(torch.cat(list(grads.values()), 1), dim=1)
 
 
-def means(model: Qwen3, rows: Sequence[tuple[list[int], list[int]]], layer: int) -> Tensor:
+def means(model: Decoder, rows: Sequence[tuple[list[int], list[int]]], layer: int) -> Tensor:
     """Return the mean residual stream of completions `[n, d]`."""
     found, chunk, tokens = [], [], 0
     for row in rows:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import Problem
-from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.tokenizer import Tokenizer
 from projected_grpo.training.teacher_pool import grade_rows, sample_rows
 
@@ -18,7 +18,7 @@ RATES = {
 
 
 def measure(
-    models: Mapping[str, Qwen3],
+    models: Mapping[str, Decoder],
     tokenizer: Tokenizer,
     problems: Mapping[str, Sequence[Problem]],
     grader: Grader,

@@ -9,14 +9,14 @@ from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.gradients import Gradient, Tape
 from projected_grpo.method.loss import grpo_loss, k3
 from projected_grpo.method.policy import Policy
-from projected_grpo.model.qwen3 import Qwen3, Residual
+from projected_grpo.model.decoder import Decoder, Residual
 from projected_grpo.training.batches import Packed, micro_batches
 from projected_grpo.training.rollouts import Group
 
 
 def policy_gradient(
     policy: Policy,
-    model: Qwen3,
+    model: Decoder,
     groups: Sequence[Group],
     advantages: Sequence[Sequence[float]],
     training: Training,

@@ -14,7 +14,7 @@ from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import NAMES, NOVEL
 from projected_grpo.environment.problems import Problem, named
 from projected_grpo.environment.prompts import messages_for
-from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.tokenizer import Tokenizer
 from projected_grpo.training.teacher_pool import sample_rows
 
@@ -51,7 +51,7 @@ def make_panels(held_out: Sequence[Problem], modes: Sequence[str], sizes: Deploy
 
 
 def deployed_rows(
-    model: Qwen3,
+    model: Decoder,
     tokenizer: Tokenizer,
     panels: Panels,
     grader: Grader,

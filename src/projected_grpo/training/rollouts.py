@@ -7,7 +7,7 @@ from itertools import islice
 
 from projected_grpo.environment.levers import KIND
 from projected_grpo.environment.problems import Problem
-from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.sampler import Rollout, sample, uniforms
 from projected_grpo.training.graded import Graded
 from projected_grpo.training.run import Run
@@ -32,21 +32,26 @@ class Group:
 
 
 def sample_live(
-    run: Run, model: Qwen3, indices: list[int], counts: list[int], step: int, prompts: Mapping[str, list[int]]
+    run: Run,
+    model: Decoder,
+    indices: list[int],
+    counts: list[int],
+    step: int,
+    prompts: Mapping[str, list[int]],
 ) -> list[list[Rollout]]:
     """Sample `counts[i]` completions of problem `indices[i]` for each i, from the run's sampling stream.
 
     prompts: by problem id.
     """
     stream, max_new = run.setting.stream, run.training.max_new
-    end = run.policy.tokenizer.end
+    ends = run.policy.tokenizer.ends
     rollouts: dict[int, list[Rollout]] = {i: [] for i in indices}
     longest = max(map(len, prompts.values()))
     for n in sorted(set(counts) - {0}):  # one call for all prompts with equally many rows
         chosen = [i for i, count in zip(indices, counts, strict=True) if count == n]
         asked = [prompts[str(run.problems[i].id)] for i in chosen]
         draws = uniforms(run.seed, stream, step, chosen, n, max_new)
-        drawn = sample(model, asked, n, draws, max_new, end, longest)
+        drawn = sample(model, asked, n, draws, max_new, ends, longest)
         rollouts |= dict(zip(chosen, _split(drawn, [n] * len(chosen)), strict=True))
     return [rollouts[i] for i in indices]
 
@@ -82,7 +87,7 @@ def teacher_rows(run: Run, problem: Problem, step: int) -> int:
 
 
 def make_groups(
-    run: Run, model: Qwen3, indices: list[int], step: int
+    run: Run, model: Decoder, indices: list[int], step: int
 ) -> tuple[list[Group], dict[str, float]]:
     """Return the groups of a step, G_t pool rows and G - G_t live samples per prompt, and the seconds of each phase."""
     start = time.perf_counter()

@@ -23,7 +23,7 @@ from projected_grpo.method.loss import advantages
 from projected_grpo.method.optimizer import AdamW, learning_rate, total_norm
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.qwen3 import Qwen3
+from projected_grpo.model.decoder import Decoder
 from projected_grpo.training.batches import micro_batches
 from projected_grpo.training.columns import alignment_columns, outcome_columns, ratio_columns
 from projected_grpo.training.gradient import policy_gradient
@@ -115,7 +115,7 @@ class Score:
     seen: Seen
 
 
-def score(run: Run, model: Qwen3, groups: Sequence[Group]) -> list[Score]:
+def score(run: Run, model: Decoder, groups: Sequence[Group]) -> list[Score]:
     """Return what each group's rows earn, which are flagged, and their concept scores at `model`, if the arm asks.
 
     The last place that reads a fact for training.
@@ -139,7 +139,9 @@ def score(run: Run, model: Qwen3, groups: Sequence[Group]) -> list[Score]:
     return scores
 
 
-def concept_scores(concept: Concept, model: Qwen3, groups: Sequence[Group], limit: int) -> dict[int, Tensor]:
+def concept_scores(
+    concept: Concept, model: Decoder, groups: Sequence[Group], limit: int
+) -> dict[int, Tensor]:
     """Return by place the scores of each group's rows `[G]`, under the prompts that gradients are taken under.
 
     limit: tokens of one forward.

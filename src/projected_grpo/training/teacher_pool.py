@@ -19,7 +19,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json, read_jsonl, write_jsonl
 
 if TYPE_CHECKING:
-    from projected_grpo.model.qwen3 import Qwen3
+    from projected_grpo.model.decoder import Decoder
     from projected_grpo.model.tokenizer import Tokenizer
     from projected_grpo.training.graded import Graded
 
@@ -77,7 +77,7 @@ def read_pool(folder: Path, tokenizer: "Tokenizer") -> "dict[str, list[Graded]]"
 
 
 def sample_rows(
-    model: "Qwen3",
+    model: "Decoder",
     tokenizer: "Tokenizer",
     problems: Sequence[Problem],
     samples: int,
@@ -99,7 +99,7 @@ def sample_rows(
         messages = [messages_for(problem) for problem in chunk]
         prompts = [tokenizer.encode_chat(m) for m in messages]
         draws = uniforms(seed, stream, 0, range(start, start + len(chunk)), samples, max_new)
-        rollouts = sample(model, prompts, samples, draws, max_new, tokenizer.end)
+        rollouts = sample(model, prompts, samples, draws, max_new, tokenizer.ends)
         for index, problem in enumerate(chunk):
             text = tokenizer.decode(prompts[index], special=True)
             out.append(
@@ -128,7 +128,7 @@ def grade_rows(grader: Grader, rows: Sequence[Sequence[dict]]) -> list[list[dict
 
 
 def make_pool(
-    model: "Qwen3",
+    model: "Decoder",
     tokenizer: "Tokenizer",
     problems: Sequence[Problem],
     grader: Grader,

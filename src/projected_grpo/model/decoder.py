@@ -1,14 +1,14 @@
-"""Qwen3 as plain functions over a dict of weights with the checkpoint's own names.
+"""A decoder as plain functions over a dict of weights with the checkpoint's own names.
 
-Grouped-query attention, RMS-normed queries and keys, rotary positions, SwiGLU, tied or untied embeddings: the
-architecture of `transformers.Qwen3ForCausalLM` (the tests hold the two together), without modules, so that
-merged weights are swapped in for free and every adapted Linear passes through one seam, `linear(name, x, W)`.
+Grouped-query attention, rotary positions, SwiGLU, tied or untied embeddings, with the norms and biases that a family
+has (`architecture.FAMILIES`): what transformers' classes of the same name compute (the tests hold the two together),
+without modules, so that merged weights are swapped in for free and every adapted Linear passes through one seam,
+`linear(name, x, W)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint as recompute
 
 from projected_grpo.errors import UserError
+from projected_grpo.model.architecture import PARTS, Config
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.kernels import linear as wide_linear
 from projected_grpo.model.kernels import rms_norm, rotate, token_logprobs
@@ -27,49 +28,8 @@ Residual = Callable[
     [int, Tensor], Tensor
 ]  # (layer, x [tokens, d]) -> x as the next layer sees it; token by token
 
-PARTS = (
-    "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-    "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
-)  # fmt: skip
 # fp32 logits that exist at once: on the CPU what its caches hold (4 MB), on a GPU what keeps it busy (1 GB).
 HEAD_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 28}
-
-
-@dataclass(frozen=True)
-class Config:
-    """The numbers of a `config.json` that the forward needs, under its names."""
-
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    rms_norm_eps: float
-    rope_theta: float
-    tie_word_embeddings: bool
-
-    @classmethod
-    def from_dict(cls, raw: Mapping, source: str = "config.json") -> Config:
-        """From a parsed `config.json`. Raises UserError for another architecture or variant."""
-        rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-        unsupported = {
-            "model_type": raw.get("model_type") != "qwen3",
-            "attention_bias": bool(raw.get("attention_bias")),
-            "use_sliding_window": bool(raw.get("use_sliding_window")),
-            "hidden_act": raw.get("hidden_act", "silu") != "silu",
-            "rope_scaling": rope.get("rope_type", rope.get("type", "default")) != "default",
-        }
-        for key, bad in unsupported.items():
-            if bad:
-                raise UserError(f"{source}: {key} = {raw.get(key)!r}: only plain Qwen3 checkpoints are run")
-        theta = rope.get("rope_theta", raw.get("rope_theta"))
-        values = {**raw, "rope_theta": theta, "tie_word_embeddings": raw.get("tie_word_embeddings", False)}
-        missing = [f for f in cls.__dataclass_fields__ if values.get(f) is None]
-        if missing:
-            raise UserError(f"{source}: no {', '.join(missing)}")
-        return cls(**{f: values[f] for f in cls.__dataclass_fields__})
 
 
 def plain_linear(name: str, x: Tensor, W: Tensor) -> Tensor:
@@ -77,7 +37,7 @@ def plain_linear(name: str, x: Tensor, W: Tensor) -> Tensor:
     return wide_linear(x, W)
 
 
-class Qwen3:
+class Decoder:
     """A model: a `Config` and a dict of tensors by checkpoint name (`model.embed_tokens.weight`, ...).
 
     `linears` lists the adapted Linears in forward order, 7 a layer, without `.weight`.
@@ -99,20 +59,27 @@ class Qwen3:
     def dtype(self) -> torch.dtype:
         return self.embedding.dtype
 
-    def replace(self, new: Mapping[str, Tensor]) -> Qwen3:
+    def replace(self, new: Mapping[str, Tensor]) -> Decoder:
         """The model with other weights for the named Linears; everything else is shared, nothing copied."""
         unknown = set(new) - set(self.linears)
         if unknown:
             raise KeyError(f"no such Linear: {sorted(unknown)}")
-        model = Qwen3(self.config, {**self.weights, **{f"{n}.weight": W for n, W in new.items()}})
+        model = Decoder(self.config, {**self.weights, **{f"{n}.weight": W for n, W in new.items()}})
         model._rope = self._rope
         return model
 
     def rope(self, positions: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-        """cos and signed sin `[tokens, 1, head_dim]` of positions below `longest`; angles in fp32."""
+        """cos and signed sin `[tokens, 1, head_dim]` of positions below `longest`; angles in fp32.
+
+        Raises UserError where `longest` is beyond the model's window, in which attention is that of all tokens.
+        """
+        window = self.config.sliding_window
+        if window is not None and longest > window:
+            raise UserError(
+                f"sliding_window: {longest} tokens, allowed: {window}, within which the model is run"
+            )
         if self._rope is None or self._rope[0].shape[0] < longest:
-            half = torch.arange(0, self.config.head_dim, 2, dtype=torch.float32, device=self.device)
-            inverse = 1.0 / self.config.rope_theta ** (half / self.config.head_dim)
+            inverse = inverse_frequencies(self.config, self.device)
             size = max(longest, 256)
             angles = torch.arange(size, dtype=torch.float32, device=self.device)[:, None, None] * inverse
             cos, sin = angles.cos().to(self.dtype), angles.sin().to(self.dtype)
@@ -139,7 +106,8 @@ class Qwen3:
         c, at = self.config, f"model.layers.{i}."
 
         def apply(part: str, x: Tensor) -> Tensor:
-            return linear(at + part, x, self.weights[f"{at}{part}.weight"])
+            y = linear(at + part, x, self.weights[f"{at}{part}.weight"])
+            return y + self.weights[f"{at}{part}.bias"] if part in c.biased else y
 
         def heads(part: str, h: Tensor, n: int) -> Tensor:
             return apply(f"self_attn.{part}_proj", h).view(-1, n, c.head_dim)
@@ -150,8 +118,9 @@ class Qwen3:
             x, h_query, *at_query = (t.index_select(0, asking) for t in (x, h, *rope))
         q = heads("q", h_query, c.num_attention_heads)
         k, v = heads("k", h, c.num_key_value_heads), heads("v", h, c.num_key_value_heads)
-        q = rotate(self.norm(at + "self_attn.q_norm", q), *at_query)
-        k = rotate(self.norm(at + "self_attn.k_norm", k), *rope)
+        if c.family.qk_norm:
+            q, k = self.norm(at + "self_attn.q_norm", q), self.norm(at + "self_attn.k_norm", k)
+        q, k = rotate(q, *at_query), rotate(k, *rope)
         x = x + apply("self_attn.o_proj", attend(i, q, k, v).reshape(len(x), -1))
         h = self.norm(at + "post_attention_layernorm", x)
         return x + apply("mlp.down_proj", F.silu(apply("mlp.gate_proj", h)) * apply("mlp.up_proj", h))
@@ -228,6 +197,26 @@ class Qwen3:
         x = self.hidden(whole, layers=layer + 1)
         nodes = [path[len(prompt) :] for path, (prompt, _) in zip(whole.paths, whole.rows, strict=True)]
         return x.index_select(0, torch.from_numpy(np.concatenate(nodes)).to(self.device))
+
+
+def inverse_frequencies(c: Config, device: torch.device) -> Tensor:
+    """Angle a position of each pair of a head's dimensions, `[head_dim / 2]` fp32, scaled as the config says.
+
+    `llama3` turns slow pairs slower by `factor` and leaves fast ones, with a ramp between: as
+    `transformers.modeling_rope_utils` has it.
+    """
+    half = torch.arange(0, c.head_dim, 2, dtype=torch.float32, device=device)
+    inverse = 1.0 / c.rope_theta ** (half / c.head_dim)
+    scaling = c.rope_scaling
+    if not scaling:
+        return inverse
+    slow = inverse / scaling["factor"]
+    if scaling["rope_type"] == "linear":
+        return slow
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    turns = scaling["original_max_position_embeddings"] * inverse / (2 * torch.pi)
+    fast = ((turns - low) / (high - low)).clamp(0, 1)
+    return (1 - fast) * slow + fast * inverse
 
 
 def free_bytes(device: torch.device) -> float:
