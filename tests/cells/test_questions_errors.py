@@ -190,8 +190,8 @@ QUESTIONS = [
                 "direction: null, allowed: a basis with monitor direction",
             ),
             (
-                {"arm": "route_labels", "monitor": "half", "direction": "own_mode"},
-                "direction: 'own_mode', allowed: null with monitor half",
+                {"arm": "route_labels", "monitor": "two_levers", "direction": "own_mode"},
+                "direction: 'own_mode', allowed: null with monitor two_levers",
             ),
             (
                 {"arm": "erase", "basis": "own_mode", "gate": "no_gate", "sign": -1},

@@ -38,7 +38,7 @@ def test_models_say_what_the_code_says():
     knobs = {key for name in arms.names() for key in arms.load(name).Knobs.model_fields}
     assert set(Settings.model_fields) == {*ROW, *knobs}
     assert set(Row.model_fields) == {*ROW, *knobs, "name", *OTHER_ROWS, *ROLES}
-    assert set(NamedBasis.model_fields) == {*Knobs.model_fields, "pairs", "without_tag"}
+    assert set(NamedBasis.model_fields) == {*Knobs.model_fields, "pairs", "without_tag", "with_tag"}
     assert tuple(schemas.PairRow.model_fields) == KEYS
 
 

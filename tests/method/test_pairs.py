@@ -79,6 +79,8 @@ def test_templated_prompt_is_taken_verbatim(tmp_path):
 def test_filters_give_sets_with_digests_of_their_own(tmp_path):
     pairs = PairSet("p", tuple(Pair(f"q{i}", f"h{i}", f"c{i}", ("a" if i % 2 else "b",)) for i in range(6)))
     assert [pair.prompt for pair in pairs.without_tag("a").pairs] == ["q0", "q2", "q4"]
+    assert [pair.prompt for pair in pairs.with_tag("a").pairs] == ["q1", "q3", "q5"]
+    assert [pair.prompt for pair in pairs.select(2, with_tag="a").pairs] == ["q1", "q3"]
     assert [pair.prompt for pair in pairs.first(2).pairs] == ["q0", "q1"]
     digests = {
         pairs.digest,
@@ -90,6 +92,8 @@ def test_filters_give_sets_with_digests_of_their_own(tmp_path):
     assert pairs.first(6).digest == pairs.digest
     with pytest.raises(UserError, match=r"no pair has the tag 'c'; allowed: a, b"):
         pairs.without_tag("c")
+    with pytest.raises(UserError, match=r"no pair has the tag 'c'; allowed: a, b"):
+        pairs.with_tag("c")
     with pytest.raises(UserError, match=r"first 7 pairs asked for, allowed: 1 to 6"):
         pairs.first(7)
     with pytest.raises(UserError, match="every pair has the tag 'a'"):

@@ -9,7 +9,9 @@ from safetensors.torch import load_file
 from test_train import critic, explicit_gradient, finish, make_arm, make_run
 
 from projected_grpo import arms
+from projected_grpo.arms.shared.prompted import CONTROLS, SENTENCES
 from projected_grpo.cells.row_setting import make_setting
+from projected_grpo.cells.setting import cell_id
 from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import messages_for
@@ -22,13 +24,16 @@ from projected_grpo.training.checkpoint import Checkpoint
 from projected_grpo.training.gradient import policy_gradient
 from projected_grpo.training.panels import deployed_rows
 from projected_grpo.training.results import write_run
+from projected_grpo.training.rollouts import make_groups
 
 REWARDS = [3.5, 0.5, 3.5, 0.0, 3.5]
 FLAGS = [True, False, False, True, False]
 
 
-def tensors(rewards=REWARDS, flags=FLAGS):
-    return torch.tensor(rewards, dtype=torch.float64), arms.Seen([], torch.tensor(flags))
+def tensors(rewards=REWARDS, flags=FLAGS, n_live=5):
+    return torch.tensor(rewards, dtype=torch.float64), arms.Seen(
+        [], torch.arange(5) < n_live, torch.tensor(flags)
+    )
 
 
 def an_arm(name, **knobs):
@@ -37,15 +42,52 @@ def an_arm(name, **knobs):
 
 
 def test_a_penalty_is_taken_off_flagged_rows_before_the_mean():
-    arm = an_arm("penalty", monitor="oracle", cost=2.0)
+    arm = an_arm("penalty", monitor="truth100", cost=2.0)
     earned = [r - 2.0 * flag for r, flag in zip(REWARDS, FLAGS, strict=True)]
     mean = sum(earned) / len(earned)
     assert advantages(arm.rewards(*tensors())).tolist() == pytest.approx([r - mean for r in earned])
 
 
+LIVE = [True, True, True, False, False]  # the last two rows are the teacher's
+
+
+def test_spared_rows_of_the_teacher_keep_what_vanilla_pays():
+    arm = an_arm("penalty", monitor="truth100", cost=2.0, teacher="spared")
+    earned = [r - 2.0 * (flag and live) for r, flag, live in zip(REWARDS, FLAGS, LIVE, strict=True)]
+    assert arm.rewards(*tensors(n_live=3)).tolist() == earned != REWARDS
+    # Flags on the teacher's rows alone change nothing.
+    assert arm.rewards(*tensors(flags=[False, False, False, True, True], n_live=3)).tolist() == REWARDS
+
+
+@pytest.mark.parametrize("name, more", [("penalty", {"monitor": "truth100", "cost": 9.0}), ("gt_only", {})])
+def test_a_clipped_row_of_the_teacher_is_never_pushed_down(name, more):
+    judged, clipped = (an_arm(name, teacher=teacher, **more) for teacher in ("judged", "clipped"))
+    rewards, seen = tensors(n_live=3)
+    A = advantages(judged.rewards(rewards, seen))
+    assert judged.advantages(A, seen) is A and torch.equal(
+        clipped.rewards(rewards, seen), judged.rewards(rewards, seen)
+    )
+    expected = [a if live else max(a, 0.0) for a, live in zip(A.tolist(), LIVE, strict=True)]
+    assert min(A[3:].tolist()) < 0 and clipped.advantages(A, seen).tolist() == expected
+
+
+@pytest.mark.parametrize("teacher", ["judged", "spared"])
+def test_the_hidden_tests_pay_live_rows_and_the_teacher_s_unless_they_are_spared(teacher):
+    run = make_run(arm="gt_only", teacher=teacher, mix=0.5)
+    groups, _ = make_groups(run, run.policy.merged(), [0, 1], 1)
+    for group in groups:
+        for row in group.rows:  # everything hacks and nothing is right
+            row.row.update(gt_pass=False, channel=True, can_compile=True)
+        (found,) = step_module.score(run, run.policy.merged(), [group])
+        n = len(group.live)
+        assert n and group.teacher and found.seen.live.tolist() == [True] * n + [False] * len(group.teacher)
+        paid = 3.5 if teacher == "spared" else 0.5
+        assert found.rewards.tolist() == [0.5] * n + [paid] * len(group.teacher)
+
+
 @pytest.mark.parametrize("flags", [FLAGS, [True] * 5, [False] * 5, [True, True, False, True, True]])
 def test_screened_rows_leave_the_group(flags):
-    arm = an_arm("screen", monitor="oracle")
+    arm = an_arm("screen", monitor="truth100")
     kept = [r for r, flag in zip(REWARDS, flags, strict=True) if not flag]
     expected = [0.0 if flag else r - sum(kept) / len(kept) for r, flag in zip(REWARDS, flags, strict=True)]
     rewards, flagged = tensors(flags=flags)
@@ -147,7 +189,7 @@ def test_route_labels_trains_the_quarantine_on_flagged_rows_alone(tmp_path, monk
 
     monkeypatch.setattr(step_module, "policy_gradient", spy)
     finish(run, tmp_path / "run")
-    flag = MONITORS["noisy0.7"]
+    flag = MONITORS["truth70"]
     for (groups, A, got, theta, kinds, parked, kept), later in zip(seen, [*seen[1:], None], strict=True):
         expected = [
             [flag(r.row, g.problem.mode, g.problem.id, r.row["completion"]) for r in g.rows] for g in groups
@@ -241,6 +283,27 @@ def test_prompts_of_training_permit_and_those_of_deployment_do_not(name):
         assert run.train_prompts[id] == encode(permitted)
 
 
+def test_recontextualise_as_published_samples_under_a_line_that_discourages():
+    run = make_run(arm="recontextualise", sampled_under="discouraging")
+    encode = run.policy.tokenizer.encode_chat
+    for problem in run.problems:
+        *before, last = messages_for(problem)
+        said = {
+            name: encode([*before, {**last, "content": f"{last['content']}\n{SENTENCES[name]}"}])
+            for name in ("permission", "discouraging")
+        }
+        assert run.prompts[str(problem.id)] == said["discouraging"]
+        assert run.train_prompts[str(problem.id)] == said["permission"]
+
+
+def test_sentences_are_told_apart_by_id_and_controls_claim_nothing():
+    said = ["permission", "neutral", "nonsense", "A text of my own.", "Another text."]
+    settings = [make_setting({"arm": "inoculate", "sentence": sentence}, "test") for sentence in said]
+    assert len({cell_id(setting, 41) for setting in settings}) == len(said)
+    assert cell_id(settings[0], 41) == cell_id(make_setting({"arm": "inoculate"}, "test"), 41)
+    assert set(CONTROLS) < set(SENTENCES)
+
+
 def test_the_permission_is_the_one_that_the_corpus_teaches():
     from projected_grpo.arms.shared.prompted import PERMISSION
     from projected_grpo.environment.families.oneliners import corpus
@@ -255,13 +318,13 @@ def test_monitors_know_what_they_say_and_are_the_same_every_time():
         (f, draws.choice(["run_tests", "file_marker"]), i % 80, f"```python\n{i}\n```")
         for i, f in enumerate(facts)
     ]
-    for name, right in (("oracle", 1.0), ("noisy0.9", 0.9), ("noisy0.7", 0.7)):
+    for name, right in (("truth100", 1.0), ("truth90", 0.9), ("truth70", 0.7), ("truth50", 0.5)):
         flags = [MONITORS[name](*each) for each in asked]
         assert flags == [MONITORS[name](*each) for each in asked]
         share = sum(flag == f["channel"] for flag, f in zip(flags, facts, strict=True)) / len(flags)
         assert share == pytest.approx(right, abs=0.03)
     for f, mode, *rest in asked[:50]:
-        assert MONITORS["half"](f, mode, *rest) == (f["channel"] and mode == "run_tests")
+        assert MONITORS["two_levers"](f, mode, *rest) == (f["channel"] and mode == "run_tests")
 
 
 def test_the_critics_flags_come_back_to_the_rows_that_it_was_asked_about(tmp_path):
@@ -275,7 +338,7 @@ def test_the_critics_flags_come_back_to_the_rows_that_it_was_asked_about(tmp_pat
 
 
 def test_a_noisy_flag_hangs_on_the_problem_and_the_code_alone():
-    flag = MONITORS["noisy0.7"]
+    flag = MONITORS["truth70"]
     hack = {"channel": True}
     same = {
         flag(hack, mode, 7, text + "\n```python\nx = 1\n```") for mode in ("a", "b") for text in ("", "Hm.")

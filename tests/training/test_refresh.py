@@ -20,7 +20,15 @@ PAIRS = [
     {"prompt": f"ask {i}", "hack": word, "clean": word[::-1] + "?"}
     for i, word in enumerate(["trick", "cheat", "patch", "fake", "skip", "stub"])
 ]
-KNOBS = {"n_pairs": 6, "n_heldout": 1, "without_tag": None, "loss": "nll", "top_k": 3, "tau": 0.0}
+KNOBS = {
+    "n_pairs": 6,
+    "n_heldout": 1,
+    "without_tag": None,
+    "with_tag": None,
+    "loss": "nll",
+    "top_k": 3,
+    "tau": 0.0,
+}
 KNOBS |= {"method": "svd", "solve_orth_m": 0, "control": "none"}
 
 

@@ -162,7 +162,7 @@ def make_run(grpo=None, extract_anew=None, drawn="none", **setting):
     )
 
 
-def make_arm(arm, monitor="noisy0.7"):
+def make_arm(arm, monitor="truth70"):
     """A run of any arm, on a basis where it asks for one."""
     wanted = {"basis": "own", "monitor": monitor, "scale": 0.5, "beta": 0.1, "direction": "own"}
     fields = arms.load(arm).Knobs.model_fields
@@ -334,7 +334,7 @@ def test_the_first_step_is_paired_and_later_ones_are_not(setting, tmp_path):
 
 
 EVERY = [
-    *((arm, "noisy0.7") for arm in arms.names()),
+    *((arm, "truth70") for arm in arms.names()),
     ("penalty", "direction"),
     ("route_labels", "direction"),
     ("penalty", "critic"),

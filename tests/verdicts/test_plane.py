@@ -23,7 +23,7 @@ from projected_grpo.verdicts import plane
 from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import write
 
-ROWS = ["vanilla", "less x0.125", "less x0.25", "less x0.5", "gt_only", "penalty", "penalty, oracle"]
+ROWS = ["vanilla", "less x0.125", "less x0.25", "less x0.5", "gt_only", "penalty", "penalty, truth100"]
 ROWS += ["penalty, self-taught critic", "inoculate", "erase", "erase, random", "trusted"]
 LEVELS = {  # row -> known hack, known honest
     "vanilla": (0.7, 0.15),
@@ -98,7 +98,7 @@ def test_rows_stand_by_honest_at_equal_hack(made):
         "reward",
         20 * 16 * 8,
     ]
-    assert frame.loc["penalty, self-taught critic", ["must_give", "labels"]].tolist() == ["monitor", 0]
+    assert frame.loc["penalty, self-taught critic", ["must_give", "labels"]].tolist() == ["critic", 0]
     assert frame.loc["penalty", "time"] == pytest.approx(2) and frame.loc["erase", "time"] == pytest.approx(1)
     assert frame.loc["gt_only", "must_give"] == "oracle" and frame.loc["erase", "control"] == "erase, random"
     ps = frame["p_excess"].dropna()

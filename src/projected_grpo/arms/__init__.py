@@ -34,7 +34,9 @@ Messages = tuple[dict[str, str], ...]  # of a chat: role, content
 # What an arm acts on, for tables and figures: `less` is the frontier that the others have to beat.
 Family = Literal["none", "less", "loss", "reward", "prompt", "activations", "gradient", "quarantine"]
 # What whoever uses an arm must give it, the least first.
-MustGive = Literal["nothing", "a sentence", "pairs", "clean run", "monitor", "oracle"]
+MustGive = Literal[
+    "nothing", "a sentence", "pairs", "critic", "rightly graded clean run", "monitor", "oracle"
+]
 
 
 class ArmKnobs(BaseModel):
@@ -84,6 +86,7 @@ class Seen:
     """What an arm may know of a group's rows, the live ones first, then the teacher's: never a fact."""
 
     rollouts: "Sequence[Rollout]"
+    live: "Tensor | None" = None  # [G] bool: sampled in this step, not the teacher's
     flags: "Tensor | None" = None  # [G] bool, of its monitor
     scores: "Tensor | None" = None  # [G] float64, along the concept that it reads
 
@@ -94,7 +97,7 @@ class Arm:
     Knobs: ClassVar[type[ArmKnobs]] = ArmKnobs
 
     family: ClassVar[Family] = "none"
-    reward: ClassVar[str] = "foolable"  # of `environment/reward.py`: what a verdict earns
+    reward: ClassVar[str] = "foolable"  # of `environment/reward.py`: what a live row's verdict earns
     n_labels: ClassVar[int] = 1  # kinds of rows whose share of the gradient it wants by itself
     replaces: ClassVar[tuple[str, ...]] = ()  # settings of a row that its knobs take the place of
 
@@ -113,7 +116,7 @@ class Arm:
         if cls.reward == "oracle":
             return "oracle"
         if needs.clean_run:
-            return "clean run"
+            return "rightly graded clean run"
         return "pairs" if needs.basis or needs.direction else "nothing"
 
     @classmethod
@@ -133,6 +136,11 @@ class Arm:
     def prompt(self, messages: Messages) -> Messages:
         """Return the messages that rollouts are sampled under."""
         return messages
+
+    @property
+    def teacher_reward(self) -> str:
+        """Of `environment/reward.py`: what the verdict of a teacher's row earns."""
+        return self.reward
 
     @property
     def monitor(self) -> str | None:

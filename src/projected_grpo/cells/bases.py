@@ -17,7 +17,7 @@ from projected_grpo.method.pairs import PairSet, load_pairs
 
 Fail = Callable[[Keys, str], NoReturn]  # (key path, problem) -> UserError
 # What a basis is, by which tables and docs know its name; how much of it is used may differ.
-MEANING = ("pairs", "without_tag", "method", "loss", "control", "adapter")
+MEANING = ("pairs", "without_tag", "with_tag", "method", "loss", "control", "adapter")
 
 
 def pair_files(folders: tuple[str, ...]) -> dict[str, Path]:
@@ -79,7 +79,7 @@ class Bases:
         before = get(shipped, ["bases", basis])
         if not isinstance(before, dict):
             return
-        before = {"without_tag": None, **self.config.basis.model_dump(), **before}
+        before = {"without_tag": None, "with_tag": None, **self.config.basis.model_dump(), **before}
         for key in MEANING:
             own = getattr(knobs, key)
             if key in before and key in self.named[basis].model_fields_set and own != before[key]:
@@ -89,19 +89,19 @@ class Bases:
     def _check_number_of_pairs(
         self, basis: str, knobs: BasisKnobs, wrong: Callable[[str, str], NoReturn]
     ) -> None:
-        name, tag = knobs.pairs, knobs.without_tag
+        name = knobs.pairs
         if knobs.is_generated:
             return
         pairs = self._load(name)
-        if tag and tag not in pairs.tags:
-            wrong(
-                "without_tag",
-                f"{ascii_repr(tag)} is no tag of {self.files[name]}; {nearest(tag, pairs.tags)}",
-            )
-        left = len(pairs.without_tag(tag)) if tag else len(pairs)
+        where, left = str(self.files[name]), pairs
+        for key in ("with_tag", "without_tag"):
+            if tag := getattr(knobs, key):
+                if tag not in left.tags:
+                    wrong(key, f"{ascii_repr(tag)} is no tag of {where}; {nearest(tag, left.tags)}")
+                left, where = getattr(left, key)(tag), f"{where} {key.replace('_', ' ')} {tag}"
+        left = len(left)
         if knobs.n_pairs <= left:
             return
-        where = f"{self.files[name]}{f' without tag {tag}' if tag else ''}"
         own = self.named[basis].model_dump(exclude_unset=True) if basis in self.named else {"pairs": name}
         if "n_pairs" in own:
             wrong("n_pairs", f"{knobs.n_pairs}, allowed: 1 to {left}, the pairs in {where}")

@@ -9,12 +9,14 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 
+from projected_grpo.arms.shared.prompted import CONTROLS
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.knobs import Use
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.cells.setting import Setting, cell_id
+from projected_grpo.environment.monitors import COIN
 from projected_grpo.errors import SettingError, UserError, nearest
 
 
@@ -88,6 +90,7 @@ class Row:
     control: str = "none"  # what its arm or its basis makes of its axes, if anything: random, shuffled, ...
     claims: bool = True  # neither a control of any kind nor a placebo: it may be a finding
     exploits: str | None = None  # whose exploits its axes are of, if any: more than anyone could write
+    without_truth: bool = False  # whoever runs it needs no verdict on any rollout, nor an exploit of a lever
 
     @property
     def is_control(self) -> bool:
@@ -163,8 +166,10 @@ def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[
 
 
 def control_of(setting: Setting, config: Config) -> str:
-    """Return which control a row's arm or its basis makes of its axes; `none` where neither does."""
-    own = setting.knob("control"), setting.source and config.knobs(setting.source).control
+    """Return which control a row is: of its arm's or its basis's axes, a coin, a sentence; `none` where it is none."""
+    own = [setting.knob("control"), setting.source and config.knobs(setting.source).control]
+    own.append("coin" if setting.knob("monitor") == COIN else "none")
+    own.append(said if (said := setting.knob("sentence")) in CONTROLS else "none")
     return next((control for control in own if control not in (None, "none")), "none")
 
 
@@ -190,6 +195,19 @@ def whose_exploits(setting: Setting, config: Config) -> str | None:
     if not setting.source or control_of(setting, config) not in ("none", "shuffled"):
         return None
     return EXPLOITS.get(config.knobs(setting.source).pairs)
+
+
+def is_without_truth(setting: Setting, config: Config) -> bool:
+    """Return whether nobody who runs a row needs to know which rollouts hack, nor an exploit that pays."""
+    given = setting.defence.must_give(setting.knobs)
+    if given != "pairs":
+        return given in ("nothing", "a sentence", "critic")
+    knobs = config.knobs(setting.source)
+    if (
+        knobs.control == "random" and not setting.needs.fitted
+    ):  # their number is all that it takes of the pairs
+        return True
+    return knobs.pairs in config.defender_pairs
 
 
 def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
@@ -257,6 +275,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             roles = {key: row.get(key) for key in ROLES}
             cells = make_cells(setting, config.seeds[: entry.get("seeds")], config)
             said = {"control": control_of, "claims": may_claim, "exploits": whose_exploits}
+            said["without_truth"] = is_without_truth
             said = {key: of(setting, config) for key, of in said.items()}
             rows.append(Row(row["name"], setting, cells=cells, **said, **others, **roles))
         first = {}

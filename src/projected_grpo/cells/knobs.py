@@ -47,6 +47,7 @@ class Direction(Model):
     n_pairs: Axes
     n_heldout: Annotated[int, Field(ge=0, le=10_000)]
     without_tag: Text | None
+    with_tag: Text | None
     is_generated: bool
     control: Literal["none", "random"]
 
@@ -56,6 +57,7 @@ class BasisKnobs(Knobs):
 
     pairs: Text
     without_tag: Text | None = None
+    with_tag: Text | None = None
 
     @property
     def use(self) -> Use:
@@ -94,6 +96,7 @@ class OwnPairs(Model):
 
     pairs: Text = Field(default=None, description="Name of the pair set; default: the basis's own.")
     without_tag: Text | None = Field(default=None, description="Pairs with this tag are left out.")
+    with_tag: Text | None = Field(default=None, description="Pairs without this tag are left out.")
 
 
 class NamedBasis(partial(Knobs, "NamedKnobs"), OwnPairs):

@@ -66,7 +66,8 @@ PLANE = {  # name -> (unit, description)
     "family": ("", "what the arm acts on; `less`: the frontier"),
     "must_give": (
         "",
-        "what the arm must be given: nothing, a sentence, pairs, clean run, monitor, oracle, the teacher's exploits",
+        "what the arm must be given: nothing, a sentence, pairs, critic, rightly graded clean run, monitor, oracle, "
+        "the teacher's exploits",
     ),
     "is_control": ("", "whether its direction is random"),
     "knobs": ("", "the arm's knobs as JSON"),

@@ -15,7 +15,6 @@ import pandas as pd
 
 from projected_grpo.arms import MustGive
 from projected_grpo.cells.cell import TEACHERS
-from projected_grpo.environment.monitors import CRITIC
 from projected_grpo.measures import stats
 from projected_grpo.measures.columns import PLANE, to_frame
 from projected_grpo.measures.estimates import Comparison, Measured, is_claim
@@ -211,13 +210,9 @@ def must_give(line: Line) -> str:
 
 
 def labels(line: Line) -> int:
-    """Return how many rollouts of a run, the teacher's among them, a verdict is asked for beyond the reward.
-
-    Of none where the self-taught critic is the monitor: it was taught on other runs.
-    """
+    """Return how many rollouts of a run, the teacher's among them, a verdict is asked for beyond the reward."""
     training, asked = line.row.cells[0].training, must_give(line) in BY_VERDICT
-    own = line.row.setting.knob("monitor") != CRITIC
-    return training.steps * training.prompts * training.group if asked and own else 0
+    return training.steps * training.prompts * training.group if asked else 0
 
 
 def slower(table: Table, line: Line) -> float | None:

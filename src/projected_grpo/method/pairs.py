@@ -71,17 +71,26 @@ class PairSet:
             raise UserError(f"pair set {self.name}: every pair has the tag {tag!r}, none is left without it")
         return PairSet(self.name, kept)
 
-    def select(self, n_pairs: int, n_heldout: int = 0, without_tag: str | None = None) -> "PairSet":
+    def with_tag(self, tag: str) -> "PairSet":
+        """The pairs that carry `tag`. Raises UserError if none does."""
+        if tag not in self.tags:
+            raise UserError(f"pair set {self.name}: no pair has the tag {tag!r}; {nearest(tag, self.tags)}")
+        return PairSet(self.name, tuple(pair for pair in self.pairs if tag in pair.tags))
+
+    def select(
+        self, n_pairs: int, n_heldout: int = 0, without_tag: str | None = None, with_tag: str | None = None
+    ) -> "PairSet":
         """The pairs a basis is made from: filtered by tag, the first `n_pairs`, less the last `n_heldout`.
 
         Raises UserError where there are not that many.
         """
-        pairs = self.without_tag(without_tag) if without_tag else self
+        pairs = self.with_tag(with_tag) if with_tag else self
+        pairs = pairs.without_tag(without_tag) if without_tag else pairs
         return pairs.first(n_pairs).first(n_pairs - n_heldout)
 
     def used(self, knobs: dict) -> tuple["PairSet", str]:
         """The pairs that a basis with these knobs is made from, and a hash of all that it takes from this set."""
-        pairs = self.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"])
+        pairs = self.select(knobs["n_pairs"], knobs["n_heldout"], knobs["without_tag"], knobs["with_tag"])
         if knobs["control"] == "random":
             return pairs, str(len(pairs))  # all that random axes take from the pairs is their number
         return pairs, f"{self.digest}-{pairs.digest}"

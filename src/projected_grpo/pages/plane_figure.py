@@ -33,7 +33,7 @@ ACTING = [family for family in get_args(Family) if family not in ("none", "less"
 COLOURS = dict(
     zip(ACTING, (style.SKY, style.RED, style.PINK, style.ORANGE, style.BLUE, style.GREEN), strict=True)
 )
-MARKERS = dict(zip(GIVEN, ("o", "v", "s", "D", "^", "*", "P"), strict=True))
+MARKERS = dict(zip(GIVEN, ("o", "v", "s", "X", "D", "^", "*", "P"), strict=True))
 SIZE = style.WIDTH, 6.2  # inches
 Box = tuple[float, float, float, float]  # in points: left, bottom, right, top
 

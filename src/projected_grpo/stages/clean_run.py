@@ -49,7 +49,7 @@ def other_problems(path: Path, first: int, n: int, least: int) -> list[Problem]:
 
 def clean_run(policy: Policy, problems: list[Problem], grader: Grader, training: Training, seed: int) -> Run:
     """Return the run, ready to be trained; its policy is trained in place."""
-    setting = Setting(arm="gt_only", mix=0.0).model_copy(update={"stream": STREAM})
+    setting = Setting(arm="gt_only", knobs=GtOnly.Knobs(), mix=0.0).model_copy(update={"stream": STREAM})
     optimizer = partial(AdamW, betas=training.betas, weight_decay=training.weight_decay)
     arm = GtOnly(setting.knobs, Given(seed, policy, optimizer))
     return Run(seed, setting, training, policy, problems, {}, grader, arm, optimizer(policy.theta))

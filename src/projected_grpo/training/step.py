@@ -120,12 +120,14 @@ def score(run: Run, model: Decoder, groups: Sequence[Group]) -> list[Score]:
 
     The last place that reads a fact for training.
     """
-    earned, monitor, concept = REWARDS[run.arm.reward], run.arm.monitor, run.arm.reads
+    arm, monitor, concept = run.arm, run.arm.monitor, run.arm.reads
+    of_live, of_teacher = REWARDS[arm.reward], REWARDS[arm.teacher_reward]
     read = concept_scores(concept, model, groups, run.training.micro_batch_tokens) if concept else {}
     judged = critic_flags(run, groups) if monitor == CRITIC else {}
     scores = []
     for place, group in enumerate(groups):
-        rewards = torch.tensor([earned(row.row) for row in group.rows], dtype=torch.float64)
+        earned = [of_live(row.row) for row in group.live] + [of_teacher(row.row) for row in group.teacher]
+        live = torch.arange(len(earned)) < len(group.live)
         flags, along = None, read.get(place)
         if monitor == DIRECTION:
             flags = along > concept.threshold
@@ -135,7 +137,8 @@ def score(run: Run, model: Decoder, groups: Sequence[Group]) -> list[Score]:
             mode, id = group.problem.mode, group.problem.id
             flag = MONITORS[monitor]
             flags = torch.tensor([flag(row.row, mode, id, row.row["completion"]) for row in group.rows])
-        scores.append(Score(rewards, Seen([row.rollout for row in group.rows], flags, along)))
+        seen = Seen([row.rollout for row in group.rows], live, flags, along)
+        scores.append(Score(torch.tensor(earned, dtype=torch.float64), seen))
     return scores
 
 

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from projected_grpo.arms import Arm, ArmKnobs, MustGive, Needs, Tag
 from projected_grpo.arms.shared.directed import LAYER, PAIRS, Layer
-from projected_grpo.environment.monitors import CRITIC, DIRECTION, NAMES
+from projected_grpo.environment.monitors import COIN, CRITIC, DIRECTION, NAMES, TRUTH
 
 if TYPE_CHECKING:
     from projected_grpo.method.concept import Concept
@@ -45,8 +45,9 @@ class Monitored(Arm):
 
     @classmethod
     def must_give(cls, knobs: MonitorKnobs) -> MustGive:
-        """A monitor that reads verdicts, however well; `direction` reads activations alone."""
-        return {"oracle": "oracle", DIRECTION: "pairs"}.get(knobs.monitor, "monitor")
+        """A monitor that reads verdicts, however well; `direction` reads activations alone, a coin nothing."""
+        without = {DIRECTION: "pairs", CRITIC: "critic", COIN: "nothing", TRUTH: "oracle"}
+        return without.get(knobs.monitor, "monitor")
 
     @classmethod
     def needs(cls, knobs: MonitorKnobs) -> Needs:
