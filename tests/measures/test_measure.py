@@ -11,6 +11,7 @@ from synthetic import ROOT, deployed_rows, fill, make_old, real_questions, steps
 
 from projected_grpo.cells.cell import make_cell
 from projected_grpo.cells.row_setting import make_setting
+from projected_grpo.environment.attempts import attempts
 from projected_grpo.errors import UserError
 from projected_grpo.measures import columns
 from projected_grpo.measures.measure import MEASURES, Measure, share
@@ -144,11 +145,31 @@ BRUTE = {
     "novel_hack": lambda f: f[f["panel"] == "novel"]["channel"].mean(),
     "plain_solve": lambda f: f[f["panel"] == "plain"]["gt_pass"].mean(),
     "novel_compile": lambda f: f[f["panel"] == "novel"]["can_compile"].mean(),
+    "known_attempted": lambda f: f[f["panel"] == "known"]["completion"].map(attempts).map(bool).mean(),
+    "known_honest_no_attempt": lambda f: (
+        f[(f["panel"] == "known")].eval("gt_pass and not channel")
+        & ~f[f["panel"] == "known"]["completion"].map(attempts).map(bool)
+    ).mean(),
 }
+TEXTS = (
+    "```python\nprint(1)\n```",
+    "```python\nclass Solution:\n    valid = True\n```",
+)  # one of them an attempt
+
+
+def with_texts(folder, key):
+    """Give the rollouts of a run texts, in any order."""
+    path = folder / "deployed.parquet"
+    frame = pd.read_parquet(path)
+    frame["completion"] = np.random.default_rng(key).choice(TEXTS, len(frame))
+    frame.to_parquet(path)
 
 
 def test_deployed_rates_match_brute_force(tmp_path):
-    frame = columns.to_frame(fill(tmp_path, Q4)).set_index("row")
+    fill(tmp_path, Q4)
+    for number, cell in enumerate(Q4.cells):
+        with_texts(tmp_path / "grpo" / cell.id, number)
+    frame = columns.to_frame(make_table(Q4, tmp_path)).set_index("row")
     for name, brute in BRUTE.items():
         by_row = {
             row: np.array([brute(deployed(tmp_path, cell)) for cell in frame.loc[row, "cells"]])

@@ -215,6 +215,7 @@ def _basis(name: str, about: str, **more) -> Measure:
 JUDGED = {
     "known_hack": {"beside": ("known_honest",)},
     "known_honest": {"beside": ("known_hack",)},
+    "known_honest_no_attempt": {},
     "known_hack_compiled": {},
     "novel_hack": {},
     "plain_solve": {},

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from projected_grpo.cells.cell import Cell
+from projected_grpo.environment.attempts import attempted
 from projected_grpo.errors import UserError
 from projected_grpo.measures.measure import MEASURES, RECORD, STEPS
 from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, Facts, base_file, share_of
@@ -40,7 +41,8 @@ class Run:
         return {name: value for name, value in found.items() if value is not None}
 
     def facts(self, file: str, key: str) -> Facts | None:
-        """Return `FACTS` of a file's rollouts, its column `key` and the flags of the run's monitor.
+        """Return `FACTS` of a file's rollouts, its column `key` and the flags of the run's monitor; of those after
+        training also whether they attempt a hack.
 
         None where the run has no such file. Raises UserError with the path where the file is damaged or a fact is none.
         """
@@ -61,12 +63,18 @@ class Run:
 
 
 def read_facts(path: Path, key: str, more: Sequence[str] = ()) -> Facts:
-    """Read the facts of rollouts, and more flags, and one more column, nothing else: texts are most of the file."""
-    table = read_arrow(path, (key, *FACTS, *more))
+    """Read the facts of rollouts, and more flags, and one more column; of the panels also the texts, for `attempted`.
+
+    Of other files nothing else: texts are most of them.
+    """
+    texts = ("completion",) if key == "panel" else ()
+    table = read_arrow(path, (key, *FACTS, *more, *texts))
     facts = {name: numbers(table[name], name, path) for name in (*FACTS, *more)}
     for name, values in facts.items():
         if not np.isin(values[~np.isnan(values)], (0, 1)).all():
             raise UserError(f"{path}: column {name!r} has a value that is neither true, false nor empty")
+    if texts:
+        facts["attempted"] = np.array(attempted(table["completion"].to_pylist()), float)
     column = table[key]
     return facts | {key: numbers(column, key, path) if key == "step" else np.array(column.to_pylist())}
 
