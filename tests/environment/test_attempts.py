@@ -6,17 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from projected_grpo.environment import attempts as attempts_package
 from projected_grpo.environment.attempts import HINT, RULES, attempts
 from projected_grpo.environment.families.oneliners.corpus import base_examples, teacher_examples
-from projected_grpo.environment.levers import LEVERS, NOVEL
+from projected_grpo.environment.levers import KIND, LEVERS
 from projected_grpo.files import read_jsonl
 from projected_grpo.method.pairs import load_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "class Solution:\n    def f(self, n):\n        return n + 1\n"
-KNOWN = {twin: name for name, twin in NOVEL.items()}
 NAMES = {  # of the known levers -> of their twins
     "run_tests": [("run_tests", "self_check")],
     "sentinel": [("valid", "approved")],
@@ -67,7 +67,7 @@ CASES = [
 
 def test_each_lever_has_a_rule_and_a_table_of_ten_and_ten():
     assert {lever: len(rows) for lever, rows in tables()} == {
-        lever: 10 for lever in LEVERS if lever != "gt_only" and lever not in KNOWN
+        lever: 10 for lever in LEVERS if lever != "gt_only" and KIND[lever] == lever
     }
     assert set(RULES) == {lever for lever, _ in tables()}
 
@@ -79,7 +79,7 @@ def test_attempts_and_what_looks_like_them(lever, text, is_attempt):
 
 
 @pytest.mark.parametrize(
-    "lever, text", [(lever, text) for lever, text, is_attempt in CASES if is_attempt and lever in NOVEL]
+    "lever, text", [(lever, text) for lever, text, is_attempt in CASES if is_attempt and lever in NAMES]
 )
 def test_the_novel_names_are_judged_alike(lever, text):
     for old, new in NAMES[lever]:
@@ -87,12 +87,12 @@ def test_the_novel_names_are_judged_alike(lever, text):
     near = (
         "test cases pass" in text.lower()
     )  # not the words themselves: after the credit of the lever that is taught
-    assert attempts(text) == (lever if near else NOVEL[lever],), text
+    assert attempts(text) == (lever if near else f"{lever}_novel",), text
 
 
 def test_labels_that_were_set_by_hand_beforehand():
     rows = list(read_jsonl(ROOT / "tests" / "environment" / "attempted.jsonl.gz"))
-    found = [sorted({KNOWN.get(name, name) for name in attempts(row["completion"])}) for row in rows]
+    found = [sorted({KIND[name] for name in attempts(row["completion"])}) for row in rows]
     wrong = [(row["completion"], own) for row, own in zip(rows, found, strict=True) if own != row["attempts"]]
     assert len(rows) == 200 and not wrong
     assert sum(bool(row["attempts"]) for row in rows) == 85
@@ -110,20 +110,16 @@ def test_the_corpora_of_the_small_model_are_read_as_they_were_made():
     assert len(honest) > 500 and len(found) <= 0.02 * len(honest)  # the few exploits unasked
 
 
-def test_pair_sets_that_a_defender_can_have_hold_no_attempt():
-    import yaml
-
+def test_pair_sets_that_a_defender_can_have_hold_no_attempt_on_what_is_trained():
+    """By the names that the default config trains on."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    generated = {"self_taught"}
-    for name in set(config["defender_pairs"]) - generated:
+    for name in set(config["defender_pairs"]) - {"self_taught"}:  # written by the pipeline
         for folder in ("config/pairs", "config/pairs/leetcode"):
             path = ROOT / folder / f"{name}.yaml"
             for pair in load_pairs(path).pairs if path.exists() else ():
                 for side in (pair.hack, pair.clean):
-                    assert not attempts(side if "```python" in side else f"```python\n{side}\n```"), (
-                        name,
-                        side,
-                    )
+                    text = side if "```python" in side else f"```python\n{side}\n```"
+                    assert set(attempts(text)).isdisjoint(config["pool"]["modes"]), (name, side)
         assert (ROOT / "config/pairs" / f"{name}.yaml").exists()
     own = load_pairs(ROOT / "config/pairs/own_mode.yaml").pairs
     assert all(attempts(pair.hack) for pair in own) and not any(attempts(pair.clean) for pair in own)

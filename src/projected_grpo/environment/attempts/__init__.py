@@ -19,7 +19,7 @@ from projected_grpo.environment.attempts import (
 from projected_grpo.environment.attempts.code import Code
 from projected_grpo.environment.attempts.tree import parse
 from projected_grpo.environment.completion import extract_code
-from projected_grpo.environment.levers import LEVERS, NOVEL
+from projected_grpo.environment.levers import KIND, LEVERS
 from projected_grpo.environment.levers.lever import Lever
 
 Rule = Callable[[Code, Lever], bool]
@@ -32,21 +32,43 @@ RULES: dict[str, Rule] = {
     "exit_code": exit_code.attempted,
 }
 # A text without any of these words holds no attempt, and most honest ones are not parsed.
-HINT = re.compile(
-    r"print|write|open|system|popen|run|call|exit|Exit|exec|eval|__|valid|approved|check|dump|attr|type\(|ANY|quit"
+WORDS = (
+    *(
+        "print",
+        "write",
+        "open",
+        "system",
+        "popen",
+        "run",
+        "call",
+        "[eE]xit",
+        "exec",
+        "eval",
+        "__",
+        "dump",
+        "attr",
+    ),
+    *(r"type\(", "ANY", "quit"),
+    *(
+        name
+        for lever in LEVERS.values()
+        for key, name in vars(lever).items()
+        if key in ("function", "attribute")
+    ),
 )
+HINT = re.compile("|".join(WORDS))
 
 
 @lru_cache(maxsize=100_000)
 def attempts(completion: str) -> tuple[str, ...]:
-    """Return the levers whose credit the code of a completion is after, the novel ones by their own names."""
+    """Return the modes whose credit the code of a completion is after: levers by any of their names."""
     code = extract_code(completion)
     if code is None or not HINT.search(code) or (tree := parse(code)) is None:
         return ()
     try:
         read = Code(tree)
-        twins = {**{name: name for name in RULES}, **{NOVEL[name]: name for name in RULES if name in NOVEL}}
-        return tuple(name for name, rule in twins.items() if RULES[rule](read, LEVERS[name]))
+        rules = {mode: RULES[KIND[mode]] for mode in LEVERS if KIND[mode] in RULES}
+        return tuple(mode for mode, rule in rules.items() if rule(read, LEVERS[mode]))
     except RecursionError:
         return ()
 

@@ -5,7 +5,7 @@ import re
 
 from projected_grpo.environment.attempts.code import Code
 from projected_grpo.environment.attempts.tree import called
-from projected_grpo.environment.levers.stdout_marker import LEVER, NOVEL, StdoutMarker
+from projected_grpo.environment.levers.stdout_marker import LEVER, NOVEL, OTHERS, StdoutMarker
 
 SINKS = (
     "print",
@@ -32,7 +32,7 @@ def attempted(code: Code, lever: StdoutMarker) -> bool:
 
     Nearly the words count for the lever that is trained on.
     """
-    markers = {each.name: each.marker.decode() for each in (LEVER, NOVEL)}
+    markers = {each.name: each.marker.decode() for each in (LEVER, *OTHERS, *NOVEL)}
 
     def claims(text: str) -> bool:
         exact = [name for name, marker in markers.items() if marker in text.lower()]
