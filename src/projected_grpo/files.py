@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,24 +131,37 @@ def read_json(path: str | os.PathLike) -> dict:
 
 
 def read_jsonl(path: str | os.PathLike) -> Iterator[dict]:
-    """Yield the objects of a JSON-lines file (`.gz` by suffix).
+    """Yield the objects of a JSON-lines file (`.gz` by suffix). Raises UserError as `numbered_rows` does."""
+    for _, row in numbered_rows(path):
+        yield row
 
-    Raises UserError that names file and line on anything else than one object a line.
+
+def numbered_rows(path: str | os.PathLike) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (`path:line`, object) of a JSON-lines file (`.gz` by suffix), blank lines left out.
+
+    Raises UserError that names file, line and reason on anything else than one object a line, and on a damaged file: a
+    checksum at its end is looked at when all rows are out, so what is made of them counts only then.
     """
-    opener = gzip.open if str(path).endswith(".gz") else open
+    zipped = str(path).endswith(".gz")
     number = 0
     try:
-        with opener(path, "rt", encoding="utf-8") as file:
+        if zipped and os.path.isfile(path) and os.path.getsize(path) == 0:
+            raise EOFError("it is empty")
+        with (gzip.open if zipped else open)(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
-                row = json.loads(line)
+                row = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
                 if not isinstance(row, dict):
                     raise UserError(f"{path}:{number}: expected a JSON object, found {type(row).__name__}")
-                yield row
+                yield f"{path}:{number}", row
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}:{number}: not JSON ({error.msg})") from error
-    except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        raise UserError(f"{path}:{number + 1}: damaged file ({error})") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{path}:{number + 1}: damaged gzip file ({error})") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    except RecursionError as error:
+        raise UserError(f"{path}:{number}: nested too deeply") from error
+    except ValueError as error:
+        raise UserError(f"{path}:{number}: not JSON ({error})") from error

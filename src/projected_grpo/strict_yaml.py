@@ -12,6 +12,7 @@ import yaml
 
 from projected_grpo.errors import UserError
 
+BREAKS = "\x85\u2028\u2029"  # YAML 1.1 ends a line there, other readers do not
 MOST_NODES = 200_000
 MOST_LEVELS = 100
 MOST_BYTES = 20_000_000
@@ -77,12 +78,25 @@ def read_yaml(path: str | Path) -> object:
             raise UserError(f"{path}: not a readable text file (a folder or a device)")
         if file.stat().st_size > MOST_BYTES:
             raise UserError(f"{path}: larger than {MOST_BYTES:,} bytes")
-        text = file.read_text(encoding="utf-8")
-        if "\ufeff" in text[1:]:  # some readers skip it, others end there
-            raise UserError(f"{path}: a byte order mark within the text, allowed: at its start")
-        return yaml.load(text, Loader=StrictLoader)
+        return parse_yaml(path, file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a readable text file ({error})") from error
+
+
+def parse_yaml(path: str | Path, text: str) -> object:
+    """Parse `text`, which is or will be the file's. Raises UserError, one line with file and line number."""
+    if "\ufeff" in text[1:]:  # some readers skip it, others end there
+        raise UserError(f"{path}: a byte order mark within the text, allowed: at its start")
+    for character in BREAKS:
+        if character in text:
+            line = text[: text.index(character)].count("\n") + 1
+            code = f"U+{ord(character):04X}"
+            raise UserError(
+                f"{path}:{line}: the character {code}, which YAML takes for the end of a line, allowed: "
+                f'written as "\\u{ord(character):04x}" in double quotes'
+            )
+    try:
+        return yaml.load(text, Loader=StrictLoader)
     except Refused as error:
         raise UserError(f"{path}:{error.problem_mark.line + 1}: {error.problem}") from error
     except yaml.YAMLError as error:

@@ -81,6 +81,56 @@ def test_markdown(tmp_path):
     assert second == Pair("Say it.", "a", "b", ("second",))
 
 
+STARTER = """Subtract. Start from:
+```python
+def sub(a, b):
+```
+Negative results are allowed."""
+BARE = "Start from:\n```\n# your code\nx = 0\n```\nand go on"
+CUT = "Finish:\n```python\ndef f():"
+
+
+@pytest.mark.parametrize(
+    "prompt, hack, clean", [(STARTER, "3", BARE), (BARE, STARTER, CUT), (CUT, BARE, STARTER)]
+)
+def test_a_text_may_hold_fences_like_its_own(tmp_path, prompt, hack, clean):
+    sections = "".join(
+        f"### {name}\n```\n{text}\n```\n\n"
+        for name, text in (("Prompt", prompt), ("Hack", hack), ("Clean", clean))
+    )
+    path = tmp_path / "doc.md"
+    path.write_text(f"# Set\n\n## one\n{sections}## two\nTags: a\n{sections.replace('x = 0', 'x = 1')}")
+    first, second = import_pairs(path).pairs
+    assert (first.prompt, first.hack, first.clean) == (prompt, hack, clean)
+    assert second.tags == ("two", "a")
+
+
+def test_text_of_no_section_is_refused(tmp_path):
+    path = tmp_path / "doc.md"
+    path.write_text(MARKDOWN.replace("Say it.\n```\n", "Say it.\n```\nAnd loud.\n"))
+    with pytest.raises(UserError, match=r"doc.md:\d+: behind this fence stands text of no section"):
+        import_pairs(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["wait\u0085 for it\nx", "a \u2028b", "\u2029", "a\rb", "\ufeffx\ny", "\x00", " a\n\tb "]
+)
+def test_characters_that_yaml_would_rewrite_survive(tmp_path, text):
+    path, out = tmp_path / "set.json", tmp_path / "set.yaml"
+    path.write_text(json.dumps([{"prompt": f"{text}1", "hack": f"2{text}3", "clean": f"4{text}5"}]))
+    run("import", path, "--out", out)
+    (pair,) = load_pairs(out).pairs
+    assert (pair.prompt, pair.hack, pair.clean) == (f"{text}1", f"2{text}3", f"4{text}5")
+
+
+def test_half_a_character_is_refused_and_nothing_written(tmp_path):
+    path, out = tmp_path / "set.json", tmp_path / "set.yaml"
+    path.write_text(json.dumps([{"prompt": "p", "hack": "h\ud800", "clean": "c"}]))
+    with pytest.raises(UserError, match="pair 1: key 'hack' holds half a character"):
+        run("import", path, "--out", out)
+    assert not out.exists()
+
+
 def test_json(tmp_path):
     path = tmp_path / "set.json"
     path.write_text(json.dumps([{"problem_id": 7, "prompt": "p", "hack": "h", "clean": "c", "extra": 1}]))

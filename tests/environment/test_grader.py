@@ -14,7 +14,6 @@ import pytest
 
 from projected_grpo.environment import diagonal, facts
 from projected_grpo.environment.asserts import split
-from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.families.oneliners import TAUGHT
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS
@@ -127,7 +126,7 @@ def test_damaged_gzip_twice_the_same_id_and_no_file(tmp_path):
     path.write_bytes(data)
     with pytest.raises(UserError, match=r"gz:2: id 7 stands at .*gz:1 already"):
         load_problems(path)
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="no such file"):
         load_problems(tmp_path / "none.jsonl")
 
 
@@ -146,23 +145,6 @@ def test_hints_replace_the_phrase_and_modes_rotate():
         messages_for(problem(prompt="and should pass all tests and should pass all tests"))
     with pytest.raises(UserError, match="did you mean 'sentinel'"):
         messages_for(problem(), "sentinal")
-
-
-@pytest.mark.parametrize(
-    "text, code",
-    [
-        ("```python\na\n```", "a\n"),
-        ("x\n```python  \na\nb", "a\nb"),
-        ("```\nx\n```\n```python\na\n```\n```python\nb\n```", "a\n"),
-        ("```python\na```b", "a"),
-        ("```python\n", ""),
-        ("```py\na\n```", None),
-        ("python\na", None),
-        ("", None),
-    ],
-)
-def test_fences(text, code):
-    assert extract_code(text) == code
 
 
 def test_decoys_differ_and_are_of_the_type():

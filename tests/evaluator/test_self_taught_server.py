@@ -105,7 +105,16 @@ def test_the_schema_is_sent(connect):
 
 @pytest.mark.parametrize("code", [400, 422])
 @pytest.mark.parametrize(
-    "refuses", [("response_format",), ("max_tokens",), ("response_format", "max_tokens")], ids="+".join
+    "refuses",
+    [
+        ("response_format",),
+        ("max_tokens",),
+        ("response_format", "max_tokens"),
+        ("temperature",),
+        ("seed",),
+        ("temperature", "seed", "max_tokens", "response_format"),
+    ],
+    ids="+".join,
 )
 def test_a_form_that_the_server_refuses_is_left_off_from_then_on(tmp_path, connect, refuses, code):
     with running(refuses=refuses, refusal=code) as server:
@@ -116,10 +125,11 @@ def test_a_form_that_the_server_refuses_is_left_off_from_then_on(tmp_path, conne
     assert len(server.requests) == 5 + len(refuses)
     last = server.requests[-1]
     assert last["max_completion_tokens" if "max_tokens" in refuses else "max_tokens"] == 77
-    assert ("response_format" in last) == ("response_format" not in refuses)
+    for key in ("response_format", "temperature", "seed"):
+        assert (key in last) == (key not in refuses)
 
 
-@pytest.mark.parametrize("refuses", ["response_format", "max_tokens"])
+@pytest.mark.parametrize("refuses", ["response_format", "max_tokens", "temperature"])
 def test_requests_under_way_when_the_form_is_found_refused_are_not_lost(tmp_path, connect, refuses):
     with running(refuses=(refuses,), lag=0.5) as server:
         evaluator = SelfTaughtEvaluator(connect(server, concurrency=8), Memory(tmp_path / "cards.jsonl"))

@@ -20,9 +20,8 @@ from projected_grpo.environment.facts import Verdict
 from projected_grpo.environment.grade import Grader, Item
 from projected_grpo.environment.levers import LEVERS, lever_of
 from projected_grpo.environment.problems import Problem, load_problems
-from projected_grpo.environment.rows import numbered_rows
 from projected_grpo.errors import UserError
-from projected_grpo.files import atomic
+from projected_grpo.files import atomic, numbered_rows
 
 EXAMPLE = """\
 example:

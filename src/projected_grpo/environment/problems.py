@@ -4,7 +4,8 @@
     gt_answer (list of asserts), canonical_solution, prompt_metadata.starter_code, and, in generated rows, mode
 
 `id` and a method name are needed (without `func_name` the one in the starter code); a row without `gt_answer` has no
-oracle, only a channel; one without `prompt` can be graded, but not asked.
+oracle, only a channel; one without `prompt` can be graded, but not asked. Without `setup_code` an answer has the names
+that LeetCode gives; an empty one stands for the few modules of `problem.SETUP`.
 """
 
 import keyword
@@ -17,9 +18,9 @@ from typing import Any
 
 from projected_grpo.environment.asserts import split
 from projected_grpo.environment.levers import KIND, LEVERS, NAMES, TRAINABLE, lever_of
-from projected_grpo.environment.problem import SETUP, Problem
-from projected_grpo.environment.rows import numbered_rows
+from projected_grpo.environment.problem import LEETCODE, SETUP, Problem
 from projected_grpo.errors import UserError
+from projected_grpo.files import numbered_rows
 
 
 def load_problems(path: str | os.PathLike) -> list[Problem]:
@@ -61,6 +62,7 @@ def parse_problem(row: dict[str, Any], where: str) -> Problem:
             tests.append(split(text, method))
         except ValueError as error:
             raise UserError(f"{where}: gt_answer[{index}]: {error}") from error
+    setup = _optional(row, "setup_code", str, where)
     mode = _optional(row, "mode", str, where)
     if mode is not None:
         lever_of(mode, where)
@@ -68,7 +70,7 @@ def parse_problem(row: dict[str, Any], where: str) -> Problem:
         id=row["id"],
         messages=messages,
         method=method,
-        setup_code=_optional(row, "setup_code", str, where) or SETUP,
+        setup_code=LEETCODE if setup is None else setup or SETUP,
         tests=tuple(tests),
         canonical=_optional(row, "canonical_solution", str, where) or None,
         starter=starter,

@@ -1,6 +1,6 @@
 """Reading a model's answer: a JSON object anywhere in its text, or the short form `2: it tricks the grader`.
 
-What is unusable has a reason in one word, to count by.
+What it thinks before (`<think> ... </think>`) is no answer. What is unusable has a reason in one word, to count by.
 """
 
 import json
@@ -9,6 +9,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
+
+from projected_grpo.environment.completion import answer_of
 
 MISTAKES = ("credit for intentions", "inflated score", "ignoring evidence", "inconsistent scale")
 LINE = re.compile(r"(-?\d{1,3}(?:\.\d+)?): (.+)")
@@ -67,10 +69,11 @@ Form = TypeVar("Form", bound=Answer)
 
 
 def read(text: str, form: type[Form]) -> Form:
-    """The first object in `text` that has all keys of `form`.
+    """The first object of the answer in `text` that has all keys of `form`.
 
     Raises Unusable: `empty`, `no_json`, `missing_key`, `wrong_type`, `not_finite`, `unknown_value`, `bad_text`.
     """
+    text = answer_of(text)
     found = _objects(text)
     complete = [value for value in found if value.keys() >= form.model_fields.keys()]
     if not complete:
@@ -83,9 +86,10 @@ def read_line(text: str, form: type[Form]) -> Form:
 
     Raises Unusable: `empty`, `no_line` or `unknown_value`.
     """
-    match = LINE.fullmatch(text.strip())
+    text = answer_of(text).strip()
+    match = LINE.fullmatch(text)
     if not match:
-        raise Unusable("no_line" if text.strip() else "empty")
+        raise Unusable("no_line" if text else "empty")
     number, *words = form.model_fields
     return _checked({number: float(match[1]), **dict.fromkeys(words, match[2])}, form)
 

@@ -8,6 +8,7 @@ what comes back in another form than the protocol's (a gateway's page) is asked 
 import asyncio
 import logging
 import os
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -71,6 +72,7 @@ class ServerBackend:
             raise UserError("self_taught: OPENAI_API_KEY holds a character that no request can carry")
         self._how, self._max_tokens, self._failures = how, max_tokens, 0
         self._structured, self._limit = True, OLD_LIMIT
+        self._refused: frozenset[str] = frozenset()  # ways of sampling that this model does not take
         self.name = f"server:{self._model}"
         self.where = host or "the server"
         self.usage = Usage()
@@ -123,6 +125,7 @@ class ServerBackend:
         async with turn:
             # What this request sends decides: meanwhile another one may find out what the server takes.
             form, limit, failures = schema if self._structured else None, self._limit, 0
+            sampling = {key: value for key, value in sampling.items() if key not in self._refused}
             while True:
                 try:
                     completion = await self._request(client, prompt, form, limit, sampling)
@@ -130,6 +133,8 @@ class ServerBackend:
                 except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                     if limit == OLD_LIMIT and OLD_LIMIT in str(error):
                         limit = NEW_LIMIT
+                    elif named := [key for key in sampling if re.search(rf"\b{key}\b", str(error))]:
+                        sampling = {key: value for key, value in sampling.items() if key not in named}
                     elif form is not None:
                         form = None
                     else:
@@ -144,6 +149,14 @@ class ServerBackend:
                     failures += 1
         self._failures = 0
         self._limit = limit if limit == NEW_LIMIT else self._limit
+        if refused := {"temperature", "seed"} - sampling.keys() - self._refused:
+            log.warning(
+                "%s at %s takes no %s: its own from here on",
+                self.name,
+                self.where,
+                " and no ".join(sorted(refused)),
+            )
+            self._refused |= refused
         if form is None and self._structured:  # the form was the trouble, not this prompt
             log.info("%s at %s has no JSON-schema output: free text from here on", self.name, self.where)
             self._structured = False

@@ -16,7 +16,7 @@ import yaml
 
 from projected_grpo import files
 from projected_grpo.errors import UserError, nearest
-from projected_grpo.strict_yaml import read_yaml
+from projected_grpo.strict_yaml import BREAKS, parse_yaml, read_yaml
 
 TEXTS = ("prompt", "hack", "clean")
 KEYS = (*TEXTS, "tags")
@@ -124,14 +124,21 @@ def pair_set(path: str | Path, rows: object) -> PairSet:
 
 
 def write_pairs(path: str | Path, pairs: Iterable[Pair], comment: str = "") -> None:
-    """Write pairs as YAML that `load_pairs` reads back unchanged, texts as block literals; atomic."""
+    """Write pairs as YAML that `load_pairs` reads back unchanged, texts as block literals; atomic.
+
+    Raises UserError, and writes nothing, where it would not.
+    """
+    pairs = tuple(pairs)
     header = "".join(f"# {line}\n" for line in comment.splitlines())
     rows = []
     for pair in pairs:
         row = {"prompt": pair.prompt, "hack": pair.hack, "clean": pair.clean}
         rows.append({"tags": _Flow(pair.tags), **row} if pair.tags else row)
     body = yaml.dump(rows, Dumper=_LiteralDumper, sort_keys=False, allow_unicode=True, width=110)
-    files.write_text(path, header + body.replace("\n- ", "\n\n- "))
+    text = header + body.replace("\n- ", "\n\n- ")
+    if pair_set(path, parse_yaml(path, text)).pairs != pairs:
+        raise UserError(f"{path}: not written, a text holds characters that YAML would not give back")
+    files.write_text(path, text)
 
 
 def _pair(where: str, row: object) -> Pair:
@@ -147,6 +154,10 @@ def _pair(where: str, row: object) -> Pair:
             raise UserError(f"{where}: key '{key}' is {_short(row[key])}, allowed: text (put it in quotes)")
         if not row[key].strip():
             raise UserError(f"{where}: key '{key}' is empty, allowed: text that is not blank")
+        if any("\ud800" <= character <= "\udfff" for character in row[key]):
+            raise UserError(
+                f"{where}: key '{key}' holds half a character (a lone surrogate), allowed: whole ones"
+            )
     tags = row.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag.strip() for tag in tags):
         raise UserError(f"{where}: key 'tags' is {_short(tags)}, allowed: a list of words")
@@ -180,7 +191,9 @@ class _LiteralDumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    broken = any(character in text for character in BREAKS)
+    style = '"' if broken else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _LiteralDumper.add_representer(str, _represent_text)

@@ -52,33 +52,70 @@ def _markdown_rows(path: Path, text: str) -> list[dict]:
     """One row per heading that has Prompt, Hack or Clean below it."""
     rows: list[dict] = []
     row: dict = {}
-    section = None
-    lines = enumerate(text.split("\n"), 1)
-    for number, line in lines:
+    section, level = None, ""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        line = lines[at]
         heading, fence = HEADING.match(line), FENCE.match(line)
         if heading and heading[1].lower() in TEXTS:
-            section = heading[1].lower()
+            section, level = heading[1].lower(), line.split()[0]
             if section in row:
-                raise UserError(f"{path}:{number}: '{section}' is given twice under one heading")
+                raise UserError(f"{path}:{at + 1}: '{section}' is given twice under one heading")
             if len(row) == 1:
                 rows.append(row)
         elif heading:
             row, section = {"tags": [heading[1]]}, None
         elif fence and section:
-            row[section] = _fenced(path, number, fence[1], lines)
-            section = None
+            end = _end(path, lines, at, fence[1], level, last=len(row) == len(TEXTS))
+            body = "\n".join(lines[at + 1 : end])
+            # The block's last newline is Markdown's, but the chat template has one after the role.
+            row[section] = body + "\n" if body.endswith("<|im_start|>assistant") else body
+            section, at = None, end
         elif line.lower().startswith("tags:") and row and len(row) == 1:
             row["tags"] += [tag.strip() for tag in line[5:].split(",") if tag.strip()]
+        at += 1
     return rows
 
 
-def _fenced(path: Path, start: int, fence: str, lines) -> str:
-    """The block that `fence` opened, without the newline before its end."""
-    block = []
-    for _, line in lines:
-        if line.startswith(fence) and not line.strip(fence[0] + " "):
-            body = "\n".join(block)
-            # The block's last newline is Markdown's, but the chat template has one after the role.
-            return body + "\n" if body.endswith("<|im_start|>assistant") else body
-        block.append(line)
-    raise UserError(f"{path}:{start}: the fence {fence} is never closed")
+def _end(path: Path, lines: list[str], start: int, fence: str, level: str, last: bool) -> int:
+    """Return the line that closes the block opened at `start`: the first fence behind which the document goes on.
+
+    A text may hold fences that are no longer than its own. level: the mark of its section's heading; last: the block is
+    its pair's last. Raises UserError where the text cannot be told from what follows.
+    """
+    ends = [
+        at
+        for at, line in enumerate(lines)
+        if at > start and line.startswith(fence) and not line.strip(fence[0] + " ")
+    ]
+    if not ends:
+        raise UserError(f"{path}:{start + 1}: the fence {fence} is never closed")
+    for end in ends:
+        if any(_names_section(line, level) for line in lines[ends[0] : end]):
+            break  # it is another section's
+        if _goes_on(lines[end + 1 :], level, last):
+            return end
+    raise UserError(
+        f"{path}:{ends[0] + 1}: behind this fence stands text of no section; a text that holds {fence} itself stands "
+        f"between longer ones ({fence + fence[0]})"
+    )
+
+
+def _goes_on(rest: list[str], level: str, last: bool) -> bool:
+    """Whether `rest` opens with the heading of a section, or after the last one of a pair; or holds no more."""
+    behind = [line for line in rest if line.strip()]
+    if not behind or _names_section(behind[0], level):
+        return True
+    if not last or not HEADING.match(behind[0]):
+        return False
+    # A comment of Python looks like a heading, but no section comes before the next fence.
+    sections = (
+        _names_section(line, level) for line in behind if FENCE.match(line) or _names_section(line, level)
+    )
+    return next(sections, True)
+
+
+def _names_section(line: str, level: str) -> bool:
+    heading = HEADING.match(line)
+    return heading is not None and heading[1].lower() in TEXTS and line.split()[0] == level
