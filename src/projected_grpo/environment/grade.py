@@ -22,7 +22,7 @@ from projected_grpo.sandbox.values import equals, size_limit
 from projected_grpo.sandbox.worker import check, job
 
 AHEAD = 4096  # items read before the first of them is answered
-REASONS = {b"exception", b"memory", b"exit", b"output", b"setup"}  # all that a check of ours gives
+WORDS = {b"exception", b"memory", b"exit", b"output", b"setup"}  # all that a check of ours gives
 Item = tuple[Any, str, str]
 
 
@@ -201,7 +201,8 @@ def _error(seen: dict[str, Any]) -> str | None:
         return seen["cause"]
     for frame in seen["frames"]:
         if frame[:1] in (b"e", b"r"):
-            return frame[1:].decode() if frame[1:] in REASONS else "forged"
+            word = frame[1:].partition(b"\n")[0]
+            return word.decode() if word in WORDS else "forged"
     if seen["frames"][-1:] == [b"d"]:
         return None
     return "crash" if seen["status"] < 0 else "exit"

@@ -7,7 +7,8 @@ function of it. A submission that reaches native memory can still forge a channe
 never the oracle, whose values are compared on the trusted side.
 
 Frames are seal, length, kind, text. `c` compiled, `s` does not compile, `l` loaded, `e` loading raised, `v` a value,
-`r` a call raised, `d` done. With `s`, `e` and `r` goes the reason: exception, memory, exit, output or setup.
+`r` a call raised, `d` done. With `s`, `e` and `r` goes a word: exception, memory, exit, output or setup; below it, for
+people, the exception's type, message and line (reasons.py).
 """
 
 import atexit
@@ -24,6 +25,7 @@ import types
 from _blake2 import blake2b
 
 from projected_grpo.sandbox import probes
+from projected_grpo.sandbox.reasons import SUBMISSION, explain
 from projected_grpo.sandbox.values import encode
 
 REPORT = 3  # descriptor
@@ -48,7 +50,7 @@ def enter(payload: bytes) -> partial:
         sys.addaudithook(probes.bare(watch))
     running = session(job, begin)
     gc.freeze()  # what exists so far is in no list of the collector
-    return partial(stage, [running], in_process)
+    return partial(stage, [running], in_process, explain)
 
 
 def watch(event: str, args: tuple, leave=os._exit) -> None:
@@ -73,14 +75,12 @@ def session(job: dict, begin):
     """Compile, load and probe; yields what is to be run on the stage (see `asked`). Ends the process."""
     emit = reporter(job["token"])
     try:
-        code = compile(
-            job["code"].decode("utf-8", "surrogatepass"), "<submission>", "exec", dont_inherit=True
-        )
+        code = compile(job["code"].decode("utf-8", "surrogatepass"), SUBMISSION, "exec", dont_inherit=True)
     except MemoryError:
         emit(b"s", "memory")
         leave(1)
-    except BaseException:
-        emit(b"s", "exception")
+    except BaseException as error:
+        emit(b"s", explain("exception", error))
         leave(1)
     emit(b"c")
     module = module_type(job["name"])

@@ -26,6 +26,7 @@ def bare(function: Callable) -> Callable:
 def stage(
     steps: list,
     alone: bool,
+    explain: Callable,
     type: type = type,
     issubclass: Callable = issubclass,
     memory: type = MemoryError,
@@ -49,9 +50,10 @@ def stage(
             step.pop()(step.pop()())
         except catch as error:
             kind = type(error)
-            step.append(
+            word = (
                 "memory" if issubclass(kind, memory) else "exit" if issubclass(kind, leave) else "exception"
             )
+            step.append(word if alone else explain(word, error))
         if alone:
             disable_gc()
             forget_callbacks()

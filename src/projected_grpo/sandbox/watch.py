@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from projected_grpo.sandbox import child, kernel, wire
+from projected_grpo.sandbox import child, kernel, reasons, wire
 
 OUTPUT = 16 << 20  # bytes of frames a check may report
 TOKEN = 16
@@ -121,6 +121,7 @@ class Watch:
         if self.cause is None and status == -signal.SIGKILL and used > child.CPU_CHECK - 0.5:
             self.cause = "timeout"
         seen = {"frames": self.frames, "cause": self.cause, "status": status, "cpu": used}
+        seen["reason"] = reasons.read(self.frames)
         if self.output is not None:
             seen["stdout"] = _content(self.output).lower()
         seen["file"] = _content(event.fds[0]).lower() if event.fds else b""
