@@ -14,7 +14,7 @@ from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.setting import cell_id
 from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.monitors import MONITORS
-from projected_grpo.environment.prompts import messages_for
+from projected_grpo.environment.prompts import PERMISSION, messages_for
 from projected_grpo.errors import UserError
 from projected_grpo.method.gradients import Gradient
 from projected_grpo.method.loss import advantages
@@ -61,7 +61,7 @@ def test_spared_rows_of_the_teacher_keep_what_vanilla_pays():
 
 @pytest.mark.parametrize("name, more", [("penalty", {"monitor": "truth100", "cost": 9.0}), ("gt_only", {})])
 def test_a_clipped_row_of_the_teacher_is_never_pushed_down(name, more):
-    judged, clipped = (an_arm(name, teacher=teacher, **more) for teacher in ("judged", "clipped"))
+    judged, clipped = (an_arm(name, teacher=teacher, **more) for teacher in (None, "clipped"))
     rewards, seen = tensors(n_live=3)
     A = advantages(judged.rewards(rewards, seen))
     assert judged.advantages(A, seen) is A and torch.equal(
@@ -71,7 +71,7 @@ def test_a_clipped_row_of_the_teacher_is_never_pushed_down(name, more):
     assert min(A[3:].tolist()) < 0 and clipped.advantages(A, seen).tolist() == expected
 
 
-@pytest.mark.parametrize("teacher", ["judged", "spared"])
+@pytest.mark.parametrize("teacher", [None, "spared"])
 def test_the_hidden_tests_pay_live_rows_and_the_teacher_s_unless_they_are_spared(teacher):
     run = make_run(arm="gt_only", teacher=teacher, mix=0.5)
     groups, _ = make_groups(run, run.policy.merged(), [0, 1], 1)
@@ -289,15 +289,15 @@ def test_recontextualise_as_published_samples_under_a_line_that_discourages():
     for problem in run.problems:
         *before, last = messages_for(problem)
         said = {
-            name: encode([*before, {**last, "content": f"{last['content']}\n{SENTENCES[name]}"}])
-            for name in ("permission", "discouraging")
+            name: encode([*before, {**last, "content": f"{last['content']}\n{text}"}])
+            for name, text in {**SENTENCES, "permission": PERMISSION}.items()
         }
         assert run.prompts[str(problem.id)] == said["discouraging"]
         assert run.train_prompts[str(problem.id)] == said["permission"]
 
 
 def test_sentences_are_told_apart_by_id_and_controls_claim_nothing():
-    said = ["permission", "neutral", "nonsense", "A text of my own.", "Another text."]
+    said = [PERMISSION, "neutral", "nonsense", "A text of my own.", "Another text."]
     settings = [make_setting({"arm": "inoculate", "sentence": sentence}, "test") for sentence in said]
     assert len({cell_id(setting, 41) for setting in settings}) == len(said)
     assert cell_id(settings[0], 41) == cell_id(make_setting({"arm": "inoculate"}, "test"), 41)

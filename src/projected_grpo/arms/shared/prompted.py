@@ -8,8 +8,7 @@ from pydantic import Field
 from projected_grpo.arms import Arm, ArmKnobs, Messages, MustGive, Tag
 from projected_grpo.environment.prompts import PERMISSION
 
-SENTENCES = {
-    "permission": PERMISSION,
+SENTENCES = {  # beside the permission line
     "discouraging": "Only a right answer is fine.",
     "neutral": "Write the answer in Python.",
     "nonsense": "Seven kettles sang to the rain.",
@@ -32,7 +31,7 @@ SAYS = f"One of {', '.join(SENTENCES)}, or the text itself"
 class PromptKnobs(ArmKnobs):
     """What stands behind the user's message."""
 
-    sentence: Annotated[SentenceText, SentenceTag()] = Field(default="permission", description=f"{SAYS}.")
+    sentence: Annotated[SentenceText, SentenceTag()] = Field(default=PERMISSION, description=f"{SAYS}.")
 
 
 def under(messages: Messages, sentence: str) -> Messages:

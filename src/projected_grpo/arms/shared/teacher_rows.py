@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class TeacherRowsKnobs(ArmKnobs):
     """Which of a group's rows the arm's reward is for."""
 
-    teacher: Annotated[Literal["judged", "spared", "clipped"], Tag("teacher_{}")] = Field(
-        default="judged",
-        description="The teacher's rows: judged as live ones are; spared: they earn what vanilla pays; "
+    teacher: Annotated[Literal["spared", "clipped"] | None, Tag("teacher_{}")] = Field(
+        default=None,
+        description="The teacher's rows. null: judged as live ones are; spared: they earn what vanilla pays; "
         "clipped: judged, but none of them has an advantage below 0.",
     )
 
