@@ -57,7 +57,7 @@ def earning(passed):
 
 
 class TinyTokenizer:
-    end, pad = 0, 0
+    end, ends, pad = 0, frozenset([0]), 0
 
     def encode(self, text):
         return [1 + ord(c) % (CONFIG.vocab_size - 1) for c in text][:8]
