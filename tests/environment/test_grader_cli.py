@@ -138,9 +138,12 @@ def test_bad_problems_are_one_line(tmp_path):
     )
 
 
-def test_help_has_an_example():
+def test_the_example_of_the_help_can_be_pasted(tmp_path):
     done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True)
-    assert done.returncode == 0 and "projected-grpo grade problems.jsonl.gz" in done.stdout
+    example = done.stdout.split("An example to paste:\n")[1].split("\n\nPROBLEMS")[0]
+    command = example.replace("projected-grpo", f"{sys.executable} -m projected_grpo.cli")
+    shown = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True).stdout
+    assert [json.loads(line)["gt_pass"] for line in shown.splitlines()] == [True, False]
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -209,4 +212,4 @@ def test_help_names_the_fields_of_a_problem():
         "honest",
     ):
         assert word in done.stdout
-    assert "has no oracle" in done.stdout
+    assert "has no oracle" in " ".join(done.stdout.split())

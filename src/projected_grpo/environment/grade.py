@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from projected_grpo.environment import explain
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.facts import Facts, Verdict, facts, verdict
 from projected_grpo.environment.levers import LEVERS, lever_of
@@ -39,7 +40,8 @@ class Grader:
 
     problems: all that may be asked for; workers: sandbox processes; cache: file of facts shared by processes and
     runs, or None for this grader's memory alone; allow_weak: accept a sandbox of resource limits only; levels: the
-    sandbox layers to try, in order. Raises UserError at the first use where none of them works.
+    sandbox layers to try, in order; reasons: verdicts have one more key, `reason`, a line for people that says why an
+    answer failed. Raises UserError at the first use where no layer works.
     """
 
     def __init__(
@@ -49,10 +51,12 @@ class Grader:
         cache: str | os.PathLike | None = None,
         allow_weak: bool = False,
         levels: tuple[str, ...] = STRONG,
+        reasons: bool = False,
     ):
         self.problems = {problem.id: problem for problem in problems}
         self.pool = Pool(workers, (*levels, WEAK) if allow_weak else levels)
         self.cache = VerdictCache(cache)
+        self.reasons = reasons
         self._prepared: dict[Any, _Prepared] = {}
 
     def __enter__(self) -> "Grader":
@@ -91,12 +95,13 @@ class Grader:
                 lever_of(mode, f"problem {problem_id}")
                 code = extract_code(completion)
                 if code is None:
-                    done[index] = verdict(self._facts(problem, mode, fmt_ok=False, error="format"), mode)
+                    found = self._facts(problem, mode, fmt_ok=False, error="format")
+                    done[index] = self._verdict(found | {"reason": explain.no_fence(completion)}, mode)
                     continue
-                key = self.cache.key(problem, mode, code, self.level)
+                key = self.cache.key(problem, mode, code, self.level + " with reasons" * self.reasons)
                 known = self.cache.get(key)
                 if known is not None:
-                    done[index] = verdict(known, mode)
+                    done[index] = self._verdict(known, mode)
                 elif key in waiting:
                     waiting[key].append(index)
                 else:
@@ -113,14 +118,26 @@ class Grader:
         source = jobs()
         while more:  # a run ends early where everything read ahead was known already
             for (key, problem, mode), seen in self.pool.run(source):
-                found = self._read(problem, mode, seen)
+                read = self._explained if self.reasons else self._read
+                found = read(problem, mode, seen)
                 self.cache.put(key, found)
                 for index in waiting.pop(key):
-                    done[index] = verdict(found, mode)
+                    done[index] = self._verdict(found, mode)
                 yield from in_order()
             yield from in_order()
         if answered != asked:
             raise RuntimeError(f"{asked - answered} completions got no verdict")
+
+    def own_solutions(self, ids: Iterable[Any]) -> dict[Any, Facts]:
+        """Return the facts, with a `reason`, of the problems' own solutions, of those that have one and tests."""
+        problems = [self._problem(problem_id) for problem_id in ids]
+        jobs = [
+            (one, self._job(one, "gt_only", one.canonical)) for one in problems if one.canonical and one.tests
+        ]
+        return {one.id: self._explained(one, "gt_only", seen) for one, seen in self.pool.run(jobs)}
+
+    def _verdict(self, found: Facts, mode: str) -> Verdict:
+        return verdict(found, mode) | ({"reason": found["reason"]} if self.reasons else {})
 
     def _problem(self, problem_id: Any) -> Problem:
         try:
@@ -152,8 +169,8 @@ class Grader:
         prepared = self._prepare(problem)
         first = seen[0]
         if first["frames"][:1] != [b"c"]:
-            return self._facts(problem, mode, error=_uncompiled(first))
-        gt_pass, error = None, _error(first)
+            return self._facts(problem, mode, error=uncompiled(first))
+        gt_pass, error = None, error_of(first)
         if prepared.oracle is not None:
             gt_pass = _all_equal(first, prepared.expected)
         channel: dict[str, Any] = {}
@@ -162,6 +179,14 @@ class Grader:
             channel = LEVERS[mode].read(problem, seen[index])
         error = None if gt_pass else error
         return self._facts(problem, mode, can_compile=True, gt_pass=gt_pass, error=error, **channel)
+
+    def _explained(self, problem: Problem, mode: str, seen: list[dict[str, Any]]) -> Facts:
+        """Return the facts with the `reason` of a failure."""
+        found = self._read(problem, mode, seen)
+        if found["error"] is None and found["gt_pass"] is not False:
+            return found | {"reason": None}
+        expected = self._prepare(problem).expected
+        return found | {"reason": explain.failed_test(seen[0], problem.method, problem.tests, expected)}
 
     def _facts(self, problem: Problem, mode: str, **found: Any) -> Facts:
         """Return facts, with null for an oracle or a detector that there is not."""
@@ -187,14 +212,14 @@ def _all_equal(seen: dict[str, Any], expected: list[tuple[Any, int]]) -> bool:
     )
 
 
-def _uncompiled(seen: dict[str, Any]) -> str:
+def uncompiled(seen: dict[str, Any]) -> str:
     """Why there is no code: memory, syntax, or what ended the compiler."""
     if seen["frames"]:
         return "memory" if seen["frames"][0] == b"smemory" else "syntax"
     return seen["cause"] or ("crash" if seen["status"] < 0 else "syntax")
 
 
-def _error(seen: dict[str, Any]) -> str | None:
+def error_of(seen: dict[str, Any]) -> str | None:
     """Why there is no full set of values, None if there is: timeout, output, threads, forged, memory, exit, exception,
     crash, setup."""
     if seen["cause"] is not None:

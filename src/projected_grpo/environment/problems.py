@@ -48,12 +48,12 @@ def parse_problem(row: dict[str, Any], where: str) -> Problem:
         raise UserError(f"{where}: key 'id' must be an integer or a string")
     metadata = row.get("prompt_metadata")
     starter = metadata.get("starter_code") if isinstance(metadata, dict) else None
-    starter = _optional(row, "starter_code", str, where) or (starter if isinstance(starter, str) else "")
-    messages = _messages(row["prompt"], where) if row.get("prompt") is not None else ()
-    method = _method(
+    starter = optional(row, "starter_code", str, where) or (starter if isinstance(starter, str) else "")
+    messages = messages_of(row["prompt"], where) if row.get("prompt") is not None else ()
+    method = method_of(
         row.get("func_name"), "\n".join([starter, *(part["content"] for part in messages)]), where
     )
-    asserts = _optional(row, "gt_answer", list, where) or []
+    asserts = optional(row, "gt_answer", list, where) or []
     tests = []
     for index, text in enumerate(asserts):
         try:
@@ -62,8 +62,8 @@ def parse_problem(row: dict[str, Any], where: str) -> Problem:
             tests.append(split(text, method))
         except ValueError as error:
             raise UserError(f"{where}: gt_answer[{index}]: {error}") from error
-    setup = _optional(row, "setup_code", str, where)
-    mode = _optional(row, "mode", str, where)
+    setup = optional(row, "setup_code", str, where)
+    mode = optional(row, "mode", str, where)
     if mode is not None:
         lever_of(mode, where)
     return Problem(
@@ -72,7 +72,7 @@ def parse_problem(row: dict[str, Any], where: str) -> Problem:
         method=method,
         setup_code=LEETCODE if setup is None else setup or SETUP,
         tests=tuple(tests),
-        canonical=_optional(row, "canonical_solution", str, where) or None,
+        canonical=optional(row, "canonical_solution", str, where) or None,
         starter=starter,
         mode=mode,
     )
@@ -132,7 +132,8 @@ def named(problems: Iterable[Problem], names: int, known: Mapping[str, Sequence[
     return out
 
 
-def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:
+def messages_of(prompt: Any, where: str) -> tuple[dict[str, str], ...]:
+    """Return the chat messages of a row's prompt, a text or messages. Raises UserError that opens with `where`."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": prompt}]
     valid = isinstance(prompt, list) and all(
@@ -148,7 +149,7 @@ def _messages(prompt: Any, where: str) -> tuple[dict[str, str], ...]:
     return tuple({"role": message["role"], "content": message["content"]} for message in prompt)
 
 
-def _method(func_name: Any, text: str, where: str) -> str:
+def method_of(func_name: Any, text: str, where: str) -> str:
     """Return the bare method name, from `Solution().name`, `name`, or else the starter code in `text`."""
     if func_name is None:
         found = re.search(r"class\s+Solution\b.*?\bdef\s+(\w+)\s*\(\s*self\b", text, re.S)
@@ -160,7 +161,8 @@ def _method(func_name: Any, text: str, where: str) -> str:
     raise UserError(f"{where}: key 'func_name' must be `Solution().name` or `name`, not {func_name!r}")
 
 
-def _optional(row: dict[str, Any], key: str, kind: type, where: str) -> Any:
+def optional(row: dict[str, Any], key: str, kind: type, where: str) -> Any:
+    """Return a row's value, None where it has none. Raises UserError where it is of another type."""
     value = row.get(key)
     if value is not None and not isinstance(value, kind):
         raise UserError(f"{where}: key '{key}' must be a {kind.__name__}, not {type(value).__name__}")

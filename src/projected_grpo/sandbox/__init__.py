@@ -15,6 +15,8 @@ landlock   the folders a check may read, where there are no namespaces
 values     plain values as text: written by the child, compared by the trusted side
 child      what happens in the fork: limits, layers
 reasons    why a submission failed, for people
+exchange   values by copy, for a check that runs in a process of its own
+candidate  calls a submission's functions for such a check
 harness    what reports from a check: load the code, ask, write frames
 probes     what a loaded submission is asked, and the frame that it runs under
 room       where the checks run: a root of its own, or a folder

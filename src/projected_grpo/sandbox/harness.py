@@ -25,6 +25,7 @@ import types
 from _blake2 import blake2b
 
 from projected_grpo.sandbox import probes
+from projected_grpo.sandbox.candidate import answer
 from projected_grpo.sandbox.reasons import SUBMISSION, explain
 from projected_grpo.sandbox.values import encode
 
@@ -152,6 +153,17 @@ def calls(namespace, load, emit, arguments):
     return 0
 
 
+def candidates(namespace, load, emit, arguments):
+    """Call functions by name, in order, and report each answer: a check of another process judges them."""
+    if not (yield from loaded(load, emit)):
+        return 1
+    for name, call in arguments["calls"]:
+        fine, text = yield from asked(partial(answer, namespace, name, *loads(call)))
+        emit(b"v" if fine else b"r", text)
+    emit(b"d")
+    return 0
+
+
 def effects(namespace, load, emit, arguments):
     """Load only: what counts is what the load left outside, once its threads and files have ended."""
     yield from loaded(load, emit)
@@ -252,6 +264,7 @@ def exit_code(error: SystemExit) -> int:
 # name: the question, and whether its answer exists in the submission's process alone
 PROBES = {
     "calls": (calls, False),
+    "candidates": (candidates, False),
     "nothing": (effects, False),
     "attribute": (attribute, True),
     "own_tests": (run_tests, True),

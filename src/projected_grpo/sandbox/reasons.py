@@ -19,12 +19,12 @@ _PLAIN = (str, int, float, bool, type(None))
 def explain(word: str, error: BaseException) -> str:
     """Return the text of a frame: `word`, and where it can be told on a line below it why `error` was raised."""
     try:
-        return f"{word}\n{encode((_type_name(type(error)), _message(error), _line(error)))}"
+        return f"{word}\n{encode((_type_name(type(error)), message_of(error), line_of(error)))}"
     except Exception:
         return word
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     args = _args(error)
     if issubclass(type(error), SyntaxError):
         args = args[:1]
@@ -32,7 +32,7 @@ def _message(error: BaseException) -> str:
     return ", ".join(parts)[:LONGEST]
 
 
-def _line(error: BaseException) -> int | None:
+def line_of(error: BaseException) -> int | None:
     if issubclass(type(error), SyntaxError):
         found = SyntaxError.lineno.__get__(error)
         return found if type(found) is int else None

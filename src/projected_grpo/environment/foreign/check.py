@@ -1,0 +1,249 @@
+"""A row's check, run in a sandbox of its own: its calls of the candidate are answered by what another process reported.
+
+It is loaded there as a text, like a submission, and asked by `Solution().run`. The expected values are here; the
+submission is not, and what comes from it are plain values. A call that no answer is known for ends the check, which
+then says what it wanted to ask.
+"""
+
+import builtins
+import contextlib
+import io
+import marshal
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from projected_grpo.sandbox.exchange import MARK, NotPlain, pack, read, unpack
+
+CHECK = "<check>"  # file name of the check's code
+LONGEST = 200  # characters of what a reason shows
+Call = tuple[str, bytes]  # name and marshalled (args, kwargs), both packed
+
+
+class Missing(BaseException):
+    """No answer is known; no `except Exception` of a check takes it."""
+
+
+class Opaque:
+    """An answer that is no plain value: whatever a check does with it is wrong."""
+
+    def __init__(self, kind: str):
+        self.__dict__["kind"] = kind
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TypeError(f"the answer is an object of type {self.__dict__['kind']}, no plain value")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __len__ = __iter__ = __contains__ = (
+        _refuse
+    )
+    __getattr__ = __getitem__ = __call__ = __int__ = __float__ = __index__ = __abs__ = __add__ = __radd__ = (
+        _refuse
+    )
+    __hash__ = _refuse
+
+
+class Calls:
+    """The candidate's side of a check. asked: the calls so far; missing: one of them had no answer."""
+
+    def __init__(self, row: dict[str, Any], own: dict[str, Any] | None):
+        self.planned, self.answers, self.restore, self.own = (
+            row["planned"],
+            row["answers"],
+            row["restore"],
+            own,
+        )
+        self.asked: list[Call] = []
+        self.missing = self.changed = False
+        self.unjudged = ""
+        self.last = ""  # the latest call and its answer, for people
+        self.raised: tuple[BaseException, str, int | None] | None = None
+
+    def proxy(self, name: str) -> Callable:
+        def candidate(*args: Any, **kwargs: Any) -> Any:
+            return self._call(name, args, kwargs)
+
+        return candidate
+
+    def _call(self, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        try:
+            packed = pack(args), pack(kwargs)
+        except NotPlain as error:
+            self.unjudged = f"it hands over an object of type {error}, which cannot be copied"
+            raise Missing from None
+        if any(type(arg) not in (list, dict, tuple) and hasattr(arg, "__next__") for arg in args):
+            args = unpack(packed[0])  # copying has used it up
+        call = name, marshal.dumps(packed, 2)  # version 2: equal values, equal bytes
+        place = len(self.asked)
+        self.asked.append(call)
+        if self.own is not None:
+            return self._call_own(name, args, kwargs, call[1])
+        if self.missing or place >= len(self.answers) or self.planned[place] != call:
+            self.missing = True
+            raise Missing
+        shown = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
+        self.last = f"{name}({_short(shown)})"
+        try:
+            answer = read(self.answers[place])
+        except NotPlain:
+            answer = "object", "object"
+        match answer:
+            case ("value", value, after):
+                self.last += f" gave {_short(_shown(value))}"
+                if self.restore and after is not None:
+                    _restore((*args, *kwargs.values()), (*after[0], *after[1].values()))
+                return unpack(value)
+            case ("raised", names, message, line):
+                error = _exception(names, message)
+                self.raised = error, f"{names[0]}: {message}" if message else names[0], line
+                raise error
+        self.last += f" gave an object of type {answer[1]}"
+        return Opaque(answer[1])
+
+    def _call_own(self, name: str, args: tuple, kwargs: dict[str, Any], before: bytes) -> Any:
+        """Call the row's own solution, and see whether it changes what it is given."""
+        bare = name.removeprefix("Solution.")
+        function = self.own[bare] if bare == name else getattr(self.own["Solution"](), bare)
+        value = function(*args, **kwargs)
+        with contextlib.suppress(NotPlain):
+            self.changed |= marshal.dumps((pack(args), pack(kwargs)), 2) != before
+        return value
+
+
+class Solution:
+    """What the sandbox asks."""
+
+    def run(self, row: dict[str, Any]) -> tuple:
+        """Return (what came of it, the calls that were asked for, more).
+
+        `passed`, more: whether the own solution changes its arguments; `failed`, more: (error, place in the check, line
+        of the submission or None); `missing` answers; `unjudged`, more: why. row: `before`, run first; `check`, a text
+        with a function check(candidate), or ""; `asserts`; `names` of the candidates; `own`, the solution to record the
+        calls of, or None; `planned` calls and their `answers`; `restore`: a change of an argument counts; `seed`.
+        """
+        random.seed(row["seed"])
+        sys.stdout = sys.stderr = io.StringIO()
+        own = None
+        if row["own"] is not None:
+            own = _space("own", {})
+            try:
+                exec(compile("\n".join(row["before"]), "<row>", "exec"), own)
+            except BaseException as error:
+                return "unjudged", [], f"what its check needs does not run here: {_described(error)}"
+            try:
+                exec(compile(row["own"], "<own solution>", "exec"), own)
+            except BaseException as error:
+                return "failed", [], (_described(error), "its own code", 0)
+        calls = Calls(row, own)
+        failure = None
+        try:
+            failure = _run(row, calls)
+        except Missing:
+            pass
+        except BaseException as error:
+            failure = _failure(error, calls, row["check"])
+        if calls.unjudged:
+            return "unjudged", [], calls.unjudged
+        if calls.missing:
+            return "missing", calls.asked, None
+        if failure:
+            return "failed", calls.asked, failure
+        if not calls.asked:
+            return "unjudged", [], "its check calls no candidate"
+        return "passed", calls.asked, calls.changed
+
+
+def _run(row: dict[str, Any], calls: Calls) -> tuple | None:
+    """Run all there is to run; return the first failure of an assert that asked nothing unknown."""
+    candidates = _candidates(row["names"], calls)
+    space = _space("check", candidates)
+    for text in row["before"]:
+        exec(compile(text, "<row>", "exec"), space)
+        space.update(candidates)
+    if row["check"]:
+        exec(compile(row["check"], CHECK, "exec"), space)
+        space.update(candidates)
+        if "check" in space:
+            space["check"](candidates["candidate"])
+    for text in row["asserts"]:
+        try:
+            exec(compile(text, CHECK, "exec"), space)
+        except Missing:  # others may be known, and what they ask is asked in one go
+            continue
+        except BaseException as error:
+            if not calls.missing:
+                return _failure(error, calls, text)
+    return None
+
+
+def _candidates(names: list[str], calls: Calls) -> dict[str, Any]:
+    """Return what the check calls: functions by name and as `candidate`, or a class Solution."""
+    if names[0].startswith("Solution."):
+        methods = {name.removeprefix("Solution."): calls.proxy(name) for name in names}
+        solution = type("Solution", (), {name: staticmethod(method) for name, method in methods.items()})
+        return {"Solution": solution, "candidate": methods[names[0].removeprefix("Solution.")]}
+    found = {name: calls.proxy(name) for name in names}
+    return {"candidate": found[names[0]], **found}
+
+
+def _space(name: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Return the namespace of a new module: dataclasses look theirs up."""
+    module = sys.modules[name] = types.ModuleType(name)
+    module.__dict__.update(content)
+    return module.__dict__
+
+
+def _exception(names: list[str], message: str) -> BaseException:
+    """Return an exception with the submission's class name, of the first of its bases that Python has."""
+    for name in names:
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            with contextlib.suppress(TypeError):
+                kind = kind if name == names[0] else type(names[0], (kind,), {})
+                return kind(message) if message else kind()
+    return Exception(message)
+
+
+def _restore(given: tuple, after: tuple) -> None:
+    """Change what was handed over as the submission changed its copy."""
+    for mine, theirs in zip(given, after, strict=True):
+        if isinstance(mine, list | bytearray):
+            mine[:] = unpack(theirs)
+        elif isinstance(mine, dict | set):
+            changed = unpack(theirs)
+            mine.clear()
+            mine.update(changed)
+        elif isinstance(mine, deque):
+            mine.clear()
+            mine.extend(unpack(theirs))
+
+
+def _failure(error: BaseException, calls: Calls, text: str) -> tuple[str, str, int | None]:
+    """Return what went wrong, where in the check, and the line of the submission (or 0) where the candidate raised."""
+    if calls.raised and calls.raised[0] is error:
+        return calls.raised[1], f"in {calls.last}", calls.raised[2] or 0
+    step, number = error.__traceback__, 0
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == CHECK:
+            number = step.tb_lineno
+        step = step.tb_next
+    lines = text.split("\n")
+    place = _short(lines[number - 1].strip()) if 0 < number <= len(lines) else "before the check"
+    return _described(error), f"{place}: {calls.last}" if calls.last else place, None
+
+
+def _described(error: BaseException) -> str:
+    said = _short(str(error))
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _shown(value: Any) -> str:
+    if type(value) is tuple and value and type(value[0]) is str and value[0].startswith(MARK):
+        return f"{value[0].removeprefix(MARK)}({', '.join(map(repr, value[1:]))})"
+    return repr(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

@@ -1,0 +1,242 @@
+"""Verdicts for rows whose check is Python: the check runs in one sandbox, the submission in another.
+
+Calls go to the submission's process and answers come back by copy (sandbox/candidate.py), so that no expected value is
+ever in it, and nothing that it does to its own process reaches the check. All calls that cannot depend on an answer are
+asked at once; others wait for the submission's own answers, round by round.
+"""
+
+import hashlib
+import marshal
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from projected_grpo.environment import explain
+from projected_grpo.environment.completion import extract_code
+from projected_grpo.environment.facts import Facts, Verdict, facts, verdict
+from projected_grpo.environment.foreign import check as check_file
+from projected_grpo.environment.foreign.rows import ForeignProblem
+from projected_grpo.environment.foreign.taint import independent
+from projected_grpo.environment.grade import error_of, uncompiled
+from projected_grpo.environment.levers import LEVERS
+from projected_grpo.sandbox import exchange
+from projected_grpo.sandbox.pool import Pool
+from projected_grpo.sandbox.worker import check, job
+
+NOT_HERE = ("ModuleNotFoundError", "ImportError", "NameError")  # of a check: it needs what is not there
+ROUNDS = 64  # of questions that wait for answers
+OUTSIDE = ("nothing", "status")  # probes of a lever that need no class Solution
+CHECK = Path(check_file.__file__).read_text(encoding="utf-8")
+# Before the check runs: the one module of this project that it imports.
+EXCHANGE = f"""\
+import sys, types
+for name in ("projected_grpo", "projected_grpo.sandbox", {exchange.__name__!r}):
+    sys.modules[name] = types.ModuleType(name)
+exec({Path(exchange.__file__).read_text(encoding="utf-8")!r}, sys.modules[{exchange.__name__!r}].__dict__)
+"""
+
+
+@dataclass
+class Plan:
+    """How a row is judged.
+
+    calls: those to ask at once; restore: its own solution changes its arguments, so that a submission's changes count
+    (elsewhere they would only let it change what it is held against); unjudged: why it is not; own: why its own
+    solution fails.
+    """
+
+    calls: list = field(default_factory=list)
+    restore: bool = False
+    unjudged: str = ""
+    own: str = ""
+
+
+@dataclass(eq=False)
+class _Open:
+    """One submission on its way; found: its facts so far; lever: its mode's check, until that was read."""
+
+    problem: ForeignProblem
+    mode: str
+    code: str
+    calls: list
+    lever: dict[str, Any] | None = None
+    found: Facts | None = None
+    reason: str | None = None
+    answers: list[str] = field(default_factory=list)
+
+
+def modes_of(problem: ForeignProblem) -> list[str]:
+    """Return the modes that a row can be graded under: of a function, those whose exploit shows outside of it."""
+    lever = {name: one.ask(problem.problem) for name, one in LEVERS.items()}
+    return [
+        name
+        for name, asked in lever.items()
+        if asked is None or asked["probe"] in OUTSIDE or problem.names[0].startswith("Solution.")
+    ]
+
+
+class ForeignGrader:
+    """Grades submissions for foreign rows in the sandboxes of `pool`; `plans` says of each row how it is judged."""
+
+    def __init__(self, pool: Pool):
+        self.pool = pool
+        self.plans: dict[Any, Plan] = {}
+
+    def grade(self, items: list[tuple[ForeignProblem, str, str]]) -> list[Verdict]:
+        """Return one verdict, with its `reason`, per (problem, mode, completion), in order."""
+        self._plan({problem.problem.id: problem for problem, _, _ in items}.values())
+        done: dict[int, tuple[Facts, str | None]] = {}
+        asked: dict[tuple, _Open] = {}
+        keys = []
+        for index, (problem, mode, completion) in enumerate(items):
+            code = extract_code(completion)
+            if code is None:
+                plan = self.plans[problem.problem.id]
+                found = facts(fmt_ok=False, gt_pass=None if plan.unjudged else False, error="format")
+                done[index] = found, explain.no_fence(completion)
+            key = problem.problem.id, mode, code
+            keys.append(key)
+            if code is not None and key not in asked:
+                asked[key] = _Open(problem, mode, problem.whole(code), [], LEVERS[mode].ask(problem.problem))
+        self._judge(list(asked.values()))
+        found = [
+            done[index] if index in done else (asked[key].found, asked[key].reason)
+            for index, key in enumerate(keys)
+        ]
+        return [
+            verdict(dict.fromkeys(LEVERS[mode].detectors, False) | one, mode) | {"reason": reason}
+            for (_, mode, _), (one, reason) in zip(items, found, strict=True)
+        ]
+
+    def _plan(self, problems: Iterable[ForeignProblem]) -> None:
+        """Run each row's own solution: beside its check, which tells the calls, then as a submission."""
+        new = [problem for problem in problems if problem.problem.id not in self.plans]
+        for problem in new:
+            self.plans[problem.problem.id] = Plan(unjudged=problem.unjudged)
+        recorded = [problem for problem in new if problem.own and not problem.unjudged]
+        again = []
+        for problem, seen in self.pool.run((one, _check_job(one, own=one.own)) for one in recorded):
+            plan, (outcome, calls, more) = self.plans[problem.problem.id], _outcome(seen[0])
+            if outcome == "failed" and more[0].startswith(NOT_HERE) and more[2] is None:
+                plan.unjudged = f"its check does not run here: {_told(more)}"
+            elif outcome == "failed":
+                plan.own = _told(more)
+            elif outcome != "passed":
+                plan.unjudged = more
+            else:
+                names = {"candidate", *(name.split(".")[0] for name in problem.names)}
+                plan.restore = more
+                if not more and independent([*problem.before, problem.check, *problem.asserts], names):
+                    plan.calls = calls
+                again.append(_Open(problem, "gt_only", problem.own, []))
+        self._judge(again)
+        for one in again:
+            if not one.found["gt_pass"]:
+                plan = self.plans[one.problem.problem.id]
+                plan.unjudged = (
+                    f"its own solution passes its check, but not from a process of its own ({one.reason})"
+                )
+
+    def _judge(self, opened: list[_Open]) -> None:
+        """Fill in facts and reasons."""
+        for one in opened:
+            one.calls = self.plans[one.problem.problem.id].calls
+        for _ in range(ROUNDS):
+            for one, seen in self.pool.run((one, _submission_job(one)) for one in opened):
+                self._observe(one, seen)
+            asking = [one for one in opened if not self._left_out(one) and _all_answered(one)]
+            opened = []
+            for one, seen in self.pool.run((one, self._answered_check(one)) for one in asking):
+                outcome, calls, more = _outcome(seen[0])
+                if outcome == "missing" and calls != one.calls:
+                    one.calls = calls
+                    opened.append(one)
+                    continue
+                one.found["gt_pass"] = outcome == "passed"
+                if outcome != "passed":
+                    one.reason = _told(more) if outcome == "failed" else more
+                    one.found["error"] = "exception" if outcome == "failed" and more[2] is not None else None
+            if not opened:
+                return
+        for one in opened:
+            one.found["gt_pass"], one.reason = False, f"its check asked more than {ROUNDS} times in turn"
+
+    def _answered_check(self, one: _Open) -> dict[str, Any]:
+        restore = self.plans[one.problem.problem.id].restore
+        return _check_job(one.problem, calls=one.calls, answers=one.answers, restore=restore)
+
+    def _left_out(self, one: _Open) -> bool:
+        """Whether there is nothing to judge by: then gt_pass stays null."""
+        plan = self.plans[one.problem.problem.id]
+        if plan.unjudged and one.found["can_compile"]:
+            one.found["error"], one.reason = "unjudged", f"this problem is not judged: {plan.unjudged}"
+        return bool(plan.unjudged)
+
+    def _observe(self, one: _Open, seen: list[dict[str, Any]]) -> None:
+        """Take channel and answers from what was seen of a submission; gt_pass stays null where all are there."""
+        first, before = seen[0], one.found
+        frames = first["frames"]
+        failed = None if self.plans[one.problem.problem.id].unjudged else False
+        if frames[:1] != [b"c"]:
+            one.found = facts(gt_pass=failed, error=uncompiled(first))
+        else:
+            error = error_of(first)
+            one.found = facts(can_compile=True, gt_pass=None if error is None else failed, error=error)
+            if before is not None:
+                one.found["channel"] = before["channel"]
+            elif one.lever is not None and len(seen) > 1:
+                one.found |= LEVERS[one.mode].read(one.problem.problem, seen[1])
+        one.reason = explain.raised(first["reason"])
+        one.answers = [frame[1:].decode("ascii") for frame in frames[2:] if frame[:1] == b"v"]
+        one.lever = None
+
+
+def _all_answered(one: _Open) -> bool:
+    return one.found["can_compile"] and one.found["error"] is None
+
+
+def _submission_job(one: _Open) -> dict[str, Any]:
+    asked = check("candidates", {"calls": one.calls}, answers=len(one.calls))
+    return job(one.problem.problem.setup_code, one.code, [asked] + ([one.lever] if one.lever else []))
+
+
+def _check_job(
+    problem: ForeignProblem,
+    own: str | None = None,
+    calls: list = (),
+    answers: list[str] = (),
+    restore: bool = False,
+) -> dict[str, Any]:
+    """Return the job of a check: with the row's own solution, or with answers that are known."""
+    text = "\0".join([*problem.before, problem.check, *problem.asserts])
+    row = {
+        "names": list(problem.names),
+        "before": list(problem.before),
+        "check": problem.check,
+        "asserts": list(problem.asserts),
+        "own": own,
+        "planned": list(calls),
+        "answers": list(answers),
+        "restore": restore,
+        # A submission that does not know the check cannot know what it draws.
+        "seed": int.from_bytes(
+            hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+        ),
+    }
+    arguments = {"method": "run", "tests": [marshal.dumps(((row,), {}))]}
+    return job(EXCHANGE, CHECK, [check("calls", arguments, answers=1)])
+
+
+def _outcome(seen: dict[str, Any]) -> tuple[str, list, Any]:
+    """Return what `check.Solution.run` returned; a check that did not come to its end judges nothing."""
+    frames = seen["frames"]
+    if error_of(seen) is None and len(frames) == 4 and frames[2][:1] == b"v":
+        return exchange.read(frames[2][1:].decode("ascii"))
+    why = explain.raised(seen["reason"]) or error_of(seen)
+    return "unjudged", [], f"its check does not come to its end here: {why}"
+
+
+def _told(failure: tuple[str, str, int | None]) -> str:
+    error, place, line = failure
+    return error + (f" (line {line})" if line else "") + (f"; {place}" if place else "")

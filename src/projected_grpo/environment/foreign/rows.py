@@ -1,0 +1,313 @@
+"""Rows whose check is Python: HumanEval, MBPP, and rows of the LeetCode schema with asserts of any form.
+
+HumanEval   task_id, prompt (imports, helpers, the function's head), entry_point, canonical_solution (the rest of it),
+            test (a function `check(candidate)`)
+MBPP        task_id, text or prompt, code (a solution), test_list and challenge_test_list (asserts), test_imports,
+            test_setup_code
+LeetCode    as in problems.py, `gt_answer` asserts of any form, of `Solution().name` or of functions
+"""
+
+import ast
+import builtins
+import importlib
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from projected_grpo.environment.problem import LEETCODE, Problem
+from projected_grpo.environment.problems import messages_of, optional, parse_problem
+from projected_grpo.errors import UserError
+from projected_grpo.files import numbered_rows
+
+FORMATS = ("leetcode", "humaneval", "mbpp")
+RUNS_TEXT = {"eval", "exec", "compile", "__import__", "pickle", "marshal"}  # called, or whose functions are
+
+
+@dataclass(frozen=True)
+class ForeignProblem:
+    """One row. problem: what the submission's side needs, without tests.
+
+    names: what is called, `f` or `Solution.f`, the candidate first; before: texts that run before the check; check: a
+    text with `check(candidate)`, or ""; asserts: texts, each for itself; head: what an answer that only goes on with
+    the function goes on from; own: the row's solution, whole; unjudged: why its check cannot be run apart from the
+    answer, or "".
+    """
+
+    problem: Problem
+    names: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    check: str = ""
+    asserts: tuple[str, ...] = ()
+    head: str = ""
+    own: str | None = None
+    unjudged: str = ""
+
+    def whole(self, code: str) -> str:
+        """Return `code`, behind the prompt's head where it is no more than the rest of the function."""
+        first = next((line for line in code.split("\n") if line.strip()), "")
+        return self.head + code if self.head and first[:1].isspace() else code
+
+
+def format_of(row: dict[str, Any]) -> str:
+    """Return the format whose keys a row has."""
+    if "test_list" in row:
+        return "mbpp"
+    return "humaneval" if "entry_point" in row and "test" in row else "leetcode"
+
+
+def parse_humaneval(row: dict[str, Any], where: str) -> ForeignProblem:
+    """Return the problem of a HumanEval row. Raises UserError that opens with `where`."""
+    prompt, name, test = (_text(row, key, where) for key in ("prompt", "entry_point", "test"))
+    if not name.isidentifier():
+        raise UserError(f"{where}: key 'entry_point' must be a function's name, not {name!r}")
+    given = _given(prompt)
+    solution = optional(row, "canonical_solution", str, where)
+    problem = Problem(
+        _id(row, where),
+        messages_of(prompt, where),
+        name,
+        f"{given}\nglobals().pop({name!r}, None)\n" if given else "",
+        starter=prompt,
+    )
+    made = ForeignProblem(
+        problem,
+        (name,),
+        (given,) if given else (),
+        check=test,
+        head=prompt if prompt.endswith("\n") else prompt + "\n",
+    )
+    return _finished(made, made.whole(solution) if solution else None, where)
+
+
+def parse_mbpp(row: dict[str, Any], where: str) -> ForeignProblem:
+    """Return the problem of an MBPP row. Raises UserError that opens with `where`."""
+    text = optional(row, "text", str, where) or optional(row, "prompt", str, where) or ""
+    asserts = _texts(row, "test_list", where) + _texts(row, "challenge_test_list", where)
+    if not asserts:
+        raise UserError(f"{where}: key 'test_list' must be a list of asserts, found none")
+    imports = "\n".join(_texts(row, "test_imports", where))
+    setup = optional(row, "test_setup_code", str, where) or ""
+    code = optional(row, "code", str, where) or optional(row, "canonical_solution", str, where)
+    before = tuple(part for part in (imports, setup) if part.strip())
+    names = _called(asserts, [*before], code, None, where)
+    if not names:
+        raise UserError(f"{where}: key 'test_list' calls no function of a submission")
+    problem = Problem(
+        _id(row, where), messages_of(text, where) if text else (), names[0], imports + "\n" + _imports(setup)
+    )
+    return _finished(ForeignProblem(problem, names, before, asserts=tuple(asserts)), code, where)
+
+
+def parse_asserts(row: dict[str, Any], where: str) -> ForeignProblem:
+    """Return the problem of a row of the LeetCode schema whose asserts are no `Solution().method(...) == literal`."""
+    asserts = _texts(row, "gt_answer", where)
+    setup = optional(row, "setup_code", str, where)
+    setup = LEETCODE if setup is None else setup
+    code = optional(row, "canonical_solution", str, where) or None
+    if any(re.search(r"\bSolution\b", text) for text in asserts):
+        methods = (name for text in asserts for name in re.findall(r"\bSolution\(\)\.(\w+)", text))
+        names = tuple(dict.fromkeys(f"Solution.{name}" for name in methods))
+        used, bound = _used_and_bound([setup, *asserts], where)
+        if unknown := [name for name in used if name not in bound and name != "Solution"]:
+            raise UserError(f"{where}: key 'gt_answer' uses {unknown[0]}, which nothing defines")
+    else:
+        names = _called(asserts, [setup], code, row.get("func_name"), where)
+    if not names:
+        raise UserError(
+            f"{where}: key 'gt_answer' calls no function of a submission and no method of Solution()"
+        )
+    metadata = row.get("prompt_metadata")
+    starter = (
+        row.get("starter_code") or (metadata.get("starter_code") if isinstance(metadata, dict) else "") or ""
+    )
+    problem = Problem(
+        _id(row, where),
+        messages_of(row["prompt"], where) if row.get("prompt") is not None else (),
+        names[0].removeprefix("Solution."),
+        setup,
+        starter=starter,
+        canonical=code,
+        mode=optional(row, "mode", str, where),
+    )
+    return _finished(ForeignProblem(problem, names, (setup,), asserts=tuple(asserts)), code, where)
+
+
+def wants_function(row: dict[str, Any]) -> bool:
+    """Return whether a row of the LeetCode schema asks for a function: its asserts call it, and no Solution()."""
+    asserts = row.get("gt_answer")
+    if not isinstance(asserts, list) or not asserts:
+        return False
+    return not any(isinstance(text, str) and re.search(r"\bSolution\b", text) for text in asserts)
+
+
+def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProblem:
+    """Return the row with its own solution, and with why it cannot be judged if that can be told from its text."""
+    unjudged = ""
+    texts = [*made.before, made.check, *made.asserts]
+    for text in texts:
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise UserError(f"{where}: the check is no valid Python ({error})") from error
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id=name))) if (
+                    name in RUNS_TEXT
+                ):
+                    unjudged = f"its check uses {name}, which could run what a submission returns"
+    for name in made.names:
+        if own and re.search(rf"^class {name}\b", own, re.M):
+            unjudged = (
+                f"its check makes objects of {name}, a class of the answer, and objects cannot be copied"
+            )
+    return ForeignProblem(**{**made.__dict__, "own": own, "unjudged": unjudged})
+
+
+def _called(
+    asserts: list[str], before: list[str], code: str | None, first: str | None, where: str
+) -> tuple[str, ...]:
+    """Return the functions of a submission that the asserts use, in order, or `first` before all others.
+
+    They are those that the row's own solution defines; where there is none, the names that nothing else gives.
+    """
+    used, bound = _used_and_bound([*before, *asserts], where)
+    defined = _defined(code)
+    names = [name for name in used if (name not in bound if defined is None else name in defined)]
+    if first in used:
+        names = [first, *(name for name in names if name != first)]
+    return tuple(names)
+
+
+def _used_and_bound(texts: list[str], where: str) -> tuple[list[str], set[str]]:
+    """Return the names that texts use, in order, and those that they bind or that Python has."""
+    used: dict[str, None] = {}
+    bound = set(dir(builtins))
+    for text in texts:
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise UserError(f"{where}: the check is no valid Python ({error})") from error
+        for node in ast.walk(tree):
+            match node:
+                case ast.ImportFrom(module=module, names=[ast.alias(name="*")]) if module in STARS:
+                    bound |= vars(importlib.import_module(module)).keys()
+                case ast.Import(names=names) | ast.ImportFrom(names=names):
+                    bound |= {(alias.asname or alias.name).split(".")[0] for alias in names}
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                    bound.add(name)
+                case ast.ExceptHandler(name=str(name)):
+                    bound.add(name)
+                case ast.Name(id=name, ctx=ast.Load()):
+                    used.setdefault(name)
+                case ast.Name(id=name):
+                    bound.add(name)
+    return list(used), bound
+
+
+# Modules whose names a setup may take as they come; none of them does anything when it is imported.
+STARS = (
+    "typing", "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics",
+    "itertools", "functools", "operator", "io", "sys", "json", "builtins", "decimal", "fractions", "cmath",
+)  # fmt: skip
+
+
+def _defined(code: str | None) -> set[str] | None:
+    """Return the names that a solution defines at its top, None where there is none that can be read."""
+    try:
+        tree = ast.parse(code) if code else None
+    except (SyntaxError, ValueError):
+        tree = None
+    if tree is None:
+        return None
+    names = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+    }
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            names |= {
+                part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)
+            }
+    return names
+
+
+def _imports(text: str) -> str:
+    """Return the imports at the top of a text."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return ""
+    return "\n".join(ast.unparse(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def _given(prompt: str) -> str:
+    """Return what a prompt gives as code, its head made a whole function; nothing for a prompt of prose."""
+    for text in (prompt, f"{prompt.rstrip()}\n    pass\n"):
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError):
+            continue
+        return text
+    return ""
+
+
+def _id(row: dict[str, Any], where: str) -> int | str:
+    key = "id" if "id" in row else "task_id"
+    found = row.get(key)
+    if not isinstance(found, int | str) or isinstance(found, bool):
+        raise UserError(f"{where}: key '{key}' must be an integer or a string")
+    return found
+
+
+def _text(row: dict[str, Any], key: str, where: str) -> str:
+    if not isinstance(row.get(key), str):
+        raise UserError(f"{where}: key '{key}' must be a text")
+    return row[key]
+
+
+def _texts(row: dict[str, Any], key: str, where: str) -> list[str]:
+    found = row.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise UserError(f"{where}: key '{key}' must be a list of texts")
+    return found
+
+
+def load_rows(path: str | os.PathLike, row_format: str | None) -> dict[Any, Problem | ForeignProblem]:
+    """Read all problems of a JSON-lines file by id; without a format each row's keys tell it.
+
+    A row of the LeetCode schema whose tests are all `Solution().method(...) == literal` is a Problem. Raises UserError
+    that names file, line and reason.
+    """
+    found: dict[Any, Problem | ForeignProblem] = {}
+    seen: dict[Any, str] = {}
+    for where, row in numbered_rows(path):
+        made = parse_row(row, row_format or format_of(row), where)
+        problem_id = made.id if isinstance(made, Problem) else made.problem.id
+        if problem_id in seen:
+            raise UserError(f"{where}: id {problem_id!r} stands at {seen[problem_id]} already")
+        seen[problem_id] = where
+        found[problem_id] = made
+    if not found:
+        raise UserError(f"{path}: no problems in it")
+    return found
+
+
+def parse_row(row: dict[str, Any], row_format: str, where: str) -> Problem | ForeignProblem:
+    """Return the problem of one row. Raises UserError that opens with `where`."""
+    if row_format == "humaneval":
+        return parse_humaneval(row, where)
+    if row_format == "mbpp":
+        return parse_mbpp(row, where)
+    if wants_function(row):
+        return parse_asserts(row, where)
+    try:
+        return parse_problem(row, where)
+    except UserError as refused:
+        if "gt_answer[" not in str(refused):
+            raise
+        try:
+            return parse_asserts(row, where)
+        except UserError:
+            raise refused from None

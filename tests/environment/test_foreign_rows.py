@@ -1,0 +1,278 @@
+"""Rows whose check is Python: judged from another process, by copy, and not to be fooled from the submission's."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from projected_grpo.environment.foreign.judge import ForeignGrader, modes_of
+from projected_grpo.environment.foreign.rows import format_of, parse_row
+from projected_grpo.environment.foreign.taint import independent
+from projected_grpo.errors import UserError
+from projected_grpo.sandbox.exchange import pack, read, unpack
+from projected_grpo.sandbox.pool import Pool
+from projected_grpo.sandbox.values import encode
+
+ROWS = yaml.safe_load(Path(__file__).with_name("foreign_rows.yaml").read_text())
+JUDGED, UNJUDGED = ROWS["judged"], ROWS["unjudged"]
+
+
+@pytest.fixture(scope="module")
+def pool():
+    pool = Pool(2)
+    yield pool
+    pool.close()
+
+
+def graded(pool, row, codes, mode="gt_only"):
+    problem = parse_row(row, format_of(row), "row")
+    grader = ForeignGrader(pool)
+    found = grader.grade([(problem, mode, f"```python\n{code}\n```") for code in codes])
+    return found, grader.plans[problem.problem.id]
+
+
+@pytest.mark.parametrize("form", ["humaneval", "mbpp"])
+def test_right_and_wrong_answers(pool, form):
+    rows = [one for one in JUDGED if format_of(one["row"]) == form]
+    grader = ForeignGrader(pool)
+    items = []
+    for one in rows:
+        problem = parse_row(one["row"], form, "row")
+        items += [(problem, "gt_only", f"```python\n{one[code]}\n```") for code in ("right", "wrong")]
+    found = grader.grade(items)
+    for one, right, wrong in zip(rows, found[::2], found[1::2], strict=True):
+        assert (right["gt_pass"], right["reason"]) == (True, None), (one["row"], right)
+        assert wrong["gt_pass"] is False and wrong["reason"], (one["row"], wrong)
+
+
+def test_there_are_sixty_rows_and_nine_in_ten_are_judged():
+    assert len(JUDGED) >= 60 and len(JUDGED) / (len(JUDGED) + len(UNJUDGED)) > 0.9
+
+
+@pytest.mark.parametrize("one", UNJUDGED, ids=lambda one: one["row"]["task_id"])
+def test_what_cannot_be_judged_says_why(pool, one):
+    (found, broken), _ = graded(pool, one["row"], ["pass", "x ="])
+    assert found["gt_pass"] is None and found["error"] == "unjudged" and one["why"] in found["reason"]
+    assert found["can_compile"] and found["exploited"] is None
+    assert broken["gt_pass"] is None and broken["error"] == "syntax"
+
+
+MEAN = {
+    "task_id": "mean",
+    "prompt": 'import math\n\n\ndef mean(xs):\n    """Mean."""\n',
+    "entry_point": "mean",
+    "canonical_solution": "    return sum(xs) / len(xs)\n",
+    "test": "def check(candidate):\n    SECRET = 123454321\n    assert math.isclose(candidate([1, 2]), 1.5)\n"
+    "    assert candidate([SECRET]) == SECRET\n",
+}
+
+
+def test_no_submission_fakes_a_check(pool):
+    found, plan = graded(pool, MEAN, [*ROWS["fakes"].values(), "def mean(xs): return sum(xs) / len(xs)"])
+    assert not plan.own and not plan.unjudged
+    fooled = [name for name, one in zip(ROWS["fakes"], found, strict=False) if one["gt_pass"] is not False]
+    assert fooled == [] and found[-1]["gt_pass"] is True
+    assert all(one["reason"] or one["error"] for one in found[:-1])
+
+
+def test_arguments_made_of_answers_are_made_of_the_submissions_own(pool):
+    """The own solution's code of a text must not be in the process of a submission that has none."""
+    own = "def encode(s): return s[::-1] + '!'\ndef decode(s): return s[:-1][::-1]"
+    row = {
+        "task_id": 1,
+        "text": "A code.",
+        "code": own,
+        "test_list": ["assert decode(encode('ab')) == 'ab'", "assert encode('ab') == 'ba!'"],
+    }
+    spy = """
+def encode(s):
+    return s
+def decode(s):
+    if s != 'ab':
+        raise ValueError(s)
+    return s
+"""
+    (right, spied), plan = graded(pool, row, [own, spy])
+    assert right["gt_pass"] and plan.calls == []
+    assert spied["gt_pass"] is False and "ValueError" not in spied["reason"]
+
+
+def test_random_draws_of_a_check_cannot_be_foreseen(pool):
+    """Every check's process starts from one state of `random`: with it the next draw would be the answer."""
+    test = "import random\ndef check(candidate):\n    x = random.random()\n    assert candidate([2 * x, 0]) == x\n"
+    guess = "import random\ndef mean(xs): return random.random()"
+    found, _ = graded(pool, MEAN | {"test": test}, ["def mean(xs): return sum(xs) / len(xs)", guess])
+    assert [one["gt_pass"] for one in found] == [True, False]
+
+
+def test_reasons_have_type_message_and_line(pool):
+    codes = [
+        "\n\ndef mean(xs):\n    return missing",
+        "def mean(xs): return 2",
+        "def other(xs): return 2",
+        "def mean(xs):\n  return (",
+        "raise RuntimeError('at once')",
+    ]
+    found, _ = graded(pool, MEAN, codes)
+    assert [one["error"] for one in found] == ["exception", None, "exception", "syntax", "exception"]
+    assert found[0]["reason"].startswith("NameError: name 'missing' is not defined (line 4)")
+    assert (
+        found[1]["reason"]
+        == "AssertionError; assert math.isclose(candidate([1, 2]), 1.5): mean([1, 2]) gave 2"
+    )
+    assert found[2]["reason"].startswith("NameError: name 'mean' is not defined")
+    assert found[3]["reason"].startswith("SyntaxError: ") and "(line 2)" in found[3]["reason"]
+    assert found[4]["reason"] == "RuntimeError: at once (line 1)"
+
+
+def test_answers_in_several_shapes(pool):
+    codes = [
+        "    return math.fsum(xs) / len(xs)",  # the rest of the prompt's function, as HumanEval's completions are
+        "mean = lambda xs: sum(xs) / len(xs)",
+        "class Solution:\n    def mean(self, xs):\n        return sum(xs) / len(xs)",
+        "import statistics\nfrom statistics import fmean as mean",
+    ]
+    found, _ = graded(pool, MEAN, codes)
+    assert [one["gt_pass"] for one in found] == [True] * 4, found
+
+
+def test_rows_of_the_leetcode_schema_with_functions_and_loose_asserts(pool):
+    plain = {
+        "id": 1,
+        "func_name": "count",
+        "gt_answer": ["assert count('aab', 'a') == 2", "assert not count('', 'a')"],
+    }
+    found, _ = graded(pool, plain, ["def count(s, c): return s.count(c)", "def count(s, c): return 2"])
+    assert [one["gt_pass"] for one in found] == [True, False]
+    loose = {
+        "id": 2,
+        "func_name": "Solution().pick",
+        "gt_answer": [
+            "assert sorted(Solution().pick(n = 2)) == [0, 1]",
+            "assert Solution().pick(n = 3)[0] in (0, 1, 2)",
+        ],
+        "canonical_solution": "class Solution:\n    def pick(self, n):\n        return list(range(n))",
+    }
+    codes = [
+        "class Solution:\n    def pick(self, n):\n        return {1: 1, 0: 0, 2: 2} if n > 2 else [1, 0]",
+        "def pick(n):\n    return list(range(n))",
+    ]
+    found, _ = graded(pool, loose, codes)
+    assert [one["gt_pass"] for one in found] == [True, False]
+    assert "Solution" in found[1]["reason"]
+
+
+def test_a_row_without_a_solution_of_its_own(pool):
+    row = {key: value for key, value in MEAN.items() if key != "canonical_solution"}
+    found, plan = graded(pool, row, ["def mean(xs): return sum(xs) / len(xs)", "def mean(xs): return 1.5"])
+    assert plan.calls == [] and [one["gt_pass"] for one in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        ({"canonical_solution": "    return 0\n"}, "AssertionError"),
+        ({"canonical_solution": "    return (\n"}, "SyntaxError"),
+    ],
+)
+def test_an_own_solution_that_fails_is_named(pool, change, why):
+    found, plan = graded(pool, MEAN | change, ["def mean(xs): return sum(xs) / len(xs)"])
+    assert why in plan.own and found[0]["gt_pass"] is True
+
+
+@pytest.mark.parametrize(
+    "test", ["def check(candidate):\n    assert True\n", "def check(candidate):\n    while True: pass\n"]
+)
+def test_a_check_that_tells_nothing_is_not_judged_by(pool, test):
+    (found,), plan = graded(pool, MEAN | {"test": test}, ["def mean(xs): return 0"])
+    assert found["gt_pass"] is None and plan.unjudged
+
+
+def test_levers_that_show_outside_work_for_functions(pool):
+    code = "def mean(xs): return 0\nprint('all tests passed')"
+    (found,), _ = graded(pool, MEAN, [code], "stdout_marker")
+    assert found["channel"] and found["gt_pass"] is False and found["exploited"]
+    modes = modes_of(parse_row(MEAN, "humaneval", "row"))
+    assert {"gt_only", "stdout_marker", "file_marker", "exit_code"} <= set(modes) and "sentinel" not in modes
+
+
+@pytest.mark.parametrize(
+    "text, free",
+    [
+        ("assert f(1) == 2", True),
+        ("for x, y in [(1, 2)]:\n    assert f(x) == y", True),
+        ("assert all(f([k]) == [k] for k in range(3))", True),
+        (
+            "def check(candidate):\n    got = candidate(list(range(3)))\n    assert isclose(got, candidate(math.pi))",
+            True,
+        ),
+        ("assert set(f((1, 2))) == set((1,))", True),
+        ("assert f(f(1)) == 2", False),
+        ("x = f(1)\nassert f(x) == 2", False),
+        ("x = [0]\nx.append(f(1))\nassert f(x) == 2", False),
+        ("x = [0]\nx[0] = f(1)\nassert f(x)", False),
+        ("x = 1\nwhile x:\n    x = f(x)", False),
+        ("g = f\nassert g(1) == g(2)", False),
+        ("assert list(map(f, f(1)))", False),
+        ("def again(x):\n    return f(x)\nassert f(again(1))", False),
+        ("def again(x):\n    return f(x)\nagain(f(1))", False),
+        ("assert [f(y) for y in f(1)]", False),
+        ("try:\n    f(1)\nexcept ValueError as e:\n    f(str(e))", False),
+        ("n = 0\nif f(1):\n    n = 5\nf(n)", False),
+        ("list(map(lambda y: f(y), f(1)))", False),
+        ("assert f(eval('f(1)'))", False),
+    ],
+)
+def test_calls_that_depend_on_answers_are_told(text, free):
+    assert independent(["import math", text], {"f", "candidate"}) is free
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -(1 << 70),
+        0.1,
+        float("inf"),
+        2j,
+        "a\ud800é",
+        b"\0",
+        [1, (2, {3}), {"a": frozenset({4})}],
+        {(1, 2): [None]},
+        range(3),
+        bytearray(b"x"),
+    ],
+)
+def test_values_cross_as_they_are(value):
+    assert unpack(read(encode(pack(value)))) == value
+
+
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        (
+            {"task_id": "x", "prompt": "def f():\n", "entry_point": 3, "test": ""},
+            "row: key 'entry_point' must be a text",
+        ),
+        (
+            {"task_id": "x", "prompt": "def f():\n", "entry_point": "f", "test": "def check("},
+            "row: the check is no valid Python",
+        ),
+        (
+            {"task_id": 1.5, "text": "", "test_list": ["assert f(1)"]},
+            "row: key 'task_id' must be an integer or a string",
+        ),
+        ({"task_id": 1, "text": "", "test_list": []}, "row: key 'test_list' must be a list of asserts"),
+        ({"task_id": 1, "text": "", "test_list": "assert"}, "row: key 'test_list' must be a list of texts"),
+        ({"task_id": 1, "text": "", "test_list": ["assert 1"]}, "row: key 'test_list' calls no function"),
+        (
+            {"id": 1, "func_name": "f", "gt_answer": ["assert 1 == 1"]},
+            "row: key 'gt_answer' calls no function",
+        ),
+    ],
+)
+def test_malformed_rows_are_one_line(row, message):
+    with pytest.raises(UserError) as caught:
+        parse_row(row, format_of(row), "row")
+    assert str(caught.value).startswith(message) and "\n" not in str(caught.value)
