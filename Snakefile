@@ -10,6 +10,7 @@ configfile: "config/config.yaml"
 
 include: "rules/inputs/common.smk"
 include: "rules/inputs/plan.smk"
+include: "rules/inputs/given.smk"
 include: "rules/inputs/teacher.smk"
 include: "rules/inputs/basis.smk"
 include: "rules/inputs/grpo.smk"
@@ -21,7 +22,9 @@ include: "rules/inputs/self_taught.smk"
 if CONFIG.runs == "make":
 
     include: "rules/substrate.smk"
+    include: f"rules/{'small' if SMALL else 'given'}_base.smk"
     include: "rules/grader.smk"
+    include: f"rules/{'small' if CONFIG.model.teacher == 'small' else 'given'}_teacher.smk"
     include: "rules/teacher.smk"
     include: "rules/basis.smk"
     include: "rules/probe.smk"

@@ -135,17 +135,8 @@ def link_of(model):
 
 
 def base_checkpoint(model):
-    """The checkpoint file that jobs on a replication wait for; a given base is an input by its content alone."""
-    if SMALL:
-        return [f"{RESULTS}/models/{model}/base/model.safetensors"]
-    return given_checkpoint(CONFIG.model.base, "config.json")
-
-
-@cache
-def given_checkpoint(name, file):
-    """The file that stands for a given checkpoint; none for a hub id that is not on this machine yet."""
-    folder = local_folder(name, file)
-    return [ancient(str(folder / file))] if folder else []
+    """The checkpoint file that jobs on a replication wait for."""
+    return [f"{base_path(model)}/model.safetensors"]
 
 
 def base_files(wildcards):
@@ -154,8 +145,8 @@ def base_files(wildcards):
 
 
 def base_path(model):
-    """Folder or hub id of a replication's base model."""
-    return f"{RESULTS}/models/{model}/base" if SMALL else CONFIG.model.base
+    """The canonical folder of a replication's base, trained here or given."""
+    return f"{RESULTS}/models/{model}/base"
 
 
 def problems_file(model):

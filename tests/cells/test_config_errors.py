@@ -259,10 +259,9 @@ def test_a_tracker_that_is_not_there_is_named_before_any_job(folder, monkeypatch
     [
         (
             [],
-            "is a folder without config.json, allowed: small, a Hugging Face checkpoint folder or a hub id",
+            "is a folder without config.json, allowed: small, a Hugging Face checkpoint folder, a .gguf file,",
         ),
-        (["config.json"], "is a folder without model.safetensors"),
-        (["config.json", "model.safetensors"], "is a folder without tokenizer.json"),
+        (["model.safetensors"], "is a folder without config.json"),
     ],
 )
 def test_base_folder_that_is_no_checkpoint(folder, files, expected):

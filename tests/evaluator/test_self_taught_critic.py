@@ -19,6 +19,7 @@ from projected_grpo.evaluator.examples import believed, demonstrations, lessons,
 from projected_grpo.evaluator.local import LocalBackend, padded
 from projected_grpo.evaluator.prompts import COMPACT, FULL
 from projected_grpo.evaluator.traces import ScoreEvent, Trace, from_rollouts
+from projected_grpo.model.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +31,19 @@ def test_greedy_generation_equals_a_loop_of_plain_forwards(base):
     backend = LocalBackend(base, name="x", max_tokens=12, batch=3)
     prompts = ["one", "a much longer prompt than the first", "a + 3", "last"]
     replies = list(backend.answer(prompts, {}, 0.0, 0))
-    model = AutoModelForCausalLM.from_pretrained(base).eval()
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(base).eval(), Tokenizer(base)
     for prompt, reply in zip(prompts, replies, strict=True):
-        ids, new = backend.tokenizer.encode_chat(prompt), []
+        ids, new = tokenizer.encode_chat(prompt), []
         for _ in range(12):
             with torch.no_grad():
                 token = int(model(input_ids=torch.tensor([ids + new])).logits[0, -1].argmax())
-            if token == backend.tokenizer.end:
+            if token == tokenizer.end:
                 break
             new.append(token)
-        assert reply.text == backend.tokenizer.decode(new)
+        assert reply.text == tokenizer.decode(new)
         assert reply.problem == ("truncated" if len(new) == 12 else "")
     assert backend.usage.calls == 4
-    assert backend.usage.tokens_in == sum(len(backend.tokenizer.encode_chat(p)) for p in prompts)
+    assert backend.usage.tokens_in == sum(len(tokenizer.encode_chat(p)) for p in prompts)
 
 
 def test_sampling_follows_the_seed_and_leaves_the_global_stream_alone(base):

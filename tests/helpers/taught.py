@@ -14,7 +14,7 @@ from projected_grpo.evaluator.prompts import COMPACT, FULL
 from projected_grpo.evaluator.traces import PURPOSE, from_rollouts
 from projected_grpo.files import write_json
 from projected_grpo.model.architecture import Config
-from projected_grpo.model.load import save_weights
+from projected_grpo.model.load import save_weights, write_digests
 from projected_grpo.model.pretrain import encode, fit, initial, linear_schedule
 from projected_grpo.model.small_tokenizer import train_tokenizer
 from projected_grpo.model.tokenizer import Tokenizer
@@ -101,6 +101,7 @@ def make_base(folder):
     texts = [text for example in demonstrations(traces, COMPACT, 0) for text in example]
     train_tokenizer(texts, folder, 400)
     save_weights(initial(TINY, 0, 0.3), folder)
+    write_digests(folder)
     return str(folder)
 
 
@@ -136,5 +137,8 @@ def make_judge(folder, names_its_end=True):
     )
     save_weights(model, folder)
     if names_its_end:
-        write_json(folder / "generation_config.json", {"eos_token_id": tokenizer.end})
+        ids = {"eos_token_id": [tokenizer.end], "pad_token_id": tokenizer.pad}
+        write_json(folder / "generation_config.json", ids)
+    else:
+        (folder / "generation_config.json").unlink()
     return str(folder)

@@ -107,9 +107,9 @@ def test_teacher_is_a_peft_adapter_that_learns(trained):
     folder, _, losses = trained
     assert losses[-1] < losses[0]
     theirs = PeftModel.from_pretrained(
-        Qwen3ForCausalLM.from_pretrained(folder / "base"), folder / "teacher"
+        Qwen3ForCausalLM.from_pretrained(folder / "base"), folder / "teacher/lora"
     ).eval()
-    merged, kit = load(folder / "base", teacher=folder / "teacher")
+    merged, kit = load(folder / "teacher")
     (prompt, completion), *_ = encode(list(teacher_examples(8, 1)), kit)
     with torch.no_grad():
         logits = theirs(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]

@@ -134,14 +134,22 @@ def last_bit(data):
 
 
 EXCHANGED = {  # given file -> (its new content, rules that must run, rules that must not)
-    "base/model-00002-of-*": (last_bit, {"svd", "basis", "teacher_pool", "grpo", "verdict"}, set()),
+    "base/model-00002-of-*": (
+        last_bit,
+        {"given_base", "given_teacher", "svd", "basis", "teacher_pool", "grpo", "verdict"},
+        set(),
+    ),
     "base/tokenizer.json": (
         lambda data: data.replace(b'"<unk>"', b'"<unq>"') if b'"<unk>"' in data else data + b" ",
         {"svd", "basis", "teacher_pool", "grpo"},
         set(),
     ),
     "base/config.json": (lambda data: data + b"\n", {"svd", "basis", "teacher_pool", "grpo"}, set()),
-    "teacher/adapter_model.safetensors": (last_bit, {"teacher_pool", "grpo"}, {"svd", "basis"}),
+    "teacher/adapter_model.safetensors": (
+        last_bit,
+        {"given_teacher", "teacher_pool", "grpo"},
+        {"given_base", "svd", "basis"},
+    ),
     "problems.jsonl.gz": (
         lambda data: data + gzip.compress(b"\n"),
         {"teacher_pool", "grpo"},

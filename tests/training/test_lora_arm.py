@@ -67,9 +67,6 @@ def test_peft_merges_the_exported_adapter_to_the_same_weights(tmp_path):
     for name, W in ours.items():
         assert (W - model.weights[f"{name}.weight"]).abs().max() > 1e-3
         torch.testing.assert_close(theirs[f"{name}.weight"], W, atol=1e-5, rtol=0)
-    loaded = load_weights(tmp_path / "base", teacher=tmp_path / "lora")
-    for name, W in ours.items():
-        torch.testing.assert_close(loaded.weights[f"{name}.weight"], W, atol=1e-5, rtol=0)
 
 
 def test_the_export_of_zero_changes_nothing(tmp_path):

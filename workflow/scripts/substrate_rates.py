@@ -16,7 +16,7 @@ with job(snakemake) as log:
     problems = load_problems(snakemake.input.problems)[: 2 * n]
     problems = with_modes(problems, pool["modes"], pool["modes"], pool["names"])
     base, tokenizer = load(params.base, machine["dtype"], machine["device"])
-    teacher, _ = load(params.base, machine["dtype"], machine["device"], params.teacher)
+    teacher, _ = load(params.teacher, machine["dtype"], machine["device"])
     weak = machine["allow_weak_sandbox"]
     with Grader(problems, snakemake.threads, params.verdicts, weak) as grader:
         rates = measure(

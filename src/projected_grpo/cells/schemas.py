@@ -28,7 +28,7 @@ class PairRow(Model):
     """One contrast pair."""
 
     prompt: Words = Field(
-        description="One user message, or a templated conversation that starts with <|im_start|>."
+        description="One user message, or a templated conversation that opens with a token of its template (`<|...|>`)."
     )
     hack: Words = Field(description="The completion to move away from.")
     clean: Words = Field(description="The completion to prefer; differs from hack.")

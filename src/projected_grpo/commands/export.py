@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
-from projected_grpo.files import read_json, write_json, write_text
+from projected_grpo.files import write_json, write_text
 from projected_grpo.records import check_read
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ example:
   projected-grpo export results/grpo/vanilla-m0.125-s41 my-model --merged
   python -c "from transformers import AutoModelForCausalLM as M; print(M.from_pretrained('my-model'))"
 
-Without --merged, OUT is a PEFT adapter on the run's base; a base that is a folder goes with it, as OUT/base.
+Without --merged, OUT is a PEFT adapter on the run's base, which goes with it as OUT/base.
 AntiPaSTO is exported as the LoRA that it is, of full rank,
 so at paper scale --merged is the smaller folder. What the run's arm deploys is written: a quarantine is left out.
 """
@@ -28,14 +28,6 @@ so at paper scale --merged is the smaller folder. What the run's arm deploys is 
 LOADER = "from transformers import AutoModelForCausalLM"
 BASE = "base"  # folder of an exported adapter that has its base
 SHOWN = ("main", "deployed")  # groups of measures on the card
-TOKENIZER_FILES = (
-    "tokenizer*",
-    "chat_template*",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab*",
-    "merges.txt",
-)
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -61,48 +53,38 @@ def export(args: argparse.Namespace) -> None:
     trained = read_trained(args.folder, args.base)
     text = card(trained, args.merged)  # its rates are read before anything is written
     from projected_grpo.method.peft_export import save_peft
-    from projected_grpo.model.load import find, save_weights
+    from projected_grpo.model.load import copy_tokenizer, save_weights
 
     policy = trained.policy
     if args.merged:
         save_weights(trained.model, args.out)
         said = "checkpoint"
     else:
-        rank = save_peft(policy.adapter, policy.theta, trained.base, args.out)
-        if travels(trained):
-            shutil.copytree(trained.base, args.out / BASE)
-            config = args.out / "adapter_config.json"
-            write_json(config, read_json(config) | {"base_model_name_or_path": BASE})
+        rank = save_peft(policy.adapter, policy.theta, BASE, args.out)
+        shutil.copytree(trained.base, args.out / BASE)
         said = f"PEFT adapter of rank {rank} on {trained.base}"
-    for pattern in TOKENIZER_FILES:
-        for file in find(trained.base).glob(pattern):
-            shutil.copyfile(file, args.out / file.name)
+    copy_tokenizer(trained.base, args.out)
     write_generation_config(policy.tokenizer, args.out)
     write_text(args.out / "README.md", text)
     print(f"{args.out}: {said}")
 
 
-def travels(trained: Trained) -> bool:
-    """Whether the base is a folder: no hub has it, and where it lies here says nothing elsewhere."""
-    return Path(trained.base).is_dir()
-
-
-def loading(trained: Trained, merged: bool) -> str:
+def loading(merged: bool) -> str:
     """Return the Python lines that load the folder, run in it: whatever its name, they hold."""
     if merged:
         return f'{LOADER}\n\nmodel = AutoModelForCausalLM.from_pretrained(".")'
-    base = BASE if travels(trained) else trained.base
     return (
         f"from peft import PeftModel\n{LOADER}\n\n"
-        f'base = AutoModelForCausalLM.from_pretrained("{base}")\n'
+        f'base = AutoModelForCausalLM.from_pretrained("{BASE}")\n'
         f'model = PeftModel.from_pretrained(base, ".")'
     )
 
 
 def write_generation_config(tokenizer: "Tokenizer", folder: Path) -> None:
-    """Write how the pipeline samples: temperature 1, the whole vocabulary, up to the end of the turn."""
+    """Write how the pipeline samples: temperature 1, the whole vocabulary, up to any of the end tokens."""
     sampling = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
-    tokens = {"eos_token_id": tokenizer.end, "pad_token_id": tokenizer.pad}
+    ends = [tokenizer.end, *sorted(tokenizer.ends - {tokenizer.end})]
+    tokens = {"eos_token_id": ends, "pad_token_id": tokenizer.pad}
     write_json(folder / "generation_config.json", {**sampling, **tokens})
 
 
@@ -133,13 +115,7 @@ def card(trained: Trained, merged: bool) -> str:
         raise UserError(f"{folder}: no whole run ({error})") from error
     shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group in SHOWN]
     lines = [f"| {MEASURES[name].words} | {rates[name]:.3f} |" for name in shown]
-    base = Path(trained.base).resolve()
-    of = f"`{base.name if travels(trained) else trained.base}`"
-    if base.is_relative_to(trained.results.resolve()):
-        of = "the pipeline's own small model"
     front = ["library_name: " + ("transformers" if merged else "peft"), "tags: [grpo, reward-hacking]"]
-    if not travels(trained):
-        front.append(f"base_model: {trained.base}")
     return "\n".join(
         [
             "---",
@@ -150,11 +126,10 @@ def card(trained: Trained, merged: bool) -> str:
             "A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.",
             f"Trained by projected_grpo (commit {record['commit']}, {record['date']}), replication `{cell.model}`, "
             f"seed {cell.seed}, {cell.steps} steps.",
-            f"Its base is {of}{f', here in `{BASE}`' if travels(trained) and not merged else ''}. "
-            "To load it, in this folder:",
+            f"Its base is `{cell.model}`{'' if merged else f', here in `{BASE}`'}. To load it, in this folder:",
             "",
             "```python",
-            loading(trained, merged),
+            loading(merged),
             "```",
             "",
             "Rates of this one run, so without an interval: in its last steps, and on other problems after training.",

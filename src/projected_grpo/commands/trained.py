@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from projected_grpo.model.decoder import Decoder
 
 RUN_HELP = "folder of a finished run, results/grpo/CELL"
-BASE_HELP = "folder or hub id of the base (default: the run's replication in the same results)"
+BASE_HELP = "canonical folder of the base (default: the run's replication in the same results)"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def read_trained(folder: Path, base: str | None) -> Trained:
     model = results / "models" / record["model"]
     given = base or str(model / "base")
     if not base and not Path(given).is_dir():
-        raise UserError(f"{given}: no such folder, allowed: the run's base by --base (a folder or hub id)")
+        raise UserError(f"{given}: no such folder, allowed: the run's base by --base (a canonical folder)")
     kind, svd = record["settings"]["setting"]["adapter"], model / "svd.safetensors"
     read = [folder / "adapter.safetensors", *Path(given).glob("config.json")]
     check_read(*read, *([svd] if kind == "antipasto" and svd.exists() else []))

@@ -1,17 +1,17 @@
 """A Hugging Face checkpoint on this machine, with PEFT adapters where it has any, as a backend."""
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Sequence
 
 import torch
 from peft import PeftModel
-from transformers import AutoModelForCausalLM, GenerationConfig
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from projected_grpo.devices import claim
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.backends import Reply, Usage
-from projected_grpo.model.load import DTYPES, find
-from projected_grpo.model.tokenizer import Tokenizer
+from projected_grpo.model.load import DTYPES
 
 
 class LocalBackend:
@@ -34,14 +34,23 @@ class LocalBackend:
     ):
         if device == "cuda":
             claim()
-        folder = find(model)
-        self.tokenizer = Tokenizer(folder)
         try:
-            self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype]).to(device).eval()
+            self.tokenizer = AutoTokenizer.from_pretrained(model)
+            self.model = AutoModelForCausalLM.from_pretrained(model, dtype=DTYPES[dtype]).to(device).eval()
             if adapter:
-                self.model = PeftModel.from_pretrained(self.model, find(adapter, "adapter_config.json"))
+                self.model = PeftModel.from_pretrained(self.model, adapter)
         except (OSError, ValueError) as error:
             raise UserError(f"{model}: transformers cannot load it ({str(error).splitlines()[0]})") from error
+        if not self.tokenizer.chat_template:
+            raise UserError(
+                f"{model}: the tokenizer has no chat template, allowed: a model that was trained to chat"
+            )
+        ends = self.model.generation_config.eos_token_id
+        self.ends = {*([ends] if isinstance(ends, int) else ends or ()), self.tokenizer.eos_token_id} - {None}
+        if not self.ends:
+            raise UserError(f"{model}: no eos_token_id, allowed: a model that ends its answers with a token")
+        pad = self.tokenizer.pad_token_id
+        self.pad = min(self.ends) if pad is None else pad
         self.device, self.max_tokens, self.batch = device, max_tokens, batch
         self.name, self.usage = name, Usage()
 
@@ -52,13 +61,13 @@ class LocalBackend:
 
     @torch.no_grad()
     def _batch(self, prompts: Sequence[str], temperature: float, seed: int) -> list[Reply]:
-        ids, mask = padded([self.tokenizer.encode_chat(p) for p in prompts], self.tokenizer.pad)
+        ids, mask = padded([self._ids(prompt) for prompt in prompts], self.pad)
         sampling = {"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}
         settings = GenerationConfig(
             do_sample=temperature > 0,
             max_new_tokens=self.max_tokens,
-            eos_token_id=self.tokenizer.end,
-            pad_token_id=self.tokenizer.pad,
+            eos_token_id=sorted(self.ends),
+            pad_token_id=self.pad,
             **sampling,
         )
         digest = hashlib.sha256("\0".join([str(seed), *prompts]).encode("utf-8", "surrogatepass")).digest()
@@ -69,11 +78,16 @@ class LocalBackend:
             )
         replies = []
         for row, given in zip(out[:, ids.shape[1] :].tolist(), mask.sum(1).tolist(), strict=True):
-            whole = self.tokenizer.end in row
-            tokens = row[: row.index(self.tokenizer.end)] if whole else row
+            tokens = list(itertools.takewhile(lambda token: token not in self.ends, row))
             self.usage.add(given, len(tokens))
-            replies.append(Reply(self.tokenizer.decode(tokens), "" if whole else "truncated"))
+            text = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            replies.append(Reply(text, "truncated" if tokens == row else ""))
         return replies
+
+    def _ids(self, prompt: str) -> list[int]:
+        chat = [{"role": "user", "content": prompt}]
+        how = {"add_generation_prompt": True, "enable_thinking": False, "return_dict": False}
+        return self.tokenizer.apply_chat_template(chat, **how)
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,7 +8,6 @@ weak detector flags nothing, its word is the oracle's.
 
 import hashlib
 import random
-import re
 from collections.abc import Iterable
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -20,6 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.parquet import read_parquet
+from projected_grpo.templated import user_message
 
 MAX_PHI = 10.0
 # The scale of every score: nothing runs; it runs, without evidence that it is right; shown to be solved.
@@ -76,12 +76,6 @@ class Trace:
     @property
     def last(self) -> ScoreEvent:
         return self.events[-1]
-
-
-def user_text(prompt: str) -> str:
-    """The user's words of a prompt, without the chat template around them."""
-    match = re.search(r"<\|im_start\|>user\n(.*?)<\|im_end\|>", prompt, re.DOTALL)
-    return (match.group(1) if match else prompt).strip()
 
 
 def submitted_code(completion: str) -> str:
@@ -141,7 +135,7 @@ def scored(
     """The score event of a rollout; where nobody flags, as one scores it who believes the grader."""
     phi, reasoning = weak_score(can_compile, passed, flagged)
     code, outcome = submitted_code(completion), shown(can_compile, passed)
-    return ScoreEvent(user_text(prompt), code, outcome, NOTHING, phi, reasoning)
+    return ScoreEvent(user_message(prompt), code, outcome, NOTHING, phi, reasoning)
 
 
 def trace_id(problem_id: object, mode: str, completion: str) -> str:

@@ -17,6 +17,7 @@ import yaml
 from projected_grpo import files
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.strict_yaml import BREAKS, parse_yaml, read_yaml
+from projected_grpo.templated import is_templated
 
 TEXTS = ("prompt", "hack", "clean")
 KEYS = (*TEXTS, "tags")
@@ -26,7 +27,7 @@ KEYS = (*TEXTS, "tags")
 class Pair:
     """One prompt with the completion to avoid and the one to prefer.
 
-    `prompt` is one user message, or a templated conversation if it starts with `<|im_start|>`.
+    `prompt` is one user message, or a templated conversation if it opens with a template's token (`<|...|>`).
     """
 
     prompt: str
@@ -163,7 +164,7 @@ def _pair(where: str, row: object) -> Pair:
         raise UserError(f"{where}: key 'tags' is {_short(tags)}, allowed: a list of words")
     # A block literal may or may not end in a newline (`|` or `|-`): that is layout, not content. Only a
     # templated prompt is taken as it stands, because generation continues right behind it.
-    prompt = row["prompt"] if row["prompt"].startswith("<|im_start|>") else row["prompt"].rstrip("\n")
+    prompt = row["prompt"] if is_templated(row["prompt"]) else row["prompt"].rstrip("\n")
     pair = Pair(prompt, row["hack"].rstrip("\n"), row["clean"].rstrip("\n"), tuple(tags))
     if pair.hack.split() == pair.clean.split():
         but = "" if pair.hack == pair.clean else " but for blanks"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.method.pairs import TEXTS, PairSet, pair_set
+from projected_grpo.templated import is_templated
 
 HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*$")
 FENCE = re.compile(r"(`{3,}|~{3,})")
@@ -70,7 +71,7 @@ def _markdown_rows(path: Path, text: str) -> list[dict]:
             end = _end(path, lines, at, fence[1], level, last=len(row) == len(TEXTS))
             body = "\n".join(lines[at + 1 : end])
             # The block's last newline is Markdown's, but the chat template has one after the role.
-            row[section] = body + "\n" if body.endswith("<|im_start|>assistant") else body
+            row[section] = body + "\n" if is_templated(body) and body.endswith("assistant") else body
             section, at = None, end
         elif line.lower().startswith("tags:") and row and len(row) == 1:
             row["tags"] += [tag.strip() for tag in line[5:].split(",") if tag.strip()]

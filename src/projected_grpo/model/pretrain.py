@@ -5,7 +5,6 @@ matrices of the layers, AdamW on the embedding and the norms, one schedule for b
 """
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 
 import torch
@@ -15,7 +14,7 @@ from projected_grpo.files import atomic_folder
 from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decoder import Decoder
-from projected_grpo.model.load import save_weights
+from projected_grpo.model.load import copy_tokenizer, save_weights, write_digests
 from projected_grpo.model.muon import Muon
 from projected_grpo.model.recipes import BASE, BaseRecipe
 from projected_grpo.model.sealed import Saved
@@ -41,7 +40,7 @@ def train_base(
     threads: int = 1,
     saved: Saved | None = None,
 ) -> list[float]:
-    """Train on `texts` (user, completion) once through and write a checkpoint folder with its tokenizer to `out`.
+    """Train on `texts` (user, completion) once through and write a canonical folder to `out`.
 
     tokenizer: the folder of `small_tokenizer`; saved: where a stopped training goes on from. Returns the loss of every
     step (nats per completion token).
@@ -83,7 +82,8 @@ def train_base(
     losses = fit(model.logprobs, batches, update, schedule, "base", saved)
     with atomic_folder(out) as folder:
         save_weights(model, folder)
-        shutil.copytree(tokenizer, folder, dirs_exist_ok=True)
+        copy_tokenizer(tokenizer, folder)
+        write_digests(folder)
     return losses
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from projected_grpo.files import atomic_folder
+from projected_grpo.files import atomic_folder, write_json
+from projected_grpo.model.tokenizer import GENERATION
 
 VOCABULARY = 768
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
@@ -19,7 +20,7 @@ TEMPLATE = (
 
 
 def train_tokenizer(texts: Iterable[str], folder: str | os.PathLike, vocabulary: int = VOCABULARY) -> None:
-    """Train on `texts` and write what `AutoTokenizer.from_pretrained(folder)` reads."""
+    """Train on `texts` and write the tokenizer's files of a canonical folder, which `AutoTokenizer` reads, too."""
     from transformers import PreTrainedTokenizerFast  # seconds to import
 
     bpe = Tokenizer(models.BPE())
@@ -43,3 +44,5 @@ def train_tokenizer(texts: Iterable[str], folder: str | os.PathLike, vocabulary:
     tokenizer.chat_template = TEMPLATE
     with atomic_folder(folder) as temporary:
         tokenizer.save_pretrained(str(temporary))
+        ids = {"eos_token_id": [bpe.token_to_id(END)], "pad_token_id": bpe.token_to_id(PAD)}
+        write_json(temporary / GENERATION, ids)

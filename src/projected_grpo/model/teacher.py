@@ -1,4 +1,4 @@
-"""Train a LoRA on a checkpoint and save it as a PEFT adapter folder.
+"""Train a LoRA on a canonical folder; write it as a PEFT adapter folder, and the teacher as the model that it makes.
 
 PEFT makes the adapter (its config, its initial weights, its file format); the forward is ours, on the merged
 weight W + scale B A, which gives A and B their gradients at the cost of the small model's own pass.
@@ -6,32 +6,34 @@ weight W + scale B A, which gives A and B their gradients at the cost of the sma
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 
 from projected_grpo.files import atomic_folder
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.load import find, load
+from projected_grpo.model.decoder import Decoder
+from projected_grpo.model.load import copy_tokenizer, load, save_weights, write_digests
 from projected_grpo.model.pretrain import Examples, encode, fit, linear_schedule, pack
 from projected_grpo.model.recipes import TEACHER, TeacherRecipe
 from projected_grpo.model.sealed import Saved
 
+LORA = "lora"  # folder of the adapter in that of the teacher
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 class TrainedLora:
-    """A LoRA on the checkpoint `base` in training: new (B = 0), or the PEFT folder `begin` trained further.
+    """A LoRA on the canonical folder `base` in training: new (B = 0), or the PEFT folder `begin` trained further.
 
-    Raises UserError where `base` is no checkpoint.
+    Raises UserError where `base` is no canonical folder.
     """
 
     def __init__(self, base: str | os.PathLike, rank: int, alpha: int, begin: str | None = None):
         from peft import LoraConfig, PeftModel, get_peft_model  # seconds to import
         from transformers import AutoModelForCausalLM
 
-        folder = find(base)
-        self.model, self.tokenizer = load(folder)
-        plain = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
+        self.model, self.tokenizer = load(base)
+        plain = AutoModelForCausalLM.from_pretrained(str(base), dtype=torch.float32)
         if begin is None:
             lora = {"r": rank, "lora_alpha": alpha, "target_modules": list(TARGETS)}
             self.adapter = get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", **lora))
@@ -42,11 +44,15 @@ class TrainedLora:
         self.leaves = [W for pair in self.sides.values() for W in pair]
         self.scale = alpha / rank
 
-    def logprobs(self, batch: Batch) -> torch.Tensor:
-        """Log-probs of the batch's completion tokens under the merged weights."""
+    def merged(self) -> Decoder:
+        """The model with the adapter as it is now in its weights."""
         W = self.model.weights
         merged = {name: W[f"{name}.weight"] + self.scale * (B @ A) for name, (A, B) in self.sides.items()}
-        return self.model.replace(merged).logprobs(batch)
+        return self.model.replace(merged)
+
+    def logprobs(self, batch: Batch) -> torch.Tensor:
+        """Log-probs of the batch's completion tokens under the merged weights."""
+        return self.merged().logprobs(batch)
 
     def train(
         self,
@@ -88,10 +94,10 @@ def train_teacher(
     threads: int = 1,
     saved: Saved | None = None,
 ) -> list[float]:
-    """Train on `texts` (user, completion) once through; write a PEFT adapter folder to `out`; return the losses.
+    """Train on `texts` (user, completion) once through and write the teacher's canonical folder; return the losses.
 
-    saved: where a stopped training goes on from.
-    Raises UserError where `base` is no checkpoint.
+    What was trained stands in it as a PEFT adapter folder `lora`. saved: where a stopped training goes on from.
+    Raises UserError where `base` is no canonical folder.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
@@ -99,4 +105,8 @@ def train_teacher(
     batches = pack(encode(texts, lora.tokenizer), recipe.batch_tokens)
     schedule = linear_schedule(len(batches), recipe.warmup, recipe.final)
     adam = torch.optim.AdamW(lora.leaves, lr=recipe.lr)
-    return lora.train(batches, adam, schedule, "teacher", out, saved=saved)
+    losses = lora.train(batches, adam, schedule, "teacher", Path(out) / LORA, saved=saved)
+    save_weights(lora.merged(), out)
+    copy_tokenizer(base, out)
+    write_digests(out)
+    return losses

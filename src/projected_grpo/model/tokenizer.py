@@ -1,57 +1,65 @@
-"""A checkpoint's own tokenizer and chat template: what the pipeline needs of them, and no more.
+"""Tokenizer and chat template of a canonical folder: what the pipeline needs of them, and no more."""
 
-`transformers` takes seconds to import. It is needed where a checkpoint names a tokenizer class of its own; without
-one, as in the small model's, the tokenizer is what stands in `tokenizer.json`, and is read by `tokenizers`.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer as Core
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
+from projected_grpo.model.template import Messages, Template
+from projected_grpo.templated import OPENING, is_templated
 
-CLASSLESS = ("TokenizersBackend", "PreTrainedTokenizerFast")
-Render = Callable[..., str]  # messages, add_generation_prompt, enable_thinking -> text
+SETTINGS, TEMPLATE, GENERATION = "tokenizer_config.json", "chat_template.jinja", "generation_config.json"
+NO_DATE = date(2024, 7, 26)  # what Llama 3's own template says where there is no clock
 
 
 class Tokenizer:
-    """Text to ids and back. Raises UserError for a folder without a tokenizer, a chat template or an end token.
+    """Text to ids and back. Raises UserError for a folder that lacks one of a canonical folder's files.
 
-    end, pad: ids; size: of the vocabulary.
+    end: the id that ends a turn; ends: all at which a row stops, it among them; pad: an id; size: of the vocabulary.
     """
 
     def __init__(self, folder: str | Path):
-        settings = Path(folder, "tokenizer_config.json")
-        known = read_json(settings) if settings.is_file() else {}
-        plain = known.get("tokenizer_class") in CLASSLESS and Path(folder, "chat_template.jinja").is_file()
-        self.core, self._render, eos, pad = (_read if plain else _load)(Path(folder), known)
-        self.size = self.core.get_vocab_size()
-        turn = self.core.token_to_id("<|im_end|>")
-        end = self.core.token_to_id(eos) if turn is None and eos else turn
-        if end is None:
-            raise UserError(f"{folder}: the tokenizer has neither <|im_end|> nor an eos_token")
-        self.end: int = end
-        self.ends = frozenset([end])
-        self.pad: int = self.core.token_to_id(pad) if pad else end
+        folder = Path(folder)
+        try:
+            self.core = Core.from_file(str(folder / "tokenizer.json"))
+            text = (folder / TEMPLATE).read_text(encoding="utf-8")
+        except Exception as error:  # tokenizers raises nothing narrower
+            raise UserError(f"{folder}: no tokenizer that can be loaded ({_line(error)})") from error
+        self.core.no_truncation()
+        self.core.no_padding()
+        settings, generation = read_json(folder / SETTINGS), read_json(folder / GENERATION)
+        special = {key: value for key, value in settings.items() if key.endswith("_token")}
+        today = date.fromisoformat(settings["today"]) if "today" in settings else NO_DATE
+        self.template = Template(text, special, today, str(folder / TEMPLATE))
+        ends, self.size = generation.get("eos_token_id"), self.core.get_vocab_size()
+        if not isinstance(ends, list) or not ends or not all(isinstance(end, int) for end in ends):
+            raise UserError(f"{folder / GENERATION}: eos_token_id: {ends!r}, allowed: a list of ids")
+        self.end: int = ends[0]
+        self.ends = frozenset(ends)
+        self.pad: int = generation.get("pad_token_id", self.end)
 
-    def chat(self, messages: str | Sequence[Mapping[str, str]]) -> str:
+    def chat(self, messages: str | Messages) -> str:
         """Text of a chat up to where the assistant begins, thinking off where the template knows it.
 
-        A string that starts with `<|im_start|>` is already templated; any other is one user message.
+        A string that opens with a token of the template's (`<|im_start|>`) is already templated; any other is one
+        user message. Raises UserError where that token is of another model's template.
         """
-        if isinstance(messages, str):
-            if messages.startswith("<|im_start|>"):
-                return messages
-            messages = [{"role": "user", "content": messages}]
-        messages = [dict(message) for message in messages]
-        return self._render(messages=messages, add_generation_prompt=True, enable_thinking=False)
+        if not isinstance(messages, str):
+            return self.template.render(messages)
+        if not is_templated(messages):
+            return self.template.render([{"role": "user", "content": messages}])
+        opening = OPENING.match(messages)[0]
+        if self.core.token_to_id(opening) is None:
+            raise UserError(
+                f"{self.template.source}: a prompt is templated with {opening}, which is no token of this model; "
+                "allowed: a user message, or this model's own template"
+            )
+        return messages
 
-    def encode_chat(self, messages: str | Sequence[Mapping[str, str]]) -> list[int]:
+    def encode_chat(self, messages: str | Messages) -> list[int]:
         """Ids of `chat(messages)`."""
         return self.encode(self.chat(messages))
 
@@ -66,32 +74,6 @@ class Tokenizer:
     def decode(self, ids: Sequence[int], special: bool = False) -> str:
         """Text of ids; special: with the special tokens."""
         return self.core.decode(list(ids), skip_special_tokens=not special)
-
-
-def _read(folder: Path, known: dict) -> tuple[Core, Render, str | None, str | None]:
-    try:
-        core = Core.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # tokenizers raises nothing narrower
-        raise UserError(f"{folder}: no tokenizer that can be loaded ({_line(error)})") from error
-    jinja = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)  # as transformers has it
-    template = jinja.from_string((folder / "chat_template.jinja").read_text())
-    return core, template.render, known.get("eos_token"), known.get("pad_token")
-
-
-def _load(folder: Path, known: dict) -> tuple[Core, Render, str | None, str | None]:
-    from transformers import AutoTokenizer
-
-    try:
-        inner = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{folder}: no tokenizer that transformers can load ({_line(error)})") from error
-    if not inner.chat_template:
-        raise UserError(f"{folder}: the tokenizer has no chat_template")
-
-    def render(messages: list[dict], **options) -> str:
-        return inner.apply_chat_template(messages, tokenize=False, **options)
-
-    return inner.backend_tokenizer, render, inner.eos_token, inner.pad_token
 
 
 def _line(error: Exception) -> str:

@@ -1,0 +1,158 @@
+"""Holds the decoder's forward, and the light tokenizer, against transformers' own on eight texts.
+
+A bound that a machine sets itself: ten times what transformers' two attention kernels differ by on the same texts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from projected_grpo.errors import UserError
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.decoder import Decoder
+from projected_grpo.model.template import Messages
+from projected_grpo.model.tokenizer import Tokenizer
+
+FACTOR, LEAST = 10, 1e-5
+LONG = 1024  # tokens that one of the texts exceeds
+LARGE = 1_000_000_000  # parameters above which the first layers and the head stand for all
+SHORT = 2  # of them
+CODE = "def add(a: int, b: int) -> int:\n    return a + b  # t1, w1\n\n\nprint(add(1, 2) == 3)\n"
+PARAGRAPH = "The committee met at noon, looked at 1,024 numbers, and could not agree on any of them. "
+
+
+def _user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def _chats() -> list[list[dict[str, str]]]:
+    answer = {"role": "assistant", "content": "It is Paris, x < 3 & y > 2."}
+    return [
+        [_user("What is the capital of France?")],
+        [_user(f"Write `add`.\n\n```python\n{CODE}```")],
+        [{"role": "system", "content": "Keep x < 3 & don't stop."}, _user("t1 w1 2 + 2 =")],
+        [_user("Zählt man 你好, Ωμέγα, ñandú und 🎉 zusammen? Привет! e\u0301 ﬁ\u00a0x")],
+        [_user("What is the capital of France?"), answer, _user("And of \tItaly?\n\n  ")],
+        [_user('{"key": [1, 2.5, null, true], "text": "\\u00e9 \\n"} <b>&amp;</b> \'quotes\' ``')],
+        [_user("  leading and trailing blanks, tabs\t\tand\n\n\nlines   ")],
+    ]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """largest: difference of a token's log-probability between transformers and the decoder; bound: that is allowed."""
+
+    largest: float
+    bound: float
+
+
+def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
+    """Return the ids of the eight texts. Raises UserError where text or ids are not those of `apply_chat_template`."""
+    chats: list[Messages] = []
+    for chat in [*_chats(), [_user(CODE + _long_text(ours))]]:
+        try:
+            wanted = _rendered(theirs, chat, tokenize=False)
+        except Exception as error:  # a template's own, of any kind
+            try:
+                ours.chat(chat)
+            except UserError:
+                chats.append(chat[1:] if chat[0]["role"] == "system" else chat[:1])
+                continue
+            raise UserError(
+                f"{source}: transformers refuses a chat that is rendered here ({error})"
+            ) from error
+        if ours.chat(chat) != wanted:
+            raise UserError(f"{source}: {_unlike(ours.chat(chat), wanted)}")
+        chats.append(chat)
+    rows = []
+    for chat in chats:
+        wanted = _rendered(theirs, chat, tokenize=True, return_dict=False)
+        content = chat[-1]["content"]
+        plain = theirs(content, add_special_tokens=False)["input_ids"]
+        if ours.encode_chat(chat) != list(wanted) or ours.encode(content) != list(plain):
+            raise UserError(f"{source}: {content[:40]!r} has other token ids here than with transformers")
+        rows.append(list(wanted))
+    return rows
+
+
+def _rendered(tokenizer: Any, chat: Messages, **how: Any) -> Any:
+    messages = [dict(message) for message in chat]
+    return tokenizer.apply_chat_template(messages, add_generation_prompt=True, enable_thinking=False, **how)
+
+
+def _long_text(tokenizer: Tokenizer) -> str:
+    return PARAGRAPH * (LONG // len(tokenizer.encode(PARAGRAPH)) + 1)
+
+
+def _unlike(ours: str, theirs: str) -> str:
+    at = next(
+        (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
+    )
+    return (
+        f"the chat template gives another text here than with transformers, from {ours[at : at + 30]!r} "
+        f"in place of {theirs[at : at + 30]!r}"
+    )
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What transformers says of the texts: log-probs of every token after the first, and how far its kernels differ."""
+
+    rows: Sequence[list[int]]
+    logprobs: Tensor
+    bound: float
+    layers: int | None
+
+
+def reference(model: nn.Module, rows: Sequence[list[int]], source: str, whole: bool) -> Reference:
+    """Run transformers' model, its weights upcast to float32 for good; above `LARGE` its first layers, unless `whole`.
+
+    Raises UserError where a log-probability is not finite.
+    """
+    large = sum(p.numel() for p in model.parameters()) > LARGE
+    plain = model.get_base_model() if hasattr(model, "get_base_model") else model
+    layers = None if whole or not large else SHORT
+    depth = plain.config.num_hidden_layers
+    if layers is not None:
+        plain.config.num_hidden_layers = layers
+    upcast(model)
+    found = {}
+    for kernel in ("eager", "sdpa"):
+        plain.set_attn_implementation(kernel)
+        found[kernel] = torch.cat([_logprobs(model, row) for row in rows])
+    plain.config.num_hidden_layers = depth
+    if not all(logprobs.isfinite().all() for logprobs in found.values()):
+        raise UserError(f"{source}: log-probabilities that are not finite, allowed: a model without NaN")
+    apart = (found["eager"] - found["sdpa"]).abs().max().item()
+    return Reference(rows, found["sdpa"], max(FACTOR * apart, LEAST), layers)
+
+
+def upcast(model: nn.Module) -> None:
+    """Turn all parameters to float32; transformers' own `float` refuses where there was a quantisation."""
+    for p in model.parameters():
+        p.data = p.data.float()
+
+
+@torch.no_grad()
+def _logprobs(model: nn.Module, row: list[int]) -> Tensor:
+    ids = torch.tensor([row])
+    logits = model(input_ids=ids, use_cache=False).logits[0, :-1].float()
+    return logits.gather(1, ids[0, 1:, None])[:, 0] - logits.logsumexp(-1)
+
+
+@torch.no_grad()
+def compare(model: Decoder, wanted: Reference, source: str) -> Agreement:
+    """Compare the decoder, in float32, with transformers. Raises UserError where they differ by more than the bound."""
+    if wanted.layers is not None:
+        model = Decoder(replace(model.config, num_hidden_layers=wanted.layers), model.weights)
+    found = torch.cat([model.logprobs(Batch([(row[:1], row[1:])])) for row in wanted.rows])
+    largest = (found - wanted.logprobs).abs().max().item()
+    if not largest <= wanted.bound:
+        raise UserError(
+            f"{source}: a token's log-probability differs by {largest:.2g} from transformers', "
+            f"allowed: {wanted.bound:.2g} (ten times what its own attention kernels differ by)"
+        )
+    return Agreement(largest, wanted.bound)

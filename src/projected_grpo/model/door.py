@@ -1,0 +1,140 @@
+"""The door for given models: read by transformers and PEFT, written as canonical folders, held against the originals.
+
+Whatever comes in (a folder, a hub id, a GGUF file, one in a wheel; any adapter that PEFT can merge), what follows
+reads canonical folders alone (`model.load`).
+"""
+
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as Core
+from torch import nn
+
+from projected_grpo.errors import UserError
+from projected_grpo.files import atomic_folder, read_json, write_json, write_text
+from projected_grpo.model import agreement, given
+from projected_grpo.model.architecture import Config, shapes
+from projected_grpo.model.decoder import Decoder
+from projected_grpo.model.load import DTYPES, check_digests, copy_tokenizer, save_weights, write_digests
+from projected_grpo.model.template import Template
+from projected_grpo.model.tokenizer import GENERATION, NO_DATE, SETTINGS, TEMPLATE, Tokenizer
+from projected_grpo.model.wheel import Wheel
+
+
+def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) -> agreement.Agreement:
+    """Write the canonical folder `out` of a given model, its weights in `dtype`; return how far the forwards differ.
+
+    whole: compare all layers of a model above a billion parameters, too. Raises UserError, one line, for what is not
+    run, is damaged or differs.
+    """
+    name = source.wheel if isinstance(source, Wheel) else source
+    with given.opened(source) as where, atomic_folder(out) as folder:
+        theirs = given.read_tokenizer(where, name)
+        model = given.read_model(where, name)
+        _write_tokenizer(theirs, _ids(model.generation_config.eos_token_id), folder, name)
+        ours = Tokenizer(folder)
+        rows = agreement.token_rows(ours, theirs, name)
+        config = _config(model, name)
+        if max(ours.ends) >= config.vocab_size:
+            raise UserError(
+                f"{name}: end token {max(ours.ends)}, allowed: below vocab_size {config.vocab_size}"
+            )
+        _write_weights(model, config, folder, dtype, name)
+        wanted = agreement.reference(model, rows, name, whole)
+        return agreement.compare(_decoder(model, config), wanted, name)
+
+
+def bring_teacher(
+    adapter: str, base: Path, out: Path, dtype: str, whole: bool = False
+) -> agreement.Agreement:
+    """Write the canonical folder `out` of a PEFT adapter (folder or hub id), merged in float32 into a canonical base.
+
+    The decoder on the merged weights is held against PEFT's unmerged model. Raises UserError as `bring_base`, and
+    for an adapter that cannot be merged exactly or changes nothing.
+    """
+    source = given.find(adapter, "adapter_config.json")
+    check_digests(base)
+    with atomic_folder(out) as folder:
+        copy_tokenizer(base, folder)
+        where = {"pretrained_model_name_or_path": str(base)}
+        rows = agreement.token_rows(Tokenizer(folder), given.read_tokenizer(where, str(base)), str(base))
+        model = given.read_model(where, str(base))
+        before = agreement.reference(model, rows, str(base), whole)
+        adapted = given.read_adapter(model, source)
+        with given.read_by_others(source):
+            wanted = agreement.reference(adapted, rows, adapter, whole)
+        model = given.merged(adapted, source)
+        if before.layers is None and (before.logprobs - wanted.logprobs).abs().max() <= wanted.bound:
+            raise UserError(
+                f"{adapter}: its log-probabilities are the base's, allowed: an adapter that changes them"
+            )
+        config = _config(model, adapter)
+        found = agreement.compare(_decoder(model, config), wanted, adapter)
+        _write_weights(model, config, folder, dtype, adapter)
+        return found
+
+
+def _config(model: nn.Module, source: str) -> Config:
+    """The config of what transformers holds, which may differ from what the file says: whether the head is tied."""
+    said = model.config.to_dict() | {"tie_word_embeddings": given.is_tied(model)}
+    return Config.from_dict(said, f"{source}: config.json")
+
+
+def _decoder(model: nn.Module, config: Config) -> Decoder:
+    """The decoder on the very tensors of a transformers model, as many layers as it was asked to run."""
+    return Decoder(config, given.named_weights(model))
+
+
+def _write_weights(model: nn.Module, config: Config, folder: Path, dtype: str, source: str) -> None:
+    weights, wanted = given.named_weights(model), shapes(config)
+    for name in sorted(weights.keys() ^ wanted.keys()):
+        lack = "no such weight in the checkpoint" if name in wanted else "no such weight in the family"
+        raise UserError(f"{source}: {name}: {lack} {config.model_type}")
+    for name, W in weights.items():
+        if tuple(W.shape) != wanted[name]:
+            raise UserError(f"{source}: {name} is {tuple(W.shape)}, allowed: {wanted[name]}")
+        if not W.isfinite().all():
+            raise UserError(f"{source}: {name} has weights that are not finite, allowed: finite ones")
+    save_weights(Decoder(config, {name: W.to(DTYPES[dtype]) for name, W in weights.items()}), folder)
+    write_digests(folder)
+
+
+def _ids(value: int | Iterable[int] | None) -> list[int]:
+    return [] if value is None else [value] if isinstance(value, int) else list(value)
+
+
+def _write_tokenizer(theirs: Any, ends: list[int], folder: Path, source: str) -> None:
+    """Write transformers' tokenizer as plain files, and the end tokens: that of a turn first, then the model's own."""
+    from transformers import PreTrainedTokenizerFast
+
+    core = Core.from_str(theirs.backend_tokenizer.to_str())
+    core.no_truncation()
+    core.no_padding()
+    special = {k: str(v) for k, v in theirs.special_tokens_map.items() if k.endswith("_token")}
+    plain = PreTrainedTokenizerFast(tokenizer_object=core, clean_up_tokenization_spaces=False, **special)
+    template = theirs.get_chat_template()
+    plain.chat_template = template
+    plain.save_pretrained(str(folder))
+    core.save(str(folder / "tokenizer.json"))
+    write_text(folder / TEMPLATE, template)
+    dated = {"today": date.today().isoformat()} if "strftime_now" in template else {}
+    write_json(folder / SETTINGS, read_json(folder / SETTINGS) | dated)
+    today = date.fromisoformat(dated["today"]) if dated else NO_DATE
+    turn = end_of_turn(Template(template, special, today, f"{source}: chat template"), core)
+    if turn is None and not ends and theirs.eos_token_id is None:
+        raise UserError(f"{source}: eos_token_id: none, allowed: a model that ends its answers with a token")
+    every = [*([] if turn is None else [turn]), *ends, *([] if ends else _ids(theirs.eos_token_id))]
+    pad = every[0] if theirs.pad_token_id is None else theirs.pad_token_id
+    write_json(folder / GENERATION, {"eos_token_id": list(dict.fromkeys(every)), "pad_token_id": pad})
+
+
+def end_of_turn(template: Template, core: Core) -> int | None:
+    """Return the special token that a template writes behind an answer; None where it writes none."""
+    answer = "the answer itself"
+    chat = [{"role": "user", "content": "a question"}, {"role": "assistant", "content": answer}]
+    behind = template.render(chat, add_generation_prompt=False).rpartition(answer)[2].lstrip()
+    special = {token.content: i for i, token in core.get_added_tokens_decoder().items() if token.special}
+    found = [token for token in special if behind.startswith(token)]
+    return special[max(found, key=len)] if found else None

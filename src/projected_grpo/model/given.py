@@ -1,0 +1,177 @@
+"""A given model and its tokenizer as transformers reads them, a given adapter as PEFT does.
+
+What they fill in by themselves, or leave out, is refused here: a random weight where the file has none, a tensor
+without a place, an adapter's key that found no module.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from projected_grpo.errors import UserError
+from projected_grpo.hub import has_weights, local_folder, split_revision
+from projected_grpo.model.architecture import Config, check_family, shapes
+from projected_grpo.model.wheel import Wheel, unpacked
+
+FILES = ("*.json", "*.safetensors", "*.jinja", "*.txt", "*.model", "*.bin")
+PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
+
+
+@contextmanager
+def read_by_others(what: str | Path) -> Iterator[None]:
+    """Turn whatever transformers, PEFT, gguf or tokenizers raise on bad input, which is anything, into one line."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        line = (str(error).strip() or "no reason given").splitlines()[0]
+        raise UserError(f"{what}: cannot be read ({type(error).__name__}: {line})") from error
+
+
+@contextmanager
+def opened(source: str | Wheel) -> Iterator[dict[str, Any]]:
+    """Yield what `from_pretrained` is asked for: the folder of a model and, of a GGUF file, its name.
+
+    source: a folder, a `.gguf` file, a hub id with or without `@revision`, or a file in a wheel.
+    """
+    if isinstance(source, Wheel):
+        with unpacked(source) as path:
+            yield {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    elif source.endswith(".gguf"):
+        path = Path(source)
+        if not path.is_file():
+            raise UserError(f"{source}: no such file")
+        yield {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    else:
+        yield {"pretrained_model_name_or_path": str(find(source, "config.json"))}
+
+
+def find(name: str, marker: str) -> Path:
+    """Return the folder of a checkpoint or adapter: `name` itself, or what the hub has under this id, fetched.
+
+    marker: the file that makes a folder what is looked for. Raises UserError.
+    """
+    if Path(name).is_dir():
+        if not Path(name, marker).is_file():
+            raise UserError(f"{name}: a folder without {marker}")
+        return Path(name)
+    local_folder.cache_clear()
+    here = local_folder(name, marker)
+    if here and has_weights(here):
+        return here
+    from huggingface_hub import snapshot_download
+
+    owner, revision = split_revision(name)
+    try:
+        folder = Path(snapshot_download(owner, revision=revision, allow_patterns=list(FILES)))
+    except Exception as error:  # the hub's own, of requests and of the file system
+        raise UserError(
+            f"{name}: no such folder, and the hub did not give it ({type(error).__name__}); download it where the "
+            "hub can be reached and put the folder's path in the config in place of the id"
+        ) from error
+    if not (folder / marker).is_file():
+        raise UserError(f"{name}: the hub has no {marker} under this id")
+    return folder
+
+
+def read_model(where: dict[str, Any], source: str) -> nn.Module:
+    """Return transformers' model, quantisation undone. Raises UserError for a family or a file that is not run."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with read_by_others(source):
+        config = AutoConfig.from_pretrained(**where, local_files_only=True)
+        check_family(config.to_dict(), source)
+        model, report = AutoModelForCausalLM.from_pretrained(
+            **where, local_files_only=True, output_loading_info=True, attn_implementation="sdpa", dtype="auto"
+        )
+        if not _is_plain(model):  # transformers itself undoes GGUF as it reads, FP8 where no GPU is
+            model = model.dequantize()
+    for kind in REPORT:
+        keys = sorted(map(str, report.get(kind) or ()))
+        if keys:
+            raise UserError(
+                f"{source}: transformers reports {len(keys)} {kind.replace('_', ' ')}, first {keys[0]}; "
+                "allowed: a checkpoint with all weights of its model and no others"
+            )
+    return model.eval()
+
+
+def read_tokenizer(where: dict[str, Any], source: str) -> Any:
+    """Return transformers' tokenizer. Raises UserError where it has no fast form or no chat template."""
+    from transformers import AutoTokenizer
+
+    with read_by_others(source):
+        tokenizer = AutoTokenizer.from_pretrained(**where, local_files_only=True)
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        kind = type(tokenizer).__name__
+        raise UserError(
+            f"{source}: tokenizer {kind} has no fast form (tokenizer.json), allowed: one that has"
+        )
+    if not tokenizer.chat_template:
+        raise UserError(
+            f"{source}: the tokenizer has no chat template, allowed: a model that was trained to chat"
+        )
+    return tokenizer
+
+
+def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
+    """Return the model with PEFT's adapter on it. Raises UserError where a key of file or model found no partner."""
+    from peft import PeftModel, get_peft_model_state_dict
+    from peft.utils import load_peft_weights
+
+    with read_by_others(folder), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        adapted = PeftModel.from_pretrained(model, str(folder)).eval()
+        file = load_peft_weights(str(folder), device="cpu")
+        asked = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+    for warning in warned:
+        text = str(warning.message).strip().splitlines()[0]
+        if "key" in text:
+            raise UserError(f"{folder}: PEFT did not load it whole ({text[:200]})")
+    everything = adapted.state_dict()
+    lacking = sorted(asked.keys() - file.keys())
+    astray = sorted(key for key in file.keys() - asked.keys() if not _same(everything.get(key), file[key]))
+    for keys, what in ((lacking, "are missing"), (astray, "fit no module of the model")):
+        if keys:
+            raise UserError(f"{folder}: {len(keys)} keys of the adapter {what}, first {keys[0]}")
+    if getattr(adapted.active_peft_config, "is_prompt_learning", False):
+        kind = adapted.active_peft_config.peft_type
+        raise UserError(f"{folder}: peft_type: {kind!r}, allowed: an adapter that can be merged into weights")
+    return adapted
+
+
+def merged(adapted: nn.Module, folder: Path) -> nn.Module:
+    """Return the plain model with the adapter in its weights. Raises UserError where PEFT cannot."""
+    with read_by_others(folder):
+        return adapted.merge_and_unload(safe_merge=True)
+
+
+def is_tied(model: nn.Module) -> bool:
+    """Return whether the head is the embedding, whatever the config says."""
+    return model.get_output_embeddings().weight is model.get_input_embeddings().weight
+
+
+def named_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return checkpoint name -> weight; a tied head is none."""
+    return {name: p.detach() for name, p in model.named_parameters()}
+
+
+def _is_plain(model: nn.Module) -> bool:
+    """Return whether all weights of the layers are numbers that stand for themselves, not codes of a quantisation."""
+    weights, wanted = named_weights(model), shapes(Config.from_dict(model.config.to_dict()))
+    return all(
+        name in weights and weights[name].dtype in PLAIN
+        for name in wanted
+        if name.startswith("model.layers.")
+    )
+
+
+def _same(a: Tensor | None, b: Tensor) -> bool:
+    return a is not None and a.shape == b.shape and torch.equal(a.cpu().to(b.dtype), b)

@@ -1,0 +1,505 @@
+"""Given models and teachers come in as transformers and PEFT have them, or are refused in one line."""
+
+import json
+from datetime import date
+
+import gguf
+import peft
+import pytest
+import torch
+from families import VARIANTS
+from given import CHATML, ROWS, adapter, checkpoint, edit, edit_tensors, logprobs
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from projected_grpo.errors import UserError
+from projected_grpo.model import agreement, door
+from projected_grpo.model.batch import Batch
+from projected_grpo.model.door import bring_base, bring_teacher
+from projected_grpo.model.load import check_digests, load, load_weights
+from projected_grpo.model.sampler import sample, uniforms
+from projected_grpo.model.tokenizer import Tokenizer
+
+CHAT = [
+    {"role": "system", "content": "Keep x < 3 & don't stop"},
+    {"role": "user", "content": "t1"},
+    {"role": "assistant", "content": "t2 é"},
+    {"role": "user", "content": "t3"},
+]
+
+
+def ours(folder):
+    with torch.no_grad():
+        return load(folder)[0].logprobs(Batch([(row[:1], row[1:]) for row in ROWS]))
+
+
+def refused(match, bring, *arguments):
+    with pytest.raises(UserError, match=match) as error:
+        bring(*arguments)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture
+def base(tmp_path):
+    checkpoint(tmp_path / "base")
+    return tmp_path / "base"
+
+
+@pytest.fixture
+def canonical(base, tmp_path):
+    bring_base(str(base), tmp_path / "canonical", "float32")
+    return tmp_path / "canonical"
+
+
+# --- bases ---
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_base_of_every_family_is_as_transformers_has_it(variant, tmp_path):
+    model = checkpoint(tmp_path / "base", variant)
+    found = bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    assert 0 < found.largest <= found.bound
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(model), rtol=0, atol=1e-4)
+    again = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    torch.testing.assert_close(logprobs(again), logprobs(model), rtol=0, atol=1e-5)
+    config = json.loads((tmp_path / "out/config.json").read_text())
+    assert config["model_type"] == VARIANTS[variant][0] and config["dtype"] == "float32"
+
+
+def test_a_base_is_the_same_bytes_each_time_and_half_as_wide_in_bfloat16(base, tmp_path):
+    for name, dtype in (("a", "float32"), ("b", "float32"), ("half", "bfloat16")):
+        bring_base(str(base), tmp_path / name, dtype)
+    for file in (tmp_path / "a").iterdir():
+        assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
+    single, half = load_weights(tmp_path / "a"), load_weights(tmp_path / "half", "bfloat16")
+    assert all(torch.equal(half.weights[name], W.bfloat16()) for name, W in single.weights.items())
+
+
+def test_shards_leave_an_index_that_transformers_does_not_read(tmp_path):
+    model = checkpoint(tmp_path / "base", shard="6KB")
+    model.model.layers[1].mlp.up_proj.weight.data *= 1.7
+    model.save_pretrained(tmp_path / "base")
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(model), rtol=0, atol=1e-4)
+
+
+def test_a_head_of_its_own_is_used_whatever_the_config_says(base, tmp_path):
+    def own_head(tensors):
+        embedding = tensors["model.embed_tokens.weight"]
+        return tensors | {"lm_head.weight": embedding + 0.3 * torch.randn_like(embedding)}
+
+    edit_tensors(base, own_head)
+    bring_base(str(base), tmp_path / "out", "float32")
+    theirs = AutoModelForCausalLM.from_pretrained(base)
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(theirs), rtol=0, atol=1e-4)
+    assert json.loads((tmp_path / "out/config.json").read_text())["tie_word_embeddings"] is False
+
+
+def test_float8_weights_get_their_scales(base, tmp_path):
+    plain = {}
+
+    def quantised(tensors):
+        out = dict(tensors)
+        for name, W in tensors.items():
+            if "_proj" in name:
+                scale = W.abs().max() / 448
+                out[name], out[name + "_scale_inv"] = (W / scale).to(torch.float8_e4m3fn), scale.reshape(1, 1)
+                plain[name] = out[name].float() * scale
+        return out
+
+    edit_tensors(base, quantised)
+    how = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+    edit(base / "config.json", quantization_config=how)
+    bring_base(str(base), tmp_path / "out", "float32")
+    weights = load_weights(tmp_path / "out").weights
+    assert len(plain) == 21
+    for name, W in plain.items():
+        torch.testing.assert_close(weights[name], W, rtol=1e-2, atol=1e-6)  # transformers rounds to bfloat16
+    theirs = AutoModelForCausalLM.from_pretrained(base)
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(theirs.float()), rtol=0, atol=1e-4)
+    edit(base / "config.json", drop=["quantization_config"])
+    refused("21 unexpected keys", bring_base, str(base), tmp_path / "none", "float32")
+
+
+def without(name):
+    return lambda tensors: {key: W for key, W in tensors.items() if key != name}
+
+
+def with_tensor(name, value):
+    return lambda tensors: tensors | {name: value}
+
+
+def not_finite(value):
+    def change(tensors):
+        tensors["model.layers.2.mlp.up_proj.weight"][0, 0] = value
+        return tensors
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [(without("model.layers.1.mlp.up_proj.weight"), "1 missing keys, first model.layers.1.mlp.up_proj.weight"),
+     (with_tensor("model.layers.7.mlp.up_proj.weight", torch.ones(3)), "1 unexpected keys"),
+     (with_tensor("model.layers.1.self_attn.q_proj.bias", torch.ones(48)), "1 unexpected keys"),
+     (with_tensor("model.layers.1.mlp.up_proj.weight", torch.ones(3, 4)), "cannot be read"),
+     (not_finite(float("nan")), "not finite"), (not_finite(float("-inf")), "not finite")],
+)  # fmt: skip
+def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path, change, match):
+    edit_tensors(base, change)
+    said = refused(match, bring_base, str(base), tmp_path / "out", "float32")
+    assert said.startswith(str(base)) and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "match"),
+    [(lambda d: (d / "model.safetensors").write_bytes(b"junk"), "cannot be read"),
+     (lambda d: (d / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n"), "cannot be"),
+     (lambda d: (d / "model.safetensors").unlink(), "cannot be read"),
+     (lambda d: (d / "config.json").write_text("{"), "cannot be read"),
+     (lambda d: (d / "config.json").unlink(), "a folder without config.json"),
+     (lambda d: (d / "tokenizer.json").write_text("{}"), "cannot be read"),
+     (lambda d: (d / "chat_template.jinja").unlink(), "no chat template"),
+     (lambda d: edit(d / "config.json", model_type="gpt_neox"), "model_type: 'gpt_neox' is not run"),
+     (lambda d: edit(d / "config.json", hidden_act="gelu"), "hidden_act: 'gelu' is not run"),
+     (lambda d: edit(d / "config.json", num_attention_heads=3), "cannot be read")],
+)  # fmt: skip
+def test_what_is_no_checkpoint_is_one_line(base, tmp_path, spoil, match):
+    spoil(base)
+    refused(match, bring_base, str(base), tmp_path / "out", "float32")
+
+
+def test_a_source_that_is_not_there_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    refused("nobody/model@v2: no such folder", bring_base, "nobody/model@v2", tmp_path / "out", "float32")
+    refused(r"none\.gguf: no such file", bring_base, "none.gguf", tmp_path / "out", "float32")
+
+
+def test_a_forward_that_differs_is_refused(base, tmp_path, monkeypatch):
+    """As where a family has more than the table says."""
+    named = door.given.named_weights
+
+    def changed(model):
+        return {
+            name: 1.001 * W if name == "model.layers.1.mlp.up_proj.weight" else W
+            for name, W in named(model).items()
+        }
+
+    monkeypatch.setattr(door.given, "named_weights", changed)
+    said = refused("differs by", bring_base, str(base), tmp_path / "out", "float32")
+    assert "from transformers', allowed: " in said
+
+
+def test_of_a_large_model_the_first_layers_are_compared_unless_asked(base, tmp_path, monkeypatch):
+    monkeypatch.setattr(agreement, "LARGE", 10)
+    named = door.given.named_weights
+
+    def changed(model):
+        return {
+            name: 1.01 * W if name == "model.layers.2.mlp.up_proj.weight" else W
+            for name, W in named(model).items()
+        }
+
+    monkeypatch.setattr(door.given, "named_weights", changed)
+    bring_base(str(base), tmp_path / "out", "float32")  # the third layer is not looked at
+    refused("differs by", bring_base, str(base), tmp_path / "full", "float32", True)
+
+
+def write_gguf(folder, model, path):
+    """Write a llama of transformers as llama.cpp has it: q and k turned, tensors by its names."""
+    c, tokenizer = model.config, json.loads((folder / "tokenizer.json").read_text())
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(4096)
+    writer.add_embedding_length(c.hidden_size)
+    writer.add_block_count(c.num_hidden_layers)
+    writer.add_feed_forward_length(c.intermediate_size)
+    writer.add_head_count(c.num_attention_heads)
+    writer.add_head_count_kv(c.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(c.rms_norm_eps)
+    writer.add_rope_freq_base(500.0)
+    writer.add_vocab_size(c.vocab_size)
+    tokens = sorted(tokenizer["model"]["vocab"].items(), key=lambda item: item[1])
+    tokens = [token for token, _ in tokens] + [token["content"] for token in tokenizer["added_tokens"]]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([*tokens, "<|unused|>"])
+    writer.add_token_types([1] * 256 + [3] * 4)
+    writer.add_token_merges(["a b"])
+    writer.add_eos_token_id(tokens.index("<|im_end|>"))
+    writer.add_chat_template(CHATML)
+    names = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+             "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+             "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
+             "post_attention_layernorm": "ffn_norm"}  # fmt: skip
+    for name, p in model.named_parameters():
+        W = p.detach()
+        if name.startswith("model.layers."):
+            _, _, i, part = name.removesuffix(".weight").split(".", 3)
+            if part in ("self_attn.q_proj", "self_attn.k_proj"):
+                heads = c.num_attention_heads if "q_proj" in part else c.num_key_value_heads
+                W = W.view(heads, 2, -1, W.shape[1]).transpose(1, 2).reshape(W.shape)
+            named = f"blk.{i}.{names[part]}.weight"
+        else:
+            named = {
+                "model.embed_tokens.weight": "token_embd.weight",
+                "model.norm.weight": "output_norm.weight",
+            }[name]
+        if W.dim() == 2 and part_is_wide(W):
+            kind = gguf.GGMLQuantizationType.Q8_0
+            writer.add_tensor(named, gguf.quantize(W.numpy(), kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(named, W.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def part_is_wide(W):
+    return W.shape[1] % 32 == 0  # what a block of Q8_0 holds
+
+
+def test_a_quantised_gguf_file_is_what_transformers_makes_of_it(tmp_path):
+    model = checkpoint(tmp_path / "base", "llama")
+    write_gguf(tmp_path / "base", model, tmp_path / "model.gguf")
+    bring_base(str(tmp_path / "model.gguf"), tmp_path / "out", "float32")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="model.gguf")
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(theirs), rtol=0, atol=1e-4)
+    apart = (logprobs(theirs) - logprobs(model)).abs().max()
+    assert 0 < apart < 0.5  # eight bits of each weight are left
+
+
+# --- tokenizers and templates ---
+
+
+def test_a_stored_truncation_cuts_nothing(base, tmp_path):
+    text = " ".join(f"t{i}" for i in range(30))
+    used = AutoTokenizer.from_pretrained(base)
+    used([text], truncation=True, padding="max_length", max_length=8)
+    used.save_pretrained(base)
+    assert json.loads((base / "tokenizer.json").read_text())["truncation"]["max_length"] == 8
+    bring_base(str(base), tmp_path / "out", "float32")
+    written = json.loads((tmp_path / "out/tokenizer.json").read_text())
+    assert written["truncation"] is None and written["padding"] is None
+    tokenizer = Tokenizer(tmp_path / "out")
+    assert tokenizer.encode(text) == AutoTokenizer.from_pretrained(base)(text)["input_ids"]
+    assert len(tokenizer.encode(text)) > 30 and tokenizer.encode_batch([text]) == [tokenizer.encode(text)]
+
+
+HEAD = "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+TAIL = (
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}{% endif %}"
+)
+TEMPLATES = {
+    "plain": CHATML,
+    "generation": HEAD + "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}"
+    "{% else %}{{ m.content }}{% endif %}" + TAIL,
+    "year": "{{ strftime_now('%Y') }}\n" + HEAD + "{{ m.content }}" + TAIL,
+    "eos_token": HEAD + "{{ m.content }}{{ eos_token }}{{ pad_token }}" + TAIL,
+    "json": HEAD + "{{ m | tojson }}{{ m.content | tojson(indent=2) }}" + TAIL,
+    "tools": "{% if tools is none and documents is defined %}none{% endif %}" + HEAD + "{{ m.content }}" + TAIL,
+    "loops": "{% set ns = namespace(n=0) %}{% for m in messages %}{% if m.role == 'system' %}{% continue %}{% endif %}"
+    "{% set ns.n = ns.n + 1 %}<|im_start|>{{ ns.n }}{{ m.role }}\n  {%- if loop.index > 9 %}{% break %}{% endif %}\n"
+    "{{ m['content'].strip() + ' ' }}" + TAIL,
+    "no system": "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}" + CHATML,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_written_for_transformers_gives_the_same_text(name, tmp_path):
+    checkpoint(tmp_path / "base", template=TEMPLATES[name])
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    theirs, tokenizer = AutoTokenizer.from_pretrained(tmp_path / "base"), Tokenizer(tmp_path / "out")
+    chat = CHAT[1:] if name == "no system" else CHAT
+    text = theirs.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+    assert tokenizer.chat(chat) == text
+    if name == "no system":
+        refused("does not take messages of system, user.*no system here", tokenizer.chat, CHAT)
+    again = AutoTokenizer.from_pretrained(tmp_path / "out")
+    ids = again.apply_chat_template(
+        chat, add_generation_prompt=True, enable_thinking=False, return_dict=False
+    )
+    assert ids == tokenizer.encode_chat(chat)
+
+
+def test_a_date_stays_that_of_the_door(tmp_path):
+    checkpoint(tmp_path / "base", template=TEMPLATES["year"])
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    settings = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
+    assert settings["today"] == date.today().isoformat()
+    edit(tmp_path / "out/tokenizer_config.json", today="1999-01-02")
+    assert Tokenizer(tmp_path / "out").chat(CHAT).startswith("1999\n")
+    checkpoint(tmp_path / "hour", template="{{ strftime_now('%s %f') }}" + CHATML)
+    refused("another text here", bring_base, str(tmp_path / "hour"), tmp_path / "none", "float32")
+
+
+def test_pad_token_as_an_object(base, tmp_path):
+    """As transformers 4 writes it."""
+    token = {"__type": "AddedToken", "content": "<|endoftext|>", "lstrip": False, "normalized": False}
+    edit(base / "tokenizer_config.json", pad_token=token | {"rstrip": False, "single_word": False})
+    bring_base(str(base), tmp_path / "out", "float32")
+    tokenizer = Tokenizer(tmp_path / "out")
+    assert [tokenizer.pad] == tokenizer.encode("<|endoftext|>")
+
+
+def test_a_prompt_of_another_template_is_refused(canonical):
+    tokenizer = Tokenizer(canonical)
+    assert tokenizer.chat("<|im_start|>user\nhi") == "<|im_start|>user\nhi"
+    assert tokenizer.chat("hi") == tokenizer.chat([{"role": "user", "content": "hi"}])
+    refused(
+        r"templated with <\|start_header_id\|>", tokenizer.chat, "<|start_header_id|>user<|end_header_id|>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "said", "expected"),
+    [(CHATML, None, ["<|im_end|>"]), (CHATML, ["<|endoftext|>"], ["<|im_end|>", "<|endoftext|>"]),
+     (CHATML, ["<|endoftext|>", "<|im_end|>"], ["<|im_end|>", "<|endoftext|>"]),
+     ("{% for m in messages %}[{{ m.role }}] {{ m.content }} {{ pad_token }}{% endfor %}", None, ["<|endoftext|>"]),
+     ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", ["<|endoftext|>"], ["<|endoftext|>"]),
+     ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", None, ["<|im_end|>"])],
+)  # fmt: skip
+def test_end_tokens_are_that_of_a_turn_and_all_of_the_model(tmp_path, template, said, expected):
+    checkpoint(tmp_path / "base", template=template)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "base")
+    if said:
+        ids = tokenizer.convert_tokens_to_ids(said)
+        (tmp_path / "base/generation_config.json").write_text(json.dumps({"eos_token_id": ids}))
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    found = Tokenizer(tmp_path / "out")
+    wanted = tokenizer.convert_tokens_to_ids(expected)
+    assert found.end == wanted[0] and found.ends == set(wanted)
+    written = AutoModelForCausalLM.from_pretrained(tmp_path / "out").generation_config.eos_token_id
+    assert written == wanted
+
+
+def test_a_row_stops_at_the_second_end_token_as_in_transformers(tmp_path):
+    model = checkpoint(tmp_path / "base", tie_word_embeddings=False)
+    first, second = 258, 256
+    for name, p in model.named_parameters():
+        if name.endswith(("o_proj.weight", "down_proj.weight", "lm_head.weight")):
+            p.data.zero_()
+        if "embed_tokens" in name or name == "model.norm.weight":
+            p.data.fill_(1.0)
+    model.lm_head.weight.data[second] = 9.0
+    model.save_pretrained(tmp_path / "base")
+    (tmp_path / "base/generation_config.json").write_text(json.dumps({"eos_token_id": [first, second]}))
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    decoder, tokenizer = load(tmp_path / "out")
+    drawn = sample(decoder, [[1, 2]], 1, uniforms(0, 0, 0, 1, 1, 7), 7, tokenizer.ends)[0].tokens
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
+    assert drawn == [second] == theirs.generate(torch.tensor([[1, 2]]), max_new_tokens=7)[0, 2:].tolist()
+
+
+# --- teachers ---
+
+ADAPTERS = {
+    "plain": {}, "rslora": {"use_rslora": True}, "dora": {"use_dora": True}, "pissa": {"init_lora_weights": "pissa"},
+    "patterns": {"alpha_pattern": {"v_proj": 32}, "rank_pattern": {"gate_proj": 2}},
+    "late layer": {"layers_to_transform": [2]},
+    "whole head": {"modules_to_save": ["lm_head"]},
+    "ia3": {"config": peft.IA3Config, "target_modules": ["v_proj", "down_proj"], "feedforward_modules": ["down_proj"]},
+    "loha": {"config": peft.LoHaConfig, "r": 2, "alpha": 4}, 
+    "oft": {"config": peft.OFTConfig, "r": 2, "oft_block_size": 0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_that_peft_can_merge_is_merged_as_peft_does(name, tmp_path):
+    checkpoint(tmp_path / "base", tie_word_embeddings=name != "whole head")
+    adapter(tmp_path / "base", tmp_path / "adapter", **ADAPTERS[name])
+    bring_base(str(tmp_path / "base"), tmp_path / "canonical", "float32")
+    bring_teacher(str(tmp_path / "adapter"), tmp_path / "canonical", tmp_path / "teacher", "float32")
+    theirs = PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_pretrained(tmp_path / "base"), tmp_path / "adapter"
+    ).eval()
+    torch.testing.assert_close(ours(tmp_path / "teacher"), logprobs(theirs), rtol=0, atol=1e-4)
+    assert (ours(tmp_path / "teacher") - ours(tmp_path / "canonical")).abs().max() > 0.01
+    assert Tokenizer(tmp_path / "teacher").ends == Tokenizer(tmp_path / "canonical").ends
+
+
+def test_a_teacher_is_merged_in_float32_and_rounded_once(base, tmp_path):
+    adapter(base, tmp_path / "adapter")
+    for dtype in ("float32", "bfloat16"):
+        bring_base(str(base), tmp_path / f"{dtype}-base", dtype)
+    bring_teacher(str(tmp_path / "adapter"), tmp_path / "bfloat16-base", tmp_path / "half", "bfloat16")
+    bring_teacher(str(tmp_path / "adapter"), tmp_path / "bfloat16-base", tmp_path / "exact", "float32")
+    half = load_weights(tmp_path / "half", "bfloat16")
+    for name, W in load_weights(tmp_path / "exact").weights.items():
+        assert torch.equal(half.weights[name], W.bfloat16())
+
+
+def zeros(tensors):
+    return {key: torch.zeros_like(W) if "lora_B" in key else W for key, W in tensors.items()}
+
+
+def renamed(tensors):
+    return {key.replace("layers.1", "layers.9"): W for key, W in tensors.items()}
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [(lambda tensors: {}, "PEFT did not load it whole|keys of the adapter are missing"),
+     (lambda tensors: {k: torch.zeros(0) for k in tensors}, "cannot be read"),
+     (zeros, "its log-probabilities are the base's"), (renamed, "did not load it whole|fit no module|are missing"),
+     (lambda tensors: {k: W for k, W in tensors.items() if "layers.1" not in k}, "did not load it whole|are missing"),
+     (lambda tensors: tensors | {"base_model.model.model.layers.0.mlp.up_proj.lora_A.weight": torch.ones(3, 32)},
+      "1 keys of the adapter fit no module"),
+     (lambda tensors: {k: W * float("nan") for k, W in tensors.items()}, "not finite|NaN|cannot be read")],
+)  # fmt: skip
+def test_an_adapter_that_peft_would_not_load_whole_is_refused(base, canonical, tmp_path, change, match):
+    adapter(base, tmp_path / "adapter")
+    edit_tensors(tmp_path / "adapter", change, "adapter_model.safetensors")
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"alora_invocation_tokens": [20]}, {"config": peft.PromptTuningConfig, "num_virtual_tokens": 3},
+     {"config": peft.PrefixTuningConfig, "num_virtual_tokens": 3}],
+    ids=["activated", "prompt", "prefix"],
+)  # fmt: skip
+def test_an_adapter_that_depends_on_the_prompt_is_refused(base, canonical, tmp_path, options):
+    if "config" in options:
+        options = {**options, "target_modules": None, "task_type": "CAUSAL_LM"}
+        kind = options.pop("config")
+        options.pop("target_modules")
+        model = peft.get_peft_model(AutoModelForCausalLM.from_pretrained(base), kind(**options))
+        model.save_pretrained(tmp_path / "adapter")
+    else:
+        adapter(base, tmp_path / "adapter", **options)
+    refused("", bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+
+
+def test_a_damaged_adapter_is_one_line(base, canonical, tmp_path):
+    adapter(base, tmp_path / "adapter")
+    file = tmp_path / "adapter/adapter_model.safetensors"
+    file.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 4711\n")
+    refused(
+        "cannot be read", bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32"
+    )
+    file.unlink()
+    refused(
+        "cannot be read", bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32"
+    )
+    refused("without adapter_config", bring_teacher, str(base), canonical, tmp_path / "out", "float32")
+
+
+# --- canonical folders ---
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "config.json", "chat_template.jinja", "tokenizer.json"]
+)
+def test_a_damaged_canonical_folder_is_not_loaded(canonical, name):
+    check_digests(canonical)
+    data = (canonical / name).read_bytes()
+    (canonical / name).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    refused(f"{name}: damaged or edited", load, canonical)
+
+
+def test_a_folder_that_is_not_canonical_is_not_loaded(base):
+    refused("no canonical folder", load, base)

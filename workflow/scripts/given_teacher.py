@@ -1,0 +1,11 @@
+"""A given PEFT adapter -> the canonical folder of the teacher, held against PEFT."""
+
+from pathlib import Path
+
+from projected_grpo.job import job
+from projected_grpo.model.door import bring_teacher
+
+with job(snakemake) as log:
+    params, out = snakemake.params, Path(snakemake.output.config).parent
+    found = bring_teacher(params.teacher, Path(params.base), out, params.dtype, params.whole)
+    log.info("largest difference from PEFT %.2g (should be below %.2g)", found.largest, found.bound)
