@@ -1,5 +1,6 @@
 """Rows whose check is Python: judged from another process, by copy, and not to be fooled from the submission's."""
 
+import datetime
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,11 @@ MEAN = {
 }
 
 
+RIGHT = "def mean(xs): return sum(xs) / len(xs)"
+
+
 def test_no_submission_fakes_a_check(pool):
-    found, plan = graded(pool, MEAN, [*ROWS["fakes"].values(), "def mean(xs): return sum(xs) / len(xs)"])
+    found, plan = graded(pool, MEAN, [*ROWS["fakes"].values(), RIGHT])
     assert not plan.own and not plan.unjudged
     fooled = [name for name, one in zip(ROWS["fakes"], found, strict=False) if one["gt_pass"] is not False]
     assert fooled == [] and found[-1]["gt_pass"] is True
@@ -101,7 +105,7 @@ def test_random_draws_of_a_check_cannot_be_foreseen(pool):
     """Every check's process starts from one state of `random`: with it the next draw would be the answer."""
     test = "import random\ndef check(candidate):\n    x = random.random()\n    assert candidate([2 * x, 0]) == x\n"
     guess = "import random\ndef mean(xs): return random.random()"
-    found, _ = graded(pool, MEAN | {"test": test}, ["def mean(xs): return sum(xs) / len(xs)", guess])
+    found, _ = graded(pool, MEAN | {"test": test}, [RIGHT, guess])
     assert [one["gt_pass"] for one in found] == [True, False]
 
 
@@ -136,6 +140,32 @@ def test_answers_in_several_shapes(pool):
     assert [one["gt_pass"] for one in found] == [True] * 4, found
 
 
+@pytest.mark.parametrize("test", ROWS["checks"].values(), ids=ROWS["checks"])
+def test_checks_of_other_forms(pool, test):
+    found, plan = graded(pool, MEAN | {"test": test}, [RIGHT, "def mean(xs): return 1.5"])
+    assert not plan.unjudged and not plan.own
+    assert [one["gt_pass"] for one in found] == [True, False]
+
+
+def test_an_answer_cannot_end_the_checks_own_iteration(pool):
+    found, _ = graded(pool, MEAN | {"test": ROWS["stops"]["test"]}, [RIGHT, ROWS["stops"]["wrong"]])
+    assert [one["gt_pass"] for one in found] == [True, False]
+
+
+def test_answers_that_make_a_check_ask_on_cost_no_more_than_a_bound(pool):
+    test = """
+def check(candidate):
+    n = 0
+    while candidate([n, n]) == n:
+        n = candidate([n + 1])
+        if n == 5:
+            return
+"""
+    slow = "def mean(xs):\n    for _ in range(3 * 10**6): pass\n    return xs[0] % 4"
+    found, _ = graded(pool, MEAN | {"test": test}, [RIGHT, slow])
+    assert [one["gt_pass"] for one in found] == [True, False] and found[1]["error"] == "timeout"
+
+
 def test_rows_of_the_leetcode_schema_with_functions_and_loose_asserts(pool):
     plain = {
         "id": 1,
@@ -164,7 +194,7 @@ def test_rows_of_the_leetcode_schema_with_functions_and_loose_asserts(pool):
 
 def test_a_row_without_a_solution_of_its_own(pool):
     row = {key: value for key, value in MEAN.items() if key != "canonical_solution"}
-    found, plan = graded(pool, row, ["def mean(xs): return sum(xs) / len(xs)", "def mean(xs): return 1.5"])
+    found, plan = graded(pool, row, [RIGHT, "def mean(xs): return 1.5"])
     assert plan.calls == [] and [one["gt_pass"] for one in found] == [True, False]
 
 
@@ -176,7 +206,7 @@ def test_a_row_without_a_solution_of_its_own(pool):
     ],
 )
 def test_an_own_solution_that_fails_is_named(pool, change, why):
-    found, plan = graded(pool, MEAN | change, ["def mean(xs): return sum(xs) / len(xs)"])
+    found, plan = graded(pool, MEAN | change, [RIGHT])
     assert why in plan.own and found[0]["gt_pass"] is True
 
 
@@ -221,6 +251,28 @@ def test_levers_that_show_outside_work_for_functions(pool):
         ("n = 0\nif f(1):\n    n = 5\nf(n)", False),
         ("list(map(lambda y: f(y), f(1)))", False),
         ("assert f(eval('f(1)'))", False),
+        ("h = []\nheapq.heappush(h, f(1))\nf(h[0])", False),
+        ("def g():\n    y = yield\n    f(y)\nk = g()\nnext(k)\nk.send(f(1))", False),
+        ("with raises(ValueError) as e:\n    f(1)\nf(str(e.value))", False),
+        # how many calls there are would tell
+        ("for i in range(9):\n    if f(i):\n        break\nassert f(9)", False),
+        ("assert any(f(i) for i in range(9))", False),
+        ("assert f(1) or f(2)", False),
+        ("assert not (f(1) < f(2) < f(3))", False),
+        ("for x in f(1):\n    f(2)", False),
+        ("x = f(2) if f(1) else 0", False),
+        ("[1 for x in range(3) if f(x)]", False),
+        ("try:\n    f(1)\nexcept ValueError:\n    f(2)", False),
+        ("def g():\n    return f(1)\nif g():\n    f(2)", False),
+        ("def g(x):\n    return f(x)\nassert any(g(x) for x in range(3))", False),
+        ("try:\n    f(1)\nexcept ValueError as e:\n    assert 'b' in str(e)\nelse:\n    assert False", True),
+        ("with raises(ValueError):\n    f(1)\nassert f(2)", True),
+        ("x = [1, 2]\nassert sorted(f(x)) == [1]\nassert f(x) == {1}\nassert len(f([3])) == 1", True),
+        ("for a, b in zip([1], [2]):\n    if a > 1:\n        continue\n    assert f(a) == b", True),
+        (
+            "def close(a, b):\n    return abs(a - b) < 1e-6\nassert close(f(1), 2)\nassert close(f(2), 3)",
+            True,
+        ),
     ],
 )
 def test_calls_that_depend_on_answers_are_told(text, free):
@@ -242,6 +294,7 @@ def test_calls_that_depend_on_answers_are_told(text, free):
         {(1, 2): [None]},
         range(3),
         bytearray(b"x"),
+        [datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 1, 2, 3, 4), datetime.timedelta(1, 2, 3)],
     ],
 )
 def test_values_cross_as_they_are(value):

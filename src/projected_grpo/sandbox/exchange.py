@@ -5,6 +5,7 @@ a mark; a subclass becomes what it is a kind of. Everything else is no value: `p
 for it also runs where nothing of this project can be imported (environment/foreign/check.py).
 """
 
+import datetime
 import fractions
 import itertools
 import json
@@ -18,6 +19,18 @@ LEAVES = {type(None), bool, int, float, complex, str, bytes}
 # A subclass is taken for the first of these that it is a kind of.
 KINDS = ((int, int.__index__), (float, float.__float__), (complex, complex.__complex__), (str, str.__str__),
          (bytes, lambda value: bytes.join(b"", (value,))))  # fmt: skip
+
+
+MAKES = {
+    "deque": deque,
+    "bytearray": bytearray,
+    "range": range,
+    "Fraction": fractions.Fraction,
+    "Decimal": Decimal,
+    "timedelta": datetime.timedelta,
+    "date": datetime.date,
+    "datetime": datetime.datetime,
+}
 
 
 class NotPlain(TypeError):
@@ -47,6 +60,12 @@ def pack(value: Any) -> Any:
         return (MARK + "Fraction", value.numerator, value.denominator)
     if kind is Decimal:
         return (MARK + "Decimal", str(value))
+    if kind is datetime.timedelta:
+        return (MARK + "timedelta", value.days, value.seconds, value.microseconds)
+    if kind is datetime.date:
+        return (MARK + "date", value.year, value.month, value.day)
+    if kind is datetime.datetime and value.tzinfo is None:
+        return (MARK + "datetime", *value.timetuple()[:6], value.microsecond)
     if kind is type({}.keys()):
         return {pack(key) for key in value}
     if hasattr(kind, "__next__") or kind is type({}.values()) or kind is type({}.items()):
@@ -61,8 +80,7 @@ def unpack(value: Any) -> Any:
         name, *parts = value
         if name == MARK + "iterator":
             return iter(unpack(parts[0]))
-        makes = {"deque": deque, "bytearray": bytearray, "range": range, "Fraction": fractions.Fraction}
-        return (makes | {"Decimal": Decimal})[name.removeprefix(MARK)](*map(unpack, parts))
+        return MAKES[name.removeprefix(MARK)](*map(unpack, parts))
     if kind in (list, tuple, set, frozenset):
         return kind(map(unpack, value))
     if kind is dict:

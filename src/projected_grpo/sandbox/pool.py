@@ -117,7 +117,7 @@ class Pool:
                 poll.register(zygote.socket.fileno(), select.POLLIN)
                 return None
             self._prove_well()
-            return [{"frames": [], "cause": "crash", "status": -9, "cpu": 0.0, "reason": None}]
+            return [{"frames": [], "cause": "crash", "status": -9, "cpu": 0.0, "idle": 0.0, "reason": None}]
 
         given_up: dict[Any, int] = {}
 

@@ -25,7 +25,8 @@ from projected_grpo.sandbox.pool import Pool
 from projected_grpo.sandbox.worker import check, job
 
 NOT_HERE = ("ModuleNotFoundError", "ImportError", "NameError")  # of a check: it needs what is not there
-ROUNDS = 64  # of questions that wait for answers
+ROUNDS = 512  # of questions that wait for answers
+CPU, IDLE = 6.0, 18.0  # seconds of a submission over all rounds, in each of which it begins anew
 OUTSIDE = ("nothing", "status")  # probes of a lever that need no class Solution
 CHECK = Path(check_file.__file__).read_text(encoding="utf-8")
 # Before the check runs: the one module of this project that it imports.
@@ -64,6 +65,8 @@ class _Open:
     found: Facts | None = None
     reason: str | None = None
     answers: list[str] = field(default_factory=list)
+    cpu: float = 0.0
+    idle: float = 0.0
 
 
 def modes_of(problem: ForeignProblem) -> list[str]:
@@ -176,12 +179,14 @@ class ForeignGrader:
     def _observe(self, one: _Open, seen: list[dict[str, Any]]) -> None:
         """Take channel and answers from what was seen of a submission; gt_pass stays null where all are there."""
         first, before = seen[0], one.found
+        one.cpu += first["cpu"]
+        one.idle += first["idle"]
         frames = first["frames"]
         failed = None if self.plans[one.problem.problem.id].unjudged else False
         if frames[:1] != [b"c"]:
             one.found = facts(gt_pass=failed, error=uncompiled(first))
         else:
-            error = error_of(first)
+            error = error_of(first) or ("timeout" if one.cpu > CPU or one.idle > IDLE else None)
             one.found = facts(can_compile=True, gt_pass=None if error is None else failed, error=error)
             if before is not None:
                 one.found["channel"] = before["channel"]

@@ -1,8 +1,9 @@
 """Whether what a check asks of its candidate can depend on an answer.
 
 If it cannot, all calls can be put to a submission at once, with the arguments that the row's own solution was seen to
-get: they are inputs and no more. If it can (`decode(encode(x))`), those arguments would hold parts of the solution,
-and each call waits for the submission's own answers. Read off the text, and careful: in doubt it can.
+get: they are inputs and no more. If it can (`decode(encode(x))`), those arguments, or how many there are, would hold
+parts of the solution, and each call waits for the submission's own answers. Read off the text, and careful: in doubt it
+can, which only takes longer.
 """
 
 import ast
@@ -10,29 +11,39 @@ from collections.abc import Iterable, Iterator
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 UNREAD = {"eval", "exec", "getattr", "setattr", "globals", "locals", "vars", "compile"}
+OPAQUE = ast.ClassDef | ast.Match | ast.Yield | ast.YieldFrom | ast.Await
+EXITS = ast.Break | ast.Continue | ast.Return | ast.Raise
+STOPS_EARLY = {"any", "next", "filter", "takewhile", "dropwhile"}
+# They keep and change nothing of what they are given.
+PURE = """
+abs all bool dict divmod enumerate fabs float frozenset hash int isclose isinstance len list map max min pow print range
+repr reversed round set sorted str sum tuple type zip
+""".split()  # noqa: SIM905
+PURE_MODULES = {"math", "cmath", "copy", "re", "itertools", "json", "string"}
 
 
 def independent(texts: Iterable[str], candidates: set[str]) -> bool:
-    """Return whether no argument of a call of `candidates` (names) can hold an answer. Raises SyntaxError."""
-    trees = [ast.parse(text) for text in texts]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    """Return whether neither an argument of a call of `candidates` (names) nor whether it is made can hold an answer.
+
+    Raises SyntaxError.
+    """
+    nodes = [node for text in texts for node in ast.walk(ast.parse(text))]
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    functions = {node.name for node in nodes if isinstance(node, FUNCTIONS)}
+    called |= {id(part) for node in nodes if _starts_check(node) for part in node.args}
+    functions = {node.name: node for node in nodes if isinstance(node, FUNCTIONS)}
     for node in nodes:
-        if isinstance(node, ast.Name) and node.id in UNREAD:
+        if isinstance(node, OPAQUE) or (isinstance(node, ast.Name) and node.id in UNREAD):
             return False
-        if isinstance(node, ast.Name) and node.id in candidates | functions and id(node) not in called:
+        if isinstance(node, ast.Name) and node.id in candidates | functions.keys() and id(node) not in called:
             return False  # under another name it may be called anywhere
-        if isinstance(node, ast.ClassDef | ast.Match):
+        if isinstance(node, ast.Lambda) and _asks_in(node.body, candidates):
             return False
-        if isinstance(node, ast.Lambda) and _holds(node.body, set(), candidates):
-            return False
-    holding = _holding(nodes, candidates)
+    holding = _holding(nodes, functions, candidates)
+    asking = candidates | holding & functions.keys()  # a function that asks, too
     return not any(
-        _holds(argument, holding, candidates)
+        _steered(node, holding, asking)
+        or (_asks(node, candidates) and any(_holds(given, holding, candidates) for given in _given(node)))
         for node in nodes
-        if isinstance(node, ast.Call) and _asks(node, candidates)
-        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]
     )
 
 
@@ -46,6 +57,10 @@ def _asks(node: ast.AST, candidates: set[str]) -> bool:
     return False
 
 
+def _asks_in(node: ast.AST, candidates: set[str]) -> bool:
+    return any(_asks(part, candidates) for part in ast.walk(node))
+
+
 def _holds(node: ast.AST, holding: set[str], candidates: set[str]) -> bool:
     return any(
         _asks(part, candidates) or (isinstance(part, ast.Name) and part.id in holding)
@@ -53,9 +68,48 @@ def _holds(node: ast.AST, holding: set[str], candidates: set[str]) -> bool:
     )
 
 
-def _holding(nodes: list[ast.AST], candidates: set[str]) -> set[str]:
+def _steered(node: ast.AST, holding: set[str], asking: set[str]) -> bool:
+    """Whether an answer decides here if there is a further call."""
+
+    def holds(part: ast.AST) -> bool:
+        return _holds(part, holding, asking)
+
+    def goes_on(*parts: ast.AST) -> bool:
+        return any(
+            _asks(inner, asking) or isinstance(inner, EXITS) for part in parts for inner in ast.walk(part)
+        )
+
+    match node:
+        case ast.While(test=test):
+            return holds(test)
+        case ast.If(test=test, body=body, orelse=orelse):
+            return holds(test) and goes_on(*body, *orelse)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return holds(test) and goes_on(body, orelse)
+        case ast.For(iter=source, body=body):
+            return holds(source) and goes_on(*body)
+        case ast.Try(body=body, handlers=handlers):
+            return any(map(holds, body)) and goes_on(*handlers)
+        case ast.BoolOp(values=values):
+            return any(holds(value) and goes_on(*values[place:]) for place, value in enumerate(values, 1))
+        case ast.Compare(comparators=[_, *later]):
+            return goes_on(*later)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            first, *inner = node.generators
+            deciding = [*(part for one in node.generators for part in one.ifs), *(one.iter for one in inner)]
+            return any(map(holds, deciding)) or (holds(first.iter) and goes_on(node))
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in STOPS_EARLY and any(map(goes_on, _given(node)))
+    return False
+
+
+def _starts_check(node: ast.AST) -> bool:
+    """Whether a node is `check(candidate)`, as the last line of a check may be."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
+
+
+def _holding(nodes: list[ast.AST], functions: dict[str, ast.AST], candidates: set[str]) -> set[str]:
     """Return the names that may hold an answer, or something chosen by one, anywhere in the text."""
-    functions = {node.name: node for node in nodes if isinstance(node, FUNCTIONS)}
     modules = {
         (alias.asname or alias.name).split(".")[0]
         for node in nodes
@@ -92,23 +146,48 @@ def _flows(node: ast.AST, functions: dict[str, ast.AST]) -> Iterator[tuple[ast.A
             yield source, _names([target])
         case ast.withitem(context_expr=source, optional_vars=target) if target:
             yield source, _names([target])
+        case ast.With(items=items, body=body):
+            for item in items:
+                for part in body:  # what is raised in it is kept by the context
+                    yield part, _names([item.optional_vars] if item.optional_vars else [])
         case ast.If(test=test, body=body, orelse=orelse) | ast.While(test=test, body=body, orelse=orelse):
             yield test, _names([*body, *orelse])
         case ast.Try():
             yield node, _names(node.handlers) | {handler.name for handler in node.handlers if handler.name}
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             yield node, {name}
-        case ast.Call(func=function, args=args, keywords=keywords):
-            given = [*args, *(keyword.value for keyword in keywords)]
-            if isinstance(function, ast.Name) and function.id in functions:
-                arguments = functions[function.id].args
-                to = {part.arg for part in ast.walk(arguments) if isinstance(part, ast.arg)}
-            elif isinstance(function, ast.Attribute):  # a method may keep what it is given
-                to = _names([function])
-            else:
-                to = set()
-            for argument in given:
-                yield argument, to
+        case ast.Call(func=function):
+            for given in _given(node):
+                yield given, _reached(function, node, functions)
+
+
+def _reached(function: ast.expr, call: ast.Call, functions: dict[str, ast.AST]) -> set[str]:
+    """Return the names that what is given in a call can get to."""
+    match function:
+        case ast.Name(id=name) if name in functions:
+            return {part.arg for part in ast.walk(functions[name].args) if isinstance(part, ast.arg)}
+        case ast.Name(id=name) if name in PURE:
+            return set()
+        case ast.Attribute(value=ast.Name(id=name)) if name in PURE_MODULES:
+            return set()
+    return _names([function]) | _passed(
+        _given(call)
+    )  # a method may keep it, a function put it into its neighbour
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def _passed(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names of objects that are handed over themselves, not what a call makes of them."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif not isinstance(node, ast.Call):
+            found |= _passed(ast.iter_child_nodes(node))
+    return found
 
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:
