@@ -12,10 +12,13 @@ from projected_grpo.integrations import basis_command
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return its exit code."""
+    """Run one command; return its exit code.
+
+    A command needs what `pip install projected-grpo[pipeline]` brings, `grade` alone does with less.
+    """
     parser = argparse.ArgumentParser(prog="projected-grpo", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=version("projected-grpo"))
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for command in (grade, pairs, basis_command, export, chat, doses, schemas):
         command.add_parser(commands)
     signal.signal(signal.SIGTERM, _terminate)
@@ -24,6 +27,15 @@ def main(arguments: list[str] | None = None) -> int:
         args.run(args)
     except UserError as error:
         print(f"projected-grpo: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if (error.name or __package__).split(".")[0] == __package__:
+            raise
+        print(
+            f"projected-grpo: {args.command} needs {error.name}, which is not installed here: "
+            "pip install 'projected-grpo[pipeline]', or use the .venv that ./snakemake makes",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         return 130

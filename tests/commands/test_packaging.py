@@ -2,10 +2,13 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = {
@@ -19,28 +22,74 @@ import sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {absent!r}:
-            raise ImportError("not installed: " + name)
+            raise ModuleNotFoundError("not installed: " + name, name=name)
 sys.meta_path.insert(0, Refuse())
 from projected_grpo.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 
 
+COMPLETION = {
+    "problem_id": 1,
+    "mode": "sentinel",
+    "completion": f"```python\n{PROBLEM['canonical_solution']}```",
+}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+ABSENT = {
+    re.split(r"[>=<]", name)[0].replace("-", "_") for name in PROJECT["optional-dependencies"]["pipeline"]
+}
+
+
+def grade_command(folder):
+    for name, row in (("problems", PROBLEM), ("completions", COMPLETION)):
+        (folder / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    return ["grade", folder / "problems.jsonl", folder / "completions.jsonl", "--out", folder / "out.jsonl"]
+
+
 def test_grading_runs_on_the_base_dependencies_alone(tmp_path):
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    absent = {
-        re.split(r"[>=<]", name)[0].replace("-", "_") for name in project["optional-dependencies"]["pipeline"]
-    }
-    assert "torch" in absent and not absent & set(project["dependencies"])
-    completion = "```python\n" + PROBLEM["canonical_solution"] + "```"
-    rows = {
-        "problems": PROBLEM,
-        "completions": {"problem_id": 1, "mode": "sentinel", "completion": completion},
-    }
-    for name, row in rows.items():
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
-    command = [sys.executable, "-c", WITHOUT.format(absent=absent), "grade"]
-    command += [tmp_path / "problems.jsonl", tmp_path / "completions.jsonl", "--out", tmp_path / "out.jsonl"]
+    assert "torch" in ABSENT and not ABSENT & set(PROJECT["dependencies"])
+    command = [sys.executable, "-c", WITHOUT.format(absent=ABSENT), *grade_command(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "out.jsonl").read_text())["honest"] is True
+
+
+def test_other_commands_say_in_a_line_what_they_miss(tmp_path):
+    command = ["basis", "model", ROOT / "config/pairs/own_mode.yaml", tmp_path / "out"]
+    start = [sys.executable, "-c", WITHOUT.format(absent=ABSENT)]
+    done = subprocess.run([*start, *command], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert re.match(r"projected-grpo: basis needs \w+, which is not installed here: pip install", done.stderr)
+
+
+def test_the_module_is_the_command(tmp_path):
+    for arguments in (["--help"], ["grade", "--help"], ["grade"]):
+        said = [
+            subprocess.run([*start, *arguments], capture_output=True, text=True)
+            for start in (
+                [sys.executable, "-m", "projected_grpo"],
+                [Path(sys.executable).with_name("projected-grpo")],
+            )
+        ]
+        assert said[0].stdout == said[1].stdout and said[0].stderr == said[1].stderr
+        assert "usage: projected-grpo" in said[0].stdout + said[0].stderr
+
+
+@pytest.mark.slow
+@pytest.mark.ci
+def test_a_clean_environment_with_the_extra_grades(tmp_path):
+    """As `pip install .[grade]` in a venv of its own; from a copy, because building leaves files in the folder."""
+    source, python = tmp_path / "source", tmp_path / "venv/bin/python"
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", f"{source}[grade]"], check=True)
+    installed = subprocess.run([python, "-m", "pip", "list"], capture_output=True, text=True).stdout
+    assert "pydantic" in installed and "torch" not in installed
+    for start in ([python.with_name("projected-grpo")], [python, "-m", "projected_grpo"]):
+        done = subprocess.run([*start, *grade_command(tmp_path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert json.loads((tmp_path / "out.jsonl").read_text())["honest"] is True
+    done = subprocess.run([python, "-m", "projected_grpo", "chat", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr

@@ -221,7 +221,9 @@ def _config(path: Path) -> tuple[Path, str, list[str]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the snapshot of the config's results; print a UserError as one line and return 2."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m projected_grpo.pages.publish", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--configfile", default=DEFAULT, type=Path)
     parser.add_argument("--docs", default="docs", type=Path)
     parser.add_argument("--readme", default="README.md", type=Path)
