@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+FEW = 20  # names that are all told
+
 
 class UserError(Exception):
     """Bad input from the user; the message names the file, the key and what is allowed."""
@@ -17,7 +19,11 @@ class SettingError(UserError):
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
-    """Return `allowed: a, b, c; did you mean 'a'?` for an unknown name."""
+    """Return `allowed: a, b, c; did you mean 'a'?` for an unknown name; of many names the three that are nearest."""
     allowed = [str(a) for a in allowed]
     close = difflib.get_close_matches(str(name), allowed, n=1)
-    return "allowed: " + ", ".join(allowed) + (f"; did you mean '{close[0]}'?" if close else "")
+    meant = f"; did you mean '{close[0]}'?" if close else ""
+    if len(allowed) > FEW:
+        three = difflib.get_close_matches(str(name), allowed, n=3, cutoff=0.0)
+        return f"allowed: {', '.join(three)} and {len(allowed) - len(three)} more{meant}"
+    return f"allowed: {', '.join(allowed)}{meant}"

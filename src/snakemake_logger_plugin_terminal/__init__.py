@@ -6,8 +6,10 @@ own full text is in `.snakemake/log`. `./snakemake` loads this unless the call a
 """
 
 import re
+import textwrap
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from logging import LogRecord
 from pathlib import Path
@@ -15,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 from snakemake.logging import get_event
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -105,14 +108,17 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        self.console = Console(stderr=not self.common_settings.stdout, highlight=False, soft_wrap=True)
+        self.console = Console(stderr=not self.common_settings.stdout, highlight=False)
         self.known: dict[int, Job] = {}  # announced
         self.running: dict[int, Job] = {}
         self.done, self.total, self.began = 0, 0, time.monotonic()
         self.dry: dict[tuple[str, str], list[str]] = {}  # of a dry run: (rule, why) -> its jobs
         self.stopped = False  # by the user: how jobs end from then on is no news
-        columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[at]}"))
-        self.bars = Progress(*columns, TimeElapsedColumn(), console=self.console, transient=True)
+        whole = Column(no_wrap=True)
+        texts = [TextColumn(text, table_column=whole) for text in ("{task.description}", "{task.fields[at]}")]
+        self.bars = Progress(
+            texts[0], BarColumn(20), texts[1], TimeElapsedColumn(), console=self.console, transient=True
+        )
         self.over = threading.Event()
         self.watch = threading.Thread(target=self._watch, daemon=True)
         self.watch.start()
@@ -138,12 +144,21 @@ class LogHandler(LogHandlerBase):
         except Exception:
             self.handleError(record)
 
+    def _say(self, text: str, style: str | None = None) -> None:
+        """Print a text, on a terminal with its lines broken between words: a path stays whole, to be copied."""
+        if self.console.is_terminal:
+            text = "\n".join(
+                textwrap.fill(line, self.console.width, break_long_words=False, break_on_hyphens=False)
+                for line in text.split("\n")
+            )
+        self.console.print(escape(text), style=style, soft_wrap=True)
+
     def _other(self, text: str, is_error: bool) -> None:
         if text.startswith(STOPPING):
             self.stopped = True
         chatter = text.startswith(CHATTER) or METADATA in text
         if not chatter and not (self.stopped and is_error):
-            self.console.print(escape(text), style="red" if is_error else None)
+            self._say(text, "red" if is_error else None)
 
     def _planned(self, record: LogRecord) -> None:
         if self.dry:
@@ -151,14 +166,14 @@ class LogHandler(LogHandlerBase):
         self.total = int(record.stats.get("total", 0))
         if self.total:
             jobs = ", ".join(f"{n} {rule}" for rule, n in record.stats.items() if rule != "total")
-            self.console.print(f"{self.total} jobs: {jobs}")
+            self._say(f"{self.total} jobs: {jobs}")
 
     def _would_make(self) -> None:
         from projected_grpo.pages.text import short  # which imports much; only a dry run has need of it
 
         for (rule, why), names in self.dry.items():
             jobs = f": {', '.join(sorted(short(names)))}" if any(names) else ""
-            self.console.print(f"  {len(names)} {rule}, {why}{escape(jobs)}")
+            self._say(f"  {len(names)} {rule}, {why}{jobs}")
 
     def _announced(self, record: LogRecord) -> None:
         if self.common_settings.dryrun:
@@ -198,14 +213,14 @@ class LogHandler(LogHandlerBase):
         if self.stopped:
             return
         logs = ", ".join(map(str, record.log))
-        self.console.print(f"    log: {escape(logs)}", style="red")
+        self._say(f"    log: {logs}", "red")
         for log in record.log if self.common_settings.show_failed_logs else ():
             try:
                 lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
             except OSError:
                 continue
             for line in lines[-10:]:
-                self.console.print(f"    {escape(line)}")
+                self._say(f"    {line}")
 
     def _ended(self, jobid: int, how: str) -> None:
         job = self.running.pop(jobid, None)
@@ -217,9 +232,7 @@ class LogHandler(LogHandlerBase):
             self.done += 1
         took = duration(time.monotonic() - job.began)
         at = f"{self.done}/{self.total}"
-        self.console.print(
-            f"{at} {escape(job.name)} {how} in {took}", style="red" if how == "FAILED" else None
-        )
+        self._say(f"{at} {job.name} {how} in {took}", "red" if how == "FAILED" else None)
 
     # --- how far jobs are ---
 
@@ -230,11 +243,14 @@ class LogHandler(LogHandlerBase):
             if self.console.is_terminal:
                 for job in jobs:
                     if job.bar is not None and (found := reached(job.log)):
-                        self.bars.update(job.bar, completed=found[0], total=found[1], at=left(job, *found))
+                        with suppress(KeyError):  # it has ended meanwhile, and its bar is gone
+                            self.bars.update(
+                                job.bar, completed=found[0], total=found[1], at=left(job, *found)
+                            )
             elif time.monotonic() - said > SAY:
                 said = time.monotonic()
                 for job in jobs:
-                    self.console.print(f"  running: {escape(job.name)}{self._state(job)}")
+                    self._say(f"  running: {job.name}{self._state(job)}")
 
     def _state(self, job: Job) -> str:
         found = reached(job.log)

@@ -1,5 +1,6 @@
 """What people see while they wait: a line a job, how far it is, the answer at the end."""
 
+import io
 import logging
 import shlex
 import subprocess
@@ -7,6 +8,8 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 from snakemake_interface_logger_plugins.common import LogEvent
 from workspace import ROOT, module
 
@@ -54,6 +57,49 @@ def test_a_job_is_a_line_when_it_is_done_and_snakemakes_chatter_is_none(handler,
         "1/2 grpo vanilla-s41 done in 0 s",
         "something else [worth] saying",
     ]
+
+
+def on_a_terminal(handler, width=80):
+    handler.console = Console(
+        file=io.StringIO(), force_terminal=True, width=width, highlight=False, no_color=True
+    )
+    handler.bars = Progress(
+        "{task.description}", "{task.fields[at]}", console=handler.console, transient=True
+    )
+
+
+def test_bars_go_on_when_a_job_ended_while_its_log_was_read(handler, monkeypatch, tmp_path):
+    """A bar that is gone must not end the thread that moves the others."""
+    log = tmp_path / "a.log"
+    log.write_text("3/9")
+    on_a_terminal(handler)
+    monkeypatch.setattr(terminal, "LOOK", 0.01)
+    reached, seen = terminal.reached, []
+
+    def slowly(path):
+        if not seen:
+            handler.emit(event(LogEvent.JOB_FINISHED, job_id=1))
+        seen.append(path)
+        return reached(path)
+
+    monkeypatch.setattr(terminal, "reached", slowly)
+    for number in (1, 2):
+        handler.emit(event(LogEvent.JOB_INFO, jobid=number, rule_name="grpo", wildcards={}, log=[str(log)]))
+    deadline = time.monotonic() + 10
+    while len(seen) < 5 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(seen) >= 5 and handler.watch.is_alive()
+    assert [task.completed for task in handler.bars.tasks] == [3]
+
+
+def test_lines_on_a_terminal_break_between_words(handler):
+    on_a_terminal(handler, 40)
+    path = "results/grpo/a-cell-whose-name-is-longer-than-the-line/columns.parquet"
+    text = f"words that are many enough to fill more than a line of forty, and {path} [x]"
+    handler.emit(event(None, msg=text))
+    lines = handler.console.file.getvalue().splitlines()
+    assert " ".join(lines) == text and path in lines
+    assert all(len(line) <= 40 for line in lines if line != path)
 
 
 def test_a_failed_job_names_its_log_and_shows_its_end(handler, capsys, tmp_path):
