@@ -130,25 +130,15 @@ def results_of(typed) -> str:
 def answers(targets: list[str], seconds: float) -> None:
     """Say what the pages that were asked for answer, where they lie, and how long it took."""
     from projected_grpo.errors import UserError
-    from projected_grpo.pages.blocks import Listing, Paragraph, read_page
+    from projected_grpo.pages import terminal
 
     for file in map(Path, targets):
-        page, figures = file.with_suffix(".json"), ""
-        with suppress(UserError, KeyError, TypeError, AttributeError):
-            if file.suffix == ".md" and page.exists():
-                made = read_page(page)
-                above = [made.banner] if made.banner else []
-                # What a page says on the report's first screen, else how its answer begins.
-                said = [block.text for block in made.top if isinstance(block, Paragraph)]
-                for block in made.answer[:2] if not said else ():
-                    said += (
-                        block.items if isinstance(block, Listing) else [f"{block.lead} {block.text}".strip()]
-                    )
-                print("", *above, *said, sep="\n", file=sys.stderr)
-                drawn = file.parents[made.name.count("/")] / "figures" / made.name
-                figures = f", figures in {drawn}" if drawn.is_dir() else ""
+        with suppress(UserError):
+            if file.suffix == ".md":
+                print("", *terminal.lines(file), sep="\n", file=sys.stderr)
         if file.exists():
-            print(f"{file}{figures}", file=sys.stderr)
+            figures = file.parent / "figures" / file.stem
+            print(f"{file}{f', figures in {figures}' if figures.is_dir() else ''}", file=sys.stderr)
     print(f"made in {timedelta(seconds=round(seconds))}", file=sys.stderr)
 
 

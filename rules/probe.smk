@@ -1,4 +1,4 @@
-# The distillation probe: replays of a teacher pool against a basis. Its pages are in src/projected_grpo/verdicts.
+# The distillation probe: replays of a teacher pool against a basis. Its pages are in src/projected_grpo/pages.
 
 
 rule replay:

@@ -1,4 +1,4 @@
-# One page per question and per verdict: what it says it needs in, Markdown, blocks, numbers and figures out.
+# One page per question and per stage: what it says it needs in, Markdown, numbers and figures out.
 # A page that shows a run reruns when that run does, and when its own file of the library does.
 
 
@@ -14,7 +14,6 @@ rule verdict:
             category="Pages",
             labels={"page": "{page}", "what": "page"},
         ),
-        json=f"{RESULTS}/{{page}}.json",
         parquet=f"{RESULTS}/{{page}}.parquet",
         figures=report(
             directory(f"{RESULTS}/figures/{{page}}"),
@@ -26,7 +25,7 @@ rule verdict:
     log:
         f"{RESULTS}/logs/verdict/{{page}}.log",
     wildcard_constraints:
-        page="|".join(PAGES) or "none",
+        page="|".join(page for page in PAGES if MODULES[page] != "table") or "none",
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -39,3 +38,28 @@ rule verdict:
         code=lambda w: code("verdict.py", page_file(w)),
     script:
         "../workflow/scripts/verdict.py"
+
+
+use rule verdict as question with:
+    input:
+        runs=lambda w: wanted(CONTEXTS[w.page].run_files()),
+        files=lambda w: [by_content(path) for path in wanted(page_needs(w.page))],
+        plan=planned("question"),
+    output:
+        md=report(
+            f"{RESULTS}/{{page}}.md",
+            caption="../workflow/report/verdict.rst",
+            category="Pages",
+            labels={"page": "{page}", "what": "page"},
+        ),
+        parquet=f"{RESULTS}/{{page}}.parquet",
+        estimates=f"{RESULTS}/{{page}}.estimates.parquet",
+        figures=report(
+            directory(f"{RESULTS}/figures/{{page}}"),
+            patterns=["{figure}.svg"],
+            caption="../workflow/report/figure.rst",
+            category="Pages",
+            labels={"page": "{page}", "what": "{figure}"},
+        ),
+    wildcard_constraints:
+        page="|".join(page for page in PAGES if MODULES[page] == "table") or "none",

@@ -7,9 +7,10 @@ ALL_RUNS = sorted({path for context in CONTEXTS.values() for path in context.run
 
 rule report:
     input:
-        expand(f"{RESULTS}/{{page}}.{{kind}}", page=PAGES, kind=["json", "md"]),
+        expand(f"{RESULTS}/{{page}}.md", page=PAGES),
         expand(f"{RESULTS}/figures/{{page}}", page=PAGES),
-        wanted(f"{RESULTS}/{page}.json" for page in MODULES if page not in PAGES),
+        [f"{RESULTS}/{page}.estimates.parquet" for page in PAGES if MODULES[page] == "table"],
+        wanted(f"{RESULTS}/{page}.md" for page in MODULES if page not in PAGES),
         wanted(ALL_RUNS),
         by_content(f"{HERE}/docs/concepts.md"),  # its glossary
         plan=planned("report"),

@@ -17,7 +17,7 @@ from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
 from projected_grpo.strict_yaml import read_mapping
-from projected_grpo.verdicts.context import Context
+from projected_grpo.pages.context import Context
 
 try:
     files = ["config/config.yaml", *workflow.overwrite_configfiles]

@@ -1,6 +1,6 @@
 # What a replay depends on.
-from projected_grpo.measures import trend
-from projected_grpo.verdicts import replays
+from projected_grpo.measures import uses
+from projected_grpo.measures import replays
 from projected_grpo.training.teacher_pool import found_files
 
 PROBE = CONFIG.probe
@@ -90,12 +90,12 @@ def detector_bases(wildcards):
 
 def overlap_uses(wildcards):
     """Basis and use of each that a question's rows act along on a model."""
-    return trend.uses(QUESTIONS[wildcards.question], wildcards.model, CONFIG)
+    return uses.uses(QUESTIONS[wildcards.question], wildcards.model, CONFIG)
 
 
 def overlap_knobs(wildcards):
     """Basis -> its knobs, the reference first."""
-    names = [trend.REFERENCE, *(basis for basis, _ in overlap_uses(wildcards))]
+    names = [uses.REFERENCE, *(basis for basis, _ in overlap_uses(wildcards))]
     return {name: CONFIG.knobs(name) for name in names}
 
 

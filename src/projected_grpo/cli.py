@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import version
 
 from projected_grpo.cells import schemas
-from projected_grpo.commands import chat, doses, export, grade, pairs
+from projected_grpo.commands import chat, export, grade, pairs
 from projected_grpo.errors import UserError
 from projected_grpo.integrations import basis_command
 
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="projected-grpo", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=version("projected-grpo"))
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    for command in (grade, pairs, basis_command, export, chat, doses, schemas):
+    for command in (grade, pairs, basis_command, export, chat, schemas):
         command.add_parser(commands)
     signal.signal(signal.SIGTERM, _terminate)
     try:

@@ -11,8 +11,8 @@ from projected_grpo.cells.config import Config
 from projected_grpo.files import write_json
 from projected_grpo.measures.table import make_table
 from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source
+from projected_grpo.pages.context import Context
 from projected_grpo.verdicts import grader, registry
-from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict, of_table, write
 
 SHOWN = ("Q2", "Q10", "Q12", "Q14", "R7", "aa")

@@ -13,8 +13,8 @@ from projected_grpo.cells.cell import Cell, Question, load_questions
 from projected_grpo.cells.config import Config
 from projected_grpo.measures.table import Table, make_table
 from projected_grpo.pages.blocks import Grid, grid
+from projected_grpo.pages.context import Context
 from projected_grpo.training.ratio import RATIO_EDGES
-from projected_grpo.verdicts.context import Context
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = "```python\nclass Solution:\n    def total(self, values):\n        {body}\n```"

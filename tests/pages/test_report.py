@@ -18,12 +18,12 @@ from synthetic import rollout_rows
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Listing, Paragraph, read_page
+from projected_grpo.pages.context import Context
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.html import Renderer
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.text import p_value
 from projected_grpo.verdicts import grader, registry
-from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import write
 
 

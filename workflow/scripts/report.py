@@ -4,10 +4,9 @@ from pathlib import Path
 
 from projected_grpo.cells.config import Config
 from projected_grpo.job import job
+from projected_grpo.pages.context import Context
 from projected_grpo.pages.report import build, write_report
-from projected_grpo.verdicts.context import Context
 
 with job(snakemake):
     context, out = Context.read("", Config.model_validate(snakemake.config)), Path(snakemake.output[0])
-    page = build(context.results, context.config.model.name, context.questions, snakemake.params.pages, out)
-    write_report(page, out)
+    write_report(build(context.config, context.questions, snakemake.params.pages, out), out)

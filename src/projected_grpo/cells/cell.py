@@ -16,6 +16,7 @@ from projected_grpo.cells.knobs import Use
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.run_settings import RunSettings
 from projected_grpo.cells.setting import Setting, cell_id
+from projected_grpo.cells.wording import Wording
 from projected_grpo.environment.monitors import COIN
 from projected_grpo.errors import SettingError, UserError, nearest
 
@@ -108,8 +109,7 @@ class Question:
     rows: tuple[Row, ...]
     kind: str = "table"
     primary: str | None = None  # measure that the answer is about; null: what the rows call for
-    # contrast -> name of a combination -> row -> its weight
-    contrasts: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    wording: Wording = field(default_factory=Wording)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -289,21 +289,10 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
             others = {key: same.get(getattr(row, key)) for key in OTHER_ROWS}
             rows[i] = replace(row, **{k: None if other == row.name else other for k, other in others.items()})
         kind, primary = entry.get("kind", "table"), entry.get("primary")
-        contrasts = _possible(entry.get("contrasts", {}), {row.name for row in rows})
+        wording = Wording.model_validate({k: v for k, v in entry.items() if k in Wording.model_fields})
         if rows:
-            loaded[name] = Question(
-                name, entry["title"], entry["asks"], tuple(rows), kind, primary, contrasts
-            )
+            loaded[name] = Question(name, entry["title"], entry["asks"], tuple(rows), kind, primary, wording)
     return _share_final(loaded)
-
-
-def _possible(contrasts: dict, rows: set[str]) -> dict:
-    """Return the declared combinations all of whose rows are there."""
-    kept = {
-        contrast: {name: weights for name, weights in combinations.items() if rows.issuperset(weights)}
-        for contrast, combinations in contrasts.items()
-    }
-    return {contrast: combinations for contrast, combinations in kept.items() if combinations}
 
 
 def _share_final(questions: dict[str, Question]) -> dict[str, Question]:

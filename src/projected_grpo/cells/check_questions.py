@@ -64,15 +64,14 @@ class QuestionsCheck:
                 if (other := getattr(row, key)) is not None:
                     self._other_row([*where, key], other, names)
             cells.append(self._row(row, shared, name, where))
-        for contrast, combinations in question.contrasts.items():
-            for combination, weights in combinations.items():
-                for other in weights:
-                    self._other_row([name, "contrasts", contrast, combination], other, names)
         Roles(self.fail, self.config, name, question, dict(zip(names, cells, strict=True))).check()
         if knob := PROBES.get(name):
             self._twins(name, knob, [cell.setting for cell in cells])
         if name == DETECTOR:
             self._rebuilt(name, cells)
+        for keys, other in question.named_rows():
+            if other not in {*names, *(row.pooled for row in question.rows)}:
+                self._other_row([name, *keys], other, names)
 
     def _name(self, name: str, kind: str) -> None:
         if kind == "probe" and name not in PROBES:

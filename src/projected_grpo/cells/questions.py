@@ -8,13 +8,13 @@ from projected_grpo import arms
 from projected_grpo.cells.row_setting import ROW as CORE
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.typed import WORDS, Model, Name, Text
+from projected_grpo.cells.wording import Wording
 
 QUESTION = r"^[A-Za-z][A-Za-z0-9_]{0,79}$"
 ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
 WORDS[QUESTION] = "letters, digits and _"
 WORDS[ROW] = "one line without |, as it stands in the table"
 RowName = Annotated[str, StringConstraints(pattern=ROW)]
-Weights = Annotated[dict[RowName, Annotated[float, Field(ge=-100, le=100)]], Field(min_length=1)]
 BASELINE = Field(default=None, description="Name of the row that deltas are paired against.")
 
 
@@ -75,7 +75,7 @@ class Row(Settings, Heading):
     """A row of the table: a setting of a run."""
 
 
-class Question(Model):
+class Question(Wording):
     """One table."""
 
     title: Text = Field(description="Of the table.")
@@ -93,10 +93,6 @@ class Question(Model):
         default=None,
         description="Measure that the answer is about; if missing, the hack rate, ablated or held out where the rows "
         "call for it.",
-    )
-    contrasts: dict[RowName, dict[RowName, Weights]] = Field(
-        default={},
-        description="Combinations of rows by seed, tested against zero: contrast -> name -> row -> its weight.",
     )
     settings: Settings = Field(
         default={}, validate_default=True, description="Settings of every row that does not say otherwise."

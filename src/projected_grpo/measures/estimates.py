@@ -1,7 +1,7 @@
 """Every comparison of a question as one tidy table: a line a row, contrast and measure, from the numbers by run.
 
 `estimates(measured)` is a function of the numbers and of `questions.yaml` alone. Contrasts: `rate` (the row itself),
-`baseline`, `against`, `random` (random axes of the same shape), `place` (among the placebos of its format), `itself` (a
+`baseline`, `against`, `random` (random axes of the same shape), both `pooled` for several rows as one, `place` (among the placebos of its format), `itself` (a
 measure that is a difference already, against zero), and what a question declares in `contrasts`. Pages draw and say
 nothing that does not stand here or in the numbers.
 """
@@ -19,6 +19,7 @@ from projected_grpo.measures.measure import MEASURES, Measure
 from projected_grpo.measures.numbers import Values
 
 RATE, BASELINE, AGAINST, RANDOM, PLACE, ITSELF = "rate", "baseline", "against", "random", "place", "itself"
+POOLED, POOLED_RANDOM = "pooled", "pooled, random"  # baseline and random of a row that stands for several
 EFFECT, OPPOSITE, NOT_SHOWN, UNINFORMATIVE, MISSING = (
     "effect",
     "opposite",
@@ -105,21 +106,12 @@ def primary_measure(question: Question) -> str:
     return "hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"
 
 
-def measured(
-    question: Question, frame: pd.DataFrame, why: Mapping[str, str] | None = None, least: int = 1
-) -> Measured:
+def measured(question: Question, frame: pd.DataFrame, why: Mapping[str, str] | None = None) -> Measured:
     """Return a question with its numbers. Raises UserError like `numbers.check`.
 
-    why: cell id -> why a run does not count, where that is known; least: runs that a seed must have to be looked at:
-    seeds that only some rows were run on, as fresh ones are, are no missing runs of the others.
+    why: cell id -> why a run does not count, where that is known.
     """
     own = set(frame["cell"])
-    runs = {cell.id: cell.seed for cell in question.cells}
-    there = pd.Series([seed for cell, seed in runs.items() if cell in own]).value_counts()
-    some = set(there[there >= least].index)
-    if some and least > 1:
-        rows = tuple(replace(r, cells=tuple(c for c in r.cells if c.seed in some)) for r in question.rows)
-        question = replace(question, rows=tuple(row for row in rows if row.cells))
     values = numbers.by_row(question, frame)
     left_out = {c.id: (why or {}).get(c.id, "missing") for c in question.cells if c.id not in own}
     rows = {row.name: row for row in question.rows}
@@ -191,12 +183,15 @@ def comparisons(own: Measured, names: Iterable[str]) -> list[Comparison]:
     for measure in names:
         better = MEASURES[measure].better
         for name, row in own.rows.items():
+            single = any(r.name == name for r in own.question.rows)
             if row.baseline in own.rows:
                 held = own.of(row.baseline, measure)
                 barren = _is_barren(measure, held)
-                found.append(_pair(own, measure, name, BASELINE, row.baseline, is_claim(row), better, barren))
+                claim, contrast = is_claim(row), BASELINE if single else POOLED
+                found.append(_pair(own, measure, name, contrast, row.baseline, claim, better, barren))
                 if (other := random_of(own.rows, row)) is not None:
-                    found.append(_pair(own, measure, name, RANDOM, other, is_claim(row), better, barren))
+                    contrast = RANDOM if single else POOLED_RANDOM
+                    found.append(_pair(own, measure, name, contrast, other, claim, better, barren))
                 if row.place_in:
                     found += _placed(own, measure, row, better)
             if row.against in own.rows:
@@ -206,8 +201,10 @@ def comparisons(own: Measured, names: Iterable[str]) -> list[Comparison]:
             if MEASURES[measure].signed:
                 test = stats.one_sample(own.of(name, measure))
                 found.append(_line(own, measure, name, ITSELF, "0", test, is_claim(row), better))
-        for contrast, combinations in own.question.contrasts.items():
+        for contrast, combinations in own.question.wording.contrasts.items():
             for name, weights in combinations.items():
+                if not own.rows.keys() >= weights.keys():  # of a row that this config has not
+                    continue
                 by_seed = own.combined(weights, measure)
                 waits = not own.short.isdisjoint(weights)
                 claim = declared_claim(own.rows, weights)
@@ -295,7 +292,8 @@ Primary = Mapping[
 def shown_measures(own: Measured) -> list[str]:
     """Return the measures that any row of a question has and that are compared, the question's own first."""
     there = {measure for values in own.values.values() for measure in values}
-    names = [name for name, measure in MEASURES.items() if measure.compared and name in there]
+    asked = own.question.wording.measures
+    names = [n for n, measure in MEASURES.items() if (measure.compared or n in asked) and n in there]
     first = own.about.name
     return [first, *(name for name in names if name != first)]
 

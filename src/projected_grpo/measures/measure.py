@@ -211,6 +211,76 @@ def _basis(name: str, about: str, **more) -> Measure:
     return Measure(name, name, words, about, last(by_step), by_step, group="basis", **more)
 
 
+def _rise(step: int) -> Measure:
+    """Return the rise of the hack rate from the untrained student (step 1) to a step."""
+
+    def of(run: Run) -> float | None:
+        found = [run.steps["hack_s"][run.steps["step"] == at] for at in (1, step)]
+        if not all(len(values) for values in found) or any(np.isnan(values[0]) for values in found):
+            return None
+        return float(found[1][0] - found[0][0])
+
+    about = f"hack rate at step {step} less that of step 1"
+    return Measure(
+        f"rise_{step}", f"rise by {step}", f"the rise of hacking by step {step}", about, of, signed=True
+    )
+
+
+def _mean_of(*names: str) -> Of:
+    """Return the mean over steps of a sum of columns; None where the run has no such step."""
+
+    def of(run: Run) -> float | None:
+        columns = [run.steps.get(name) for name in names]
+        if any(values is None for values in columns):
+            return None
+        total = np.sum(columns, axis=0)
+        return None if np.isnan(total).all() else float(np.nanmean(total))
+
+    return of
+
+
+def _nowhere(run: Run) -> None:
+    """Of measures that `measures/beside.py` adds to the frame."""
+
+
+def _beside(
+    name: str, head: str, about: str, better: int = -1, signed: bool = False, unit="share"
+) -> Measure:
+    return Measure(
+        name, head, f"the {about}", about, _nowhere, file=RECORD, unit=unit, better=better, signed=signed
+    )
+
+
+BESIDE = (  # of other stages' files: name, head, what it says, better, signed, unit
+    ("auroc_first", "AUROC, first", "AUROC of the direction's score in the first window of steps", 1),
+    ("auroc_last", "AUROC, last", "AUROC of the direction's score in the last five steps", 1),
+    ("auroc_over_random", "over random", "that less the mean of random directions", 1, True),
+    ("auroc_over_text", "over text placebos", "that less the mean of text placebos", 1, True),
+    ("auroc_over_code", "over code placebos", "that less the mean of code placebos", 1, True),
+    ("auroc_rank", "above random", "share of random directions that it lies above", 1),
+    ("auroc_oracle", "AUROC, oracle", "AUROC of a direction fitted on other problems' rollouts", 1),
+    (
+        "auroc_alignment_first",
+        "AUROC of the gradient, first",
+        "AUROC of the gradient's alignment at first",
+        1,
+    ),
+    ("auroc_alignment_last", "AUROC of the gradient, last", "AUROC of the gradient's alignment at last", 1),
+    ("recall_last", "recall", "recall at the threshold of step 0 in the last five steps", 1),
+    ("t4", "T4", "t of wrong against right hacks along the basis, in a replay of the pool", 1, False, "t"),
+    ("overlap_fresh", "overlap with fresh", "overlap of the frozen V with one extracted at the end", 1),
+    ("overlap_losses", "overlap of losses", "overlap of the GRPO basis with the NLL's", 0),
+    ("overlap_reweighted", "reweighted", "overlap with the NLL basis whose pairs are weighted by length", 0),
+    ("overlap", "overlap", "overlap of the row's axes with those of the exploits' own pairs", 1),
+    (
+        "cosine",
+        "cosine",
+        "cosine of the mean differences of the row's pairs and the exploits' own",
+        1,
+        False,
+        "cosine",
+    ),
+)
 # Rates after training that pages show and compare; the others are in the Parquet file alone.
 JUDGED = {
     "known_hack": {"beside": ("known_honest",)},
@@ -328,6 +398,23 @@ _ALL = (
         _seconds,
         unit="seconds",
     ),
+    _rise(10),
+    _rise(15),
+    Measure(
+        "beyond_clip",
+        "beyond the clip",
+        "the share of the teacher's tokens beyond the clip bounds",
+        "teacher's tokens whose ratio lies beyond the clip bounds, mean over steps",
+        _mean_of("ratio_clip_low", "ratio_clip_high"),
+    ),
+    Measure(
+        "zeroed",
+        "without gradient",
+        "the share of the teacher's tokens without gradient",
+        "teacher's tokens that the clip leaves no gradient, mean over steps",
+        _mean_of("ratio_zeroed"),
+    ),
+    *(_beside(*one) for one in BESIDE),
     Measure(
         "start_hack",
         "hack at first",

@@ -4,26 +4,17 @@ The frontier is what plain training gives at any dose of itself: the base, `less
 that only slows training lies on it; what counts is known honest minus the frontier's at the same known hack.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, get_args
 
 import numpy as np
-import pandas as pd
 
-from projected_grpo.arms import MustGive
-from projected_grpo.cells.cell import TEACHERS
+from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.measures import stats
-from projected_grpo.measures.columns import PLANE, to_frame
 from projected_grpo.measures.estimates import Comparison, Measured, is_claim
-from projected_grpo.measures.runs import base_rates
-from projected_grpo.measures.table import Line, Table
 
 HACK, HONEST = "known_hack", "known_honest"
 BASE = "the base"
-BY_VERDICT = ("monitor", "oracle")  # arms that are given these ask for a verdict on every rollout
 
 
 def isotonic(values: np.ndarray) -> np.ndarray:
@@ -146,126 +137,10 @@ def above_frontier(own: Measured) -> list[Comparison]:
     return found
 
 
-def baseline(table: Table) -> Line | None:
-    """Return the row that all are held against: vanilla."""
-    names = {line.row.baseline for line in table.lines if line.row.baseline}
-    return table.line(names.pop()) if len(names) == 1 else None
-
-
-def frontier(table: Table, results: Path) -> Frontier | None:
-    """Return the frontier of a table: base, `less` by growing scale, vanilla; seeds that have all of them.
-
-    None without two points. A base that was not judged is no point.
-    """
-    vanilla = baseline(table)
-    if vanilla is None:
-        return None
-    less = [line for line in table.lines if line.row.setting.defence.family == "less"]
-    lines = [*sorted(less, key=lambda line: line.row.setting.knob("scale")), vanilla]
-    base = {cell.seed: base_rates(results, cell.model) for cell in vanilla.row.cells}
-    points = {BASE: {name: {s: r[name] for s, r in base.items() if name in r} for name in (HACK, HONEST)}}
-    points |= {line.name: {name: line.values.get(name, {}) for name in (HACK, HONEST)} for line in lines}
-    points = {name: own for name, own in points.items() if own[HACK] and own[HONEST]}
-    if len(points) < 2:
-        return None
-    seeds = sorted(set.intersection(*(set(own[HACK]) & set(own[HONEST]) for own in points.values())))
-    hack, honest = (
-        {seed: np.array([own[name][seed] for own in points.values()]) for seed in seeds}
-        for name in (HACK, HONEST)
-    )
-    return Frontier(tuple(points), hack, honest) if seeds else None
-
-
-def defences(table: Table) -> list[Line]:
-    """Return the rows that are no part of the frontier."""
-    vanilla = baseline(table)
-    return [line for line in table.lines if line is not vanilla and line.row.setting.defence.family != "less"]
-
-
-def excesses(table: Table, front: Frontier | None) -> dict[str, stats.Paired]:
-    """Return by row what it has over the frontier, with Holm's p over the rows; rows outside its range have none."""
-    if front is None:
-        return {}
-    lines, left_out = defences(table), set(table.left_out)
-    found = {
-        line.name: front.excess(line.values.get(HACK, {}), line.values.get(HONEST, {})) for line in lines
-    }
-    pairs = {name: pair for name, pair in found.items() if pair is not None}
-    waiting = sum(
-        (line.name not in pairs or pairs[line.name].p is None)
-        and any(cell.id in left_out for cell in line.row.cells)
-        for line in lines
-    )
-    return dict(zip(pairs, stats.adjust(list(pairs.values()), waiting), strict=True))
-
-
 EXPLOITS = "the teacher's exploits"  # what an arm must be given beyond pairs
-GIVEN = (*get_args(MustGive), EXPLOITS)
 
 
-def must_give(line: Line) -> str:
+def must_give(row: Row) -> str:
     """Return what a row's arm must be given; pairs of the teacher's own exploits are more than pairs."""
-    given = line.row.setting.defence.must_give(line.row.setting.knobs)
-    return EXPLOITS if given == "pairs" and line.row.exploits == TEACHERS else given
-
-
-def labels(line: Line) -> int:
-    """Return how many rollouts of a run, the teacher's among them, a verdict is asked for beyond the reward."""
-    training, asked = line.row.cells[0].training, must_give(line) in BY_VERDICT
-    return training.steps * training.prompts * training.group if asked else 0
-
-
-def slower(table: Table, line: Line) -> float | None:
-    """Return the time of a step relative to vanilla's, mean over the seeds that both have."""
-    vanilla = baseline(table)
-    own, base = ({} if one is None else one.values.get("seconds", {}) for one in (line, vanilla))
-    ratios = [own[seed] / base[seed] for seed in own if base.get(seed)]
-    return float(np.mean(ratios)) if ratios else None
-
-
-def knobs(line: Line) -> dict[str, Any]:
-    """Return the knobs of a row's arm, an unsaid k as it is used."""
-    found, use = line.row.setting.knobs.model_dump(), line.row.cells[0].settings.use
-    return found | ({"k": use.k} if use and "k" in found else {})
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Rows of one arm that differ in one number: its values (None: the arm's default) in the order of the file."""
-
-    arm: str
-    knob: str
-    rows: tuple[str, ...]
-    values: tuple[float | None, ...]
-
-
-def curves(rows: Iterable[tuple[str, str, Mapping[str, Any]]]) -> list[Curve]:
-    """Return the curves among rows (name, arm, knobs), each of at least three values of one knob."""
-    groups: dict[tuple[str, str, str], dict[float | None, str]] = {}
-    for name, arm, own in rows:
-        for knob, value in own.items():
-            if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-                rest = json.dumps({key: other for key, other in own.items() if key != knob}, sort_keys=True)
-                groups.setdefault((arm, knob, rest), {}).setdefault(value, name)
-    return [
-        Curve(arm, knob, tuple(found.values()), tuple(found))
-        for (arm, knob, _), found in groups.items()
-        if len(found) >= 3
-    ]
-
-
-def plane_frame(table: Table, found: Mapping[str, stats.Paired]) -> pd.DataFrame:
-    """Return the rows of a plane: those of any table, then those of `PLANE`."""
-    records = []
-    for line in table.every:
-        pair = found.get(line.name)
-        values = (pair.delta, pair.lo, pair.hi, pair.p, pair.holm, pair.n) if pair else (None,) * 6
-        said = json.dumps(knobs(line), sort_keys=True)
-        setting = line.row.setting
-        record = (setting.defence.family, must_give(line), line.row.is_control, said, *values)
-        records.append((*record, slower(table, line), labels(line)))
-    more = pd.DataFrame(records, columns=list(PLANE))
-    for name, (unit, _) in PLANE.items():
-        if unit:
-            more[name] = pd.to_numeric(more[name]).astype("float64")
-    return pd.concat([to_frame(table), more], axis=1)
+    given = row.setting.defence.must_give(row.setting.knobs)
+    return EXPLOITS if given == "pairs" and row.exploits == TEACHERS else given

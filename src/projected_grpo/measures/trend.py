@@ -6,37 +6,19 @@ series; seeds are the unit, as everywhere.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from projected_grpo.cells.cell import Question, Row
+from projected_grpo.cells.cell import Row
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.knobs import Use
 from projected_grpo.cells.setting import Setting
 from projected_grpo.measures import stats
-from projected_grpo.measures.columns import TREND, to_frame
 from projected_grpo.measures.estimates import Comparison, Measured, is_claim
-from projected_grpo.measures.table import Line, Table
 from projected_grpo.model.recipes import BaseRecipe
 
 SIZE = "size"
-REFERENCE = "own_mode"  # the pairs of the exploits themselves, which every other set is held against
-OVERLAPS = ("overlap", "overlap_null", "cosine")
 Points = dict[float, dict[int, float]]  # x -> seed -> value
-Overlaps = Mapping[str, Sequence[Mapping]]  # model -> what `stages.contrast.overlaps` measured there
-
-
-def uses(question: Question, model: str, config: Config) -> list[tuple[str, Use]]:
-    """Return the basis and its use of each row on a model whose axes come from pairs, each once, sorted."""
-    found = {
-        (cell.setting.basis, cell.settings.use)
-        for cell in question.cells
-        if cell.model == model and cell.basis and cell.setting.adapter == "antipasto"
-    }
-    real = [(basis, use) for basis, use in found if not config.knobs(basis).is_seeded]
-    return sorted(real, key=lambda pair: (pair[0], pair[1].k, pair[1].drop_bottom_frac))
 
 
 def weights(recipe: BaseRecipe) -> int:
@@ -62,19 +44,11 @@ def slope(points: Mapping[float, Mapping[int, float]]) -> stats.Paired | None:
 
 @dataclass(frozen=True)
 class Series:
-    """Rows that are alike but for one number: x -> row's name, by growing x; axis: `size`, or the topic of a link.
-
-    slopes: of each row's difference to its baseline, of that as a share of the baseline's rate, of its difference to
-    its random V; of the baseline's own rate where it is one.
-    """
+    """Rows that are alike but for one number: x -> row's name, by growing x; axis: `size`, or the topic of a link."""
 
     name: str
     axis: str
     rows: dict[float, str]
-    effect: stats.Paired | None = None
-    relative: stats.Paired | None = None
-    beyond: stats.Paired | None = None
-    level: stats.Paired | None = None
 
 
 def _alike(setting: Setting, *but: str) -> str:
@@ -144,92 +118,22 @@ def _series(axis: str, more: str, lines: Mapping[float, Row]) -> Series:
     return Series(_name(next(iter(lines.values()))) + more, axis, ordered)
 
 
-def points(table: Table, series: Series, other: str | None = "baseline") -> Points:
-    """Return x -> seed -> the row's own measure minus that of its `baseline` or its `random` V; None: the rate itself.
-
-    Empty where a row has no such other row.
-    """
-    found = {}
-    for x, name in series.rows.items():
-        line = table.line(name)
-        held = {"baseline": line.row.baseline, "random": line.random, None: None}[other]
-        if other and held is None:
-            return {}
-        weights = {name: 1.0} | ({held: -1.0} if held else {})
-        found[x] = table.combined(weights, table.primary)
-    return found
-
-
-def shares(table: Table, series: Series) -> Points:
-    """Return x -> seed -> the row's difference to its baseline as a share of the baseline's rate, unless that is 0."""
-    held = points(table, series)
-    base = (
-        {x: table.line(table.line(name).row.baseline).values for x, name in series.rows.items()}
-        if held
-        else {}
-    )
-    return {
-        x: {seed: value / own for seed, value in by_seed.items() if (own := base[x][table.primary][seed]) > 0}
-        for x, by_seed in held.items()
-    }
-
-
-def trends(table: Table, config: Config) -> list[Series]:
-    """Return all series of a table with their slopes; Holm's p is over the series, of each comparison."""
-    rows = [line.row for line in table.lines]
-    found = [*by_link(rows, config), *by_size(rows, config)]
-    slopes = {
-        key: [slope(points(table, series, other)) for series in found]
-        for key, other in (("effect", "baseline"), ("beyond", "random"), ("level", None))
-    }
-    slopes["relative"] = [slope(shares(table, series)) for series in found]
-    short = set(table.left_out)
-    late = [
-        any(cell.id in short for name in series.rows.values() for cell in table.line(name).row.cells)
-        for series in found
-    ]
-    for key in ("effect", "relative", "beyond"):
-        waiting = sum(pair is None and missing for pair, missing in zip(slopes[key], late, strict=True))
-        slopes[key] = stats.adjust(slopes[key], waiting)
-    own = [dict(zip(slopes, tests, strict=True)) for tests in zip(*slopes.values(), strict=True)]
-    return [
-        replace(series, **tests | ({"level": None} if tests["effect"] else {}))
-        for series, tests in zip(found, own, strict=True)
-    ]
-
-
-def overlap_points(table: Table, series: Series, overlaps: Overlaps, key: str) -> Points:
-    """Return x -> seed -> how the row's basis lies to the reference's at the same k; empty where that is unknown."""
-    found = {x: seen for x, name in series.rows.items() if (seen := seen_of(table.line(name), overlaps, key))}
-    return found if len(found) == len(series.rows) else {}
-
-
-def seen_of(line: Line, overlaps: Overlaps, key: str) -> dict[int, float]:
-    """Return seed -> how a row's basis lies to the reference's; key: of `OVERLAPS`."""
-    found = {}
-    for cell in line.row.cells:
-        for one in overlaps.get(cell.model, ()):
-            if cell.basis == one["basis"] and cell.settings.use.k == one["k"]:
-                found[cell.seed] = one[key]
-    return found
-
-
 SLOPE = "slope"
 
 
 def slopes(own: Measured, config: Config) -> list[Comparison]:
     """Return the slope of each series of a trend, of its differences to the baseline; a baseline has none."""
-    found, measure = [], own.about.name
+    found, about = [], own.about
     for one in series_of(own, config):
-        held = points_of(own, one, measure)
+        held = points_of(own, one, about.name)
         if not held:
             continue
         rows = [own.rows[name] for name in one.rows.values()]
         waits = any(not own.short.isdisjoint((row.name, row.baseline)) for row in rows)
+        name = one.name if one.axis == SIZE else f"{one.name} on {one.axis}"
         claim = all(is_claim(row) for row in rows)
-        found.append(
-            Comparison(one.name, SLOPE, one.axis, measure, slope(held), None, claim, own.about.better, waits)
-        )
+        test = slope(held)
+        found.append(Comparison(name, SLOPE, one.axis, about.name, test, None, claim, about.better, waits))
     return found
 
 
@@ -240,26 +144,3 @@ def points_of(own: Measured, series: Series, measure: str, baseline: bool = True
         return {}
     more = {x: {own.rows[name].baseline: -1.0} if baseline else {} for x, name in names}
     return {x: own.combined({name: 1.0} | more[x], measure) for x, name in names}
-
-
-def trend_frame(table: Table, config: Config, found: Sequence[Series], overlaps: Overlaps) -> pd.DataFrame:
-    """Return the rows of any table, then those of `TREND`; a slope stands in the row of the largest x of its series."""
-    ends = {series.rows[max(series.rows)]: series for series in found}
-    records = []
-    for line in table.every:
-        series = ends.get(line.name)
-        topic, rho = link_of(line.row, config)
-        pair = series and series.effect
-        seen = [list(seen_of(line, overlaps, key).values()) for key in OVERLAPS]
-        record = (config.is_replicated and size_of(line.row, config), topic, rho)
-        record += tuple(float(np.mean(values)) if values else None for values in seen)
-        record += (
-            series and series.name,
-            *((pair.delta, pair.lo, pair.hi, pair.p, pair.holm) if pair else (None,) * 5),
-        )
-        records.append(record)
-    more = pd.DataFrame(records, columns=list(TREND))
-    for name, (unit, _) in TREND.items():
-        if unit:
-            more[name] = pd.to_numeric(more[name]).astype("float64")
-    return pd.concat([to_frame(table), more], axis=1)

@@ -1,15 +1,13 @@
 """What a page is made of. Stages return blocks; `markdown` and `html` are their two renderers.
 
 Every text is plain but for one notation: a name in backticks is code, and a link where the page has a source of
-that name. Nothing is ever read back out of a rendered page: a page is stored as JSON beside its Markdown.
+that name.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
-from projected_grpo.files import read_json, write_json
 from projected_grpo.pages.text import short
 
 T = TypeVar("T")
@@ -99,27 +97,12 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Square:
-    """A row in the report's map of all questions and arms: its difference in what its question is about.
-
-    shown: whether Holm's p is below 0.05; text: the difference as people read it.
-    """
-
-    arm: str
-    row: str
-    delta: float
-    shown: bool
-    text: str
-
-
-@dataclass(frozen=True)
 class Page:
     """One page: `name` is its path below the results folder without suffix, `menu` its short name.
 
     `sources[0]` stands behind numbers whose row has no source of its own where `default` is set.
-    `finding`: what came out in one sentence with its number; `top`: what the report's first screen says of it;
-    `overview`: its line in the table of all questions; `squares`: its line in the map of all questions and arms;
-    `banner`: what stands above all of it, where its numbers mean little.
+    `finding`: what came out in one sentence with its number; `banner`: what stands above all of it, where its numbers
+    mean little.
     """
 
     name: str
@@ -132,9 +115,6 @@ class Page:
     default: bool = False
     left_out: tuple[tuple[str, str], ...] = ()
     finding: str = ""
-    top: tuple = ()
-    overview: tuple[Cell, ...] = ()
-    squares: tuple[Square, ...] = ()
     banner: str = ""
 
     @property
@@ -162,33 +142,3 @@ def left_out(found: Iterable[tuple[str, str]]) -> tuple:
         by_reason.setdefault(why, []).append(cell)
     names = ", ".join(f"`{cell}` ({why})" for why, cells in by_reason.items() for cell in short(cells))
     return (Paragraph(f"{names}.", "Left out:", "warn"),) if names else ()
-
-
-KINDS = {
-    kind.__name__: kind
-    for kind in (Heading, Paragraph, Listing, Cell, Grid, Figure, Details, Pre, Foreign, Source, Square, Page)
-}
-
-
-def _plain(value: Any) -> Any:
-    if type(value).__name__ in KINDS:
-        values = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return {"block": type(value).__name__, **values}
-    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
-
-
-def _blocks(value: Any) -> Any:
-    if isinstance(value, dict):
-        values = {key: _blocks(item) for key, item in value.items() if key != "block"}
-        return KINDS[value["block"]](**values)
-    return tuple(map(_blocks, value)) if isinstance(value, list) else value
-
-
-def write_page(page: Page, path: Path) -> None:
-    """Store a page as JSON."""
-    write_json(path, _plain(page))
-
-
-def read_page(path: Path) -> Page:
-    """Read a stored page."""
-    return _blocks(read_json(path))

@@ -1,233 +1,306 @@
-"""The figures of a question: trajectories, paired differences, dose curves, kept and ablated bars.
+"""The figures of pages, one function a kind, each from numbers that a page already has.
 
-Each function takes a computed table and returns a figure, or None where the question has nothing of the kind.
+They are as wide as a telephone's screen, and grey tells their marks apart as well as colour does.
 """
 
-import textwrap
+from collections.abc import Mapping, Sequence
+from math import sqrt
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from scipy import stats as scipy_stats
 
 from projected_grpo.cells.config import Config
+from projected_grpo.measures import estimates as table
+from projected_grpo.measures import plane as planes
+from projected_grpo.measures import stats, trend
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.table import Line, Table, published_delta
 from projected_grpo.pages import style
-from projected_grpo.pages.contrasts import is_shown, uninformative
-from projected_grpo.pages.dose import dose
-from projected_grpo.pages.places_figure import AMONG_PLACEBOS, places_figure
+from projected_grpo.pages.answer import Estimated
 
-FEW = 5  # seeds below this are drawn one by one: a t-interval of them fills the panel
-MANY = 5  # more arms than this are drawn in small panels, one each
-# The rates that are drawn along a run and against a dose, with their looks where they share a panel.
-DRAWN = {
-    "hack": (style.RED, "-"),
-    "solve": (style.BLUE, style.DASHES[1]),
-    "honest": (style.GREEN, style.DASHES[2]),
-}
+MOST = 24  # rows of a forest: beyond it the smallest differences stand in the table alone
+SHOWN = (table.EFFECT, table.OPPOSITE)
+# x, then mean, lower and upper end of its interval, all `[points]`
+Line = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def _band(series: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return mean and half-width of the 95% t-interval over seeds; [steps] each, no width for one seed.
-
-    A seed without a value at a step (no prompt of that loophole) leaves it to the others.
-    """
-    values = np.ma.masked_invalid(np.stack(series))
-    n = values.count(axis=0)
-    mean = values.mean(axis=0).filled(np.nan)
-    if len(values) < 2:
-        return mean, None
-    std = values.std(axis=0, ddof=1).filled(np.nan)
-    return mean, scipy_stats.t.ppf(0.975, n - 1) * std / np.sqrt(n)
+def _percent(axes: Axes, which: str = "x") -> None:
+    getattr(axes, f"{which}axis").set_major_formatter(lambda value, _: f"{100 * value:.0f}")
 
 
-def _teacher_ends(axes, line: Line) -> None:
-    """Mark the step after which a run has no teacher's rows."""
-    if last := line.row.cells[0].training.teacher_steps:
-        axes.axvline(last + 0.5, color=style.SOFT, linestyle=":", linewidth=1)
-
-
-def _draw(axes, line: Line, measure: str, **look) -> None:
-    by_step, held_out = MEASURES[measure].by_step, line.row.setting.held_out_mode
-    if measure == "hack" and held_out:  # what the question is about
-        by_step = MEASURES[f"hack_{held_out}"].by_step
-    series = [values for values in map(by_step, line.runs) if values is not None]
-    if not series:
-        return
-    mean, half = _band(series)
-    steps = np.arange(1, len(mean) + 1)
-    axes.plot(steps, mean, **look)
-    if 1 < len(series) < FEW:
-        for own in series:
-            axes.plot(steps, own, color=look["color"], alpha=0.45, linewidth=0.6)
-    elif half is not None:
-        axes.fill_between(steps, mean - half, mean + half, color=look["color"], alpha=0.16, linewidth=0)
-
-
-def trajectories(table: Table) -> Figure | None:
-    """Hack, solve and honest rate per step, mean over seeds, for every arm.
-
-    Around it its 95% interval, or each seed where there are few.
-    """
-    lines = [line for line in table.lines if line.runs]
+def forest(made: Estimated, measure: str | None = None) -> Figure | None:
+    """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls."""
+    measure = measure or made.own.about.name
+    lines = [made.line(name, table.BASELINE, measure) for name in made.own.rows]
+    if not any(lines):
+        lines = [made.line(name, table.ITSELF, measure) for name in made.own.rows]
+    lines = [line for line in lines if line and not np.isnan(line["delta"])]
+    lines = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
     if not lines:
         return None
+    lines = sorted(lines, key=lambda line: line["delta"])
     with style.styled():
-        return _together(table, lines) if len(lines) <= MANY else _panels(table, lines)
-
-
-def _together(table: Table, lines: list[Line]) -> Figure:
-    drawing = style.figure(2.9)
-    panels = drawing.subplots(1, len(DRAWN), sharey=True)
-    for axes, measure in zip(panels, DRAWN, strict=True):
-        for i, line in enumerate(lines):
-            plain = line.row.baseline is None
-            look = {"color": style.INK if plain else style.PALETTE[(i - 1) % len(style.PALETTE)]}
-            _draw(axes, line, measure, linestyle=style.DASHES[i % len(style.DASHES)], label=line.name, **look)
-            _teacher_ends(axes, line)
-        axes.set_title(MEASURES[measure].axis)
-        style.step_axis(axes)
-        style.rate_axis(axes)
-    handles, labels = panels[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=min(2, len(lines)))
-    return drawing
-
-
-def _panels(table: Table, lines: list[Line]) -> Figure:
-    columns = 3
-    rows = -(-len(lines) // columns)
-    drawing = style.figure(0.6 + 1.5 * rows)
-    grid = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axes, line in zip(grid.flat, lines, strict=False):
-        if line.row.baseline:
-            base = table.line(line.row.baseline)
-            _draw(axes, base, "hack", color=style.SOFT, linewidth=1.1, label="hack, baseline")
-        for measure, (colour, dash) in DRAWN.items():
-            _draw(axes, line, measure, color=colour, linestyle=dash, label=measure)
-        _teacher_ends(axes, line)
-        axes.set_title(textwrap.fill(line.name, 18, break_on_hyphens=False), fontsize=8)
-        style.rate_axis(axes)
-    for axes in list(grid.flat)[len(lines) :]:
-        axes.set_visible(False)
-    for axes in list(grid.flat)[max(0, len(lines) - columns) : len(lines)]:  # nothing stands below them
-        axes.tick_params(labelbottom=True)
-        style.step_axis(axes)
-    found = {}
-    for axes in grid.flat:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    drawing.legend(found.values(), found.keys(), loc="outside lower center", ncols=3)
-    return drawing
-
-
-def _published(table: Table, line: Line) -> float | None:
-    """Return the paper's difference in the primary measure, where it has that measure."""
-    return published_delta(table, line, table.primary) if table.primary in ("hack", "solve") else None
-
-
-def forest(table: Table, compact: bool = False) -> Figure | None:
-    """Paired differences from the baseline with 95% intervals; the paper's value as a diamond.
-
-    Thin dots are seeds. compact: for a third of the page's width, with the legend left to the caption.
-    """
-    lines = [line for line in (*table.pooled, *table.lines) if table.primary in line.to_baseline]
-    if not lines:
-        return None
-    published = [_published(table, line) for line in lines]
-    size = (0.6 + 0.24 * len(lines), 4.3) if compact else (0.95 + 0.3 * len(lines),)
-    with style.styled():
-        drawing = style.figure(*size)
+        drawing = style.figure(0.8 + 0.25 * len(lines))
         axes = drawing.subplots()
         axes.axvline(0, color=style.SOFT, linewidth=1)
-        labels = {}
-        for y, (line, paper) in enumerate(zip(lines, published, strict=True)):
-            pair = line.to_baseline[table.primary]
-            colour = style.SOFT if uninformative(table, line) else style.BLUE
-            own, base = (each.values[table.primary] for each in (line, table.line(line.row.baseline)))
-            seeds = [own[seed] - base[seed] for seed in pair.seeds]
-            axes.plot(seeds, [y + 0.22] * len(seeds), ".", color=colour, alpha=0.4, markersize=3)
-            if pair.lo is not None:
-                axes.plot([pair.lo, pair.hi], [y, y], color=colour, linewidth=2, solid_capstyle="round")
-            shown = is_shown(pair)
-            name = "Holm p < 0.05" if shown else "Holm p ≥ 0.05 or untested"
-            dot = {"color": colour, "markerfacecolor": colour if shown else style.PAPER, "markersize": 7}
-            (labels[name],) = axes.plot(pair.delta, y, "o", **dot)
-            if paper is not None:
-                diamond = {"markerfacecolor": "none", "markersize": 5.5, "markeredgewidth": 1.4}
-                (labels["published (Qwen3-4B)"],) = axes.plot(paper, y, "D", color=style.RED, **diamond)
-        style.rows(axes, [line.name for line in lines])
+        for y, line in enumerate(lines):
+            colour = style.BLUE if table.is_claim(made.own.rows[line["row"]]) else style.SOFT
+            if not np.isnan(line["lo"]):
+                axes.plot([line["lo"], line["hi"]], [y, y], color=colour, linewidth=2, solid_capstyle="round")
+            face = colour if line["verdict"] in SHOWN else style.PAPER
+            axes.plot(line["delta"], y, "o", color=colour, markerfacecolor=face, markersize=7)
+        style.rows(axes, [line["row"] for line in lines])
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         low, high = axes.get_xlim()
-        axes.set_xlim(min(low, -0.1), max(high, 0.1))
+        axes.set_xlim(max(min(low, -0.1), -1.02), min(max(high, 0.1), 1.02))
         style.difference_axis(axes)
-        if compact:
-            axes.set_xlabel(style.wrapped(f"difference in {table.about.axis}", 28))
-            return drawing
-        less = "solving" if table.primary == "solve" else "hacking"
-        axes.set_xlabel(style.wrapped(f"difference in {table.about.axis} (left: less {less})"))
-        drawing.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=2)
+        _percent(axes)
+        axes.set_xlabel(style.wrapped(f"points of difference in {MEASURES[measure].axis}"))
         return drawing
 
 
-def kept_and_ablated(table: Table) -> Figure | None:
-    """Hack and solve rate after the last step with the quarantine kept and ablated."""
-    lines = [line for line in table.lines if {"hack_kept", "hack_ablated"} <= set(line.summary)]
-    if not lines:
+def places(made: Estimated) -> Figure | None:
+    """Return each row's difference among the placebos of its format: dots, and where one more of them would lie."""
+    own, measure = made.own, made.own.about.name
+    found = [(name, made.line(name, table.PLACE)) for name in own.rows]
+    found = sorted(
+        [(n, e) for n, e in found if e and not np.isnan(e["delta"])], key=lambda pair: pair[1]["delta"]
+    )
+    if not found:
         return None
     with style.styled():
-        drawing = style.figure(0.9 + 0.42 * len(lines))
-        for axes, what in zip(drawing.subplots(1, 2, sharey=True), ("hack", "solve"), strict=True):
-            looks = ((-0.19, "kept", style.BLUE, ""), (0.19, "ablated", style.SKY, "////"))
-            for offset, state, colour, hatch in looks:
-                found = [line.summary[f"{what}_{state}"] for line in lines]
-                errors = [np.nan if s.std is None else s.std for s in found]  # NaN draws nothing
-                bar = {"color": colour, "hatch": hatch, "edgecolor": style.INK, "linewidth": 0.4}
-                error = {"elinewidth": 1, "ecolor": style.INK, "capsize": 2}
-                places, means = np.arange(len(lines)) + offset, [s.mean for s in found]
-                axes.barh(
-                    places, means, 0.36, xerr=errors, error_kw=error, label=f"quarantine {state}", **bar
-                )
-            axes.set_title(f"{what} rate")
-            axes.set_xlim(0, 1)
-            style.rows(axes, [line.name for line in lines])
-        drawing.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        drawing = style.figure(1.0 + 0.3 * len(found))
+        axes = drawing.subplots()
+        axes.axvline(0, color=style.SOFT, linewidth=1)
+        handles = {}
+        for y, (name, line) in enumerate(found):
+            members = [row.name for row in own.rows.values() if row.population == line["to"]]
+            others = [made.line(member, table.BASELINE) for member in members]
+            others = [other["delta"] for other in others if other and not np.isnan(other["delta"])]
+            mean, m = float(np.mean(others)), len(others)
+            half = stats.critical(m) * sqrt(1 + 1 / m) * line["std"]
+            bar = {"color": style.GRID, "linewidth": 8, "solid_capstyle": "butt"}
+            (handles["95% of placebos"],) = axes.plot([mean - half, mean + half], [y, y], **bar)
+            (handles["a placebo"],) = axes.plot(others, [y] * m, "|", color=style.SOFT, markersize=7)
+            face = style.BLUE if line["verdict"] in SHOWN else style.PAPER
+            value = made.line(name, table.BASELINE)["delta"]
+            (handles["the pair set"],) = axes.plot(
+                value, y, "o", color=style.BLUE, markerfacecolor=face, markersize=7
+            )
+        style.rows(axes, [f"{name} ({line['to']})" for name, line in found])
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        style.difference_axis(axes)
+        _percent(axes)
+        axes.set_xlabel(style.wrapped(f"points of difference in {MEASURES[measure].axis}"))
+        drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
         return drawing
 
 
-def of_question(table: Table, config: Config) -> dict[str, tuple[Figure, str]]:
-    """Return name -> (figure, caption) of all figures that a question has."""
-    ns = sorted({len(line.seeds) for line in table.lines if line.seeds})
-    seeds = f"n = {'-'.join(map(str, sorted({ns[0], ns[-1]})))} seeds" if ns else ""
-    interval, mean, std = " with 95% t-intervals", "mean over seeds", "; bars: one std over seeds"
-    if ns == [1]:
-        seeds, interval, mean, std = "one seed", "", "one seed", ""
-    around = "; thin lines: seeds" if ns and 1 < ns[-1] < FEW else interval.replace("with", "and")
-    diamond = diamonds = ""
-    if any(_published(table, line) is not None for line in table.lines):
-        diamond = " Diamond: published (Qwen3-4B, often one seed)."
-        diamonds = " Diamonds: the published value where the paper has one, often of one seed."
-    ended = any(line.row.cells[0].training.teacher_steps for line in table.lines)
-    ends = " Dotted upright: the teacher's rows end." if ended else ""
-    drawn = {
-        "summary": (
-            forest(table, compact=True),
-            f"Difference in {table.about.axis}, paired by seed{interval} ({seeds}). Filled: Holm p < 0.05.{diamond}",
-        ),
-        "effects": (
-            forest(table),
-            f"Difference in {table.about.axis} from the baseline, paired by seed{interval} ({seeds}); thin dots: "
-            f"seeds.{diamonds}",
-        ),
-        "places": (places_figure(table), AMONG_PLACEBOS),
-        "kept": (
-            kept_and_ablated(table),
-            f"Rates after the last step with the quarantine kept and ablated ({seeds}){std}.",
-        ),
-        "dose": (dose(table, config), f"Rates against one knob at a time, {mean}{interval}."),
-        "trajectories": (
-            trajectories(table),
-            f"Hack, solve and honest rate per training step, {mean}{around}.{ends}",
-        ),
-    }
-    return {name: (drawing, caption) for name, (drawing, caption) in drawn.items() if drawing is not None}
+def trajectories(panels: Mapping[str, Mapping[str, Line]], x: str, rates: bool = True) -> Figure | None:
+    """Return lines with their intervals, a panel each: panel -> line -> (x, mean, lo, hi); few lines a panel."""
+    panels = {name: lines for name, lines in panels.items() if lines}
+    if not panels:
+        return None
+    with style.styled():
+        columns = min(3, len(panels))
+        rows = -(-len(panels) // columns)
+        drawing = style.figure(0.9 + 1.9 * rows)
+        grid = drawing.subplots(rows, columns, sharey=rates, squeeze=False)
+        handles = {}
+        for axes, (name, lines) in zip(grid.flat, panels.items(), strict=False):
+            for label, (at, mean, lo, hi) in lines.items():
+                look = style.look(list(dict.fromkeys([*handles, label])).index(label))
+                marker = {"marker": "o", "markersize": 3.5} if len(at) <= 12 else {}
+                (handles[label],) = axes.plot(at, mean, **look, **marker)
+                if not np.isnan(lo).all():
+                    axes.fill_between(at, lo, hi, color=look["color"], alpha=0.15, linewidth=0)
+            axes.set_title(style.wrapped(name, 20), fontsize=8.5)
+            axes.set_xlabel(x)
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.set_visible(False)
+        if rates:
+            _percent(grid[0, 0], "y")
+            grid[0, 0].set_ylabel("%")
+        drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+        return drawing
+
+
+def _x_of(made: Estimated, key: str, config: Config) -> dict[str, float]:
+    """Return row -> the number that a dose is drawn against; rows without one are left out."""
+    found: dict[str, float] = {}
+    for name, row in made.own.rows.items():
+        if key == "size":
+            found[name] = 10 ** trend.size_of(row, config) / 1e6
+        elif key == "rho":
+            found[name] = trend.link_of(row, config)[1]
+        elif key == "k" and row.cells[0].settings.use:
+            found[name] = row.cells[0].settings.use.k
+        elif key == "refresh" and row.setting.knob("refresh") is not None:
+            found[name] = row.setting.knob("refresh")
+        elif key == "mix":
+            found[name] = row.setting.mix
+    return found
+
+
+X_WORDS = {"mix": "share of teacher rollouts", "k": "axes removed", "refresh": "steps between refreshes"}
+X_WORDS |= {"size": "million parameters", "rho": "strength of the planted link"}
+
+
+def dose(made: Estimated, key: str, config: Config, measure: str | None = None) -> Figure | None:
+    """Return rates against one number that rows differ in, a line a pair set; a topic of a link has its own panel."""
+    measure = measure or made.own.about.name
+    at, panels = _x_of(made, key, config), {}
+    series: dict[tuple[str, str], dict[float, Mapping]] = {}
+    topics = (
+        [t for row in made.own.rows.values() if (t := trend.link_of(row, config)[0])] if key == "rho" else []
+    )
+    for name, x in at.items():
+        row, line = made.own.rows[name], made.line(name, table.RATE, measure)
+        if line is None or np.isnan(line["mean"]) or row.population:
+            continue
+        label = "random V" if row.is_control else row.setting.source or row.setting.arm
+        own = trend.link_of(row, config)[0] if key == "rho" else None
+        for topic in dict.fromkeys(topics) if key == "rho" and own is None else [own or ""]:
+            series.setdefault((topic, label), {}).setdefault(x, line)
+    for (topic, label), by_x in series.items():
+        if len(by_x) < 2:
+            continue
+        xs = np.array(sorted(by_x))
+        columns = (np.array([by_x[x][part] for x in xs], dtype=float) for part in ("mean", "lo", "hi"))
+        mean, lo, hi = columns
+        title = f"link on {topic}" if topic else MEASURES[measure].axis
+        panels.setdefault(title, {})[label] = (xs, mean, np.clip(lo, 0, 1), np.clip(hi, 0, 1))
+    drawing = trajectories(panels, X_WORDS[key])
+    if drawing is not None and key in ("size", "k", "refresh"):
+        for axes in drawing.axes:
+            if axes.get_visible():
+                axes.set_xscale("symlog" if key == "refresh" else "log")
+                ticks = sorted({float(x) for line in axes.get_lines() for x in line.get_xdata()})
+                axes.set_xticks(ticks, [f"{x:.2g}" for x in ticks])
+                axes.minorticks_off()
+    return drawing
+
+
+ROOT = ("function", (lambda x: np.sqrt(np.clip(x, 0, None)), lambda x: np.square(x)))
+
+
+def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
+    """Return known hack to the right (a root scale: much lies near 0) and known honest upward.
+
+    Hollow grey points are random controls, the cross the base, the line plain training and less of it; `labels` have
+    their name beside them.
+    """
+    own = made.own
+    names = planes.defending(own)
+    found = {name: _place(made, name) for name in [*names, planes.vanilla_of(own)] if name}
+    found = {name: place for name, place in found.items() if place is not None}
+    if not found:
+        return None
+    with style.styled():
+        drawing = style.figure(4.6)
+        axes = drawing.subplots()
+        axes.set_xscale(ROOT[0], functions=ROOT[1])
+        front = planes.frontier_of(own)
+        if front is not None and len(front.names) > 2:
+            axes.plot(*front.curve(), color=style.SOFT, linewidth=1.6, label="plain training, less of it")
+        if own.base:
+            base = [np.mean(list(own.base[name].values())) for name in (planes.HACK, planes.HONEST)]
+            axes.plot(*base, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
+        looks = {
+            "given: the truth or a monitor": ("^", style.RED, style.RED),
+            "given: pairs, a sentence, nothing": ("o", style.BLUE, style.BLUE),
+            "random control": ("o", style.SOFT, style.PAPER),
+            "plain training": ("s", style.INK, style.INK),
+        }
+        for label, (marker, edge, face) in looks.items():
+            some = [place for name, place in found.items() if _kind(own, name) == label]
+            if some:
+                axes.plot(
+                    *zip(*some, strict=True),
+                    marker,
+                    color=edge,
+                    markerfacecolor=face,
+                    label=label,
+                    markersize=6,
+                )
+        top = max(max(x for x, _ in found.values()), 0.1) * 1.08
+        axes.set_xlim(-0.0005, top)
+        axes.set_xticks([tick for tick in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1) if tick <= top])
+        axes.set_ylim(bottom=0)
+        _percent(axes)
+        _percent(axes, "y")
+        axes.set_xlabel("% of rollouts that hack, after training (root scale)")
+        axes.set_ylabel("% that solve without a hack")
+        drawing.legend(loc="outside lower center", ncols=2)
+        style.name_points(axes, {name: found[name] for name in labels if name in found}, list(found.values()))
+        return drawing
+
+
+def _place(made: Estimated, name: str) -> tuple[float, float] | None:
+    lines = [made.line(name, table.RATE, measure) for measure in (planes.HACK, planes.HONEST)]
+    return (
+        None if None in lines or any(np.isnan(e["mean"]) for e in lines) else tuple(e["mean"] for e in lines)
+    )
+
+
+def _kind(own: table.Measured, name: str) -> str:
+    row = own.rows[name]
+    if name == planes.vanilla_of(own):
+        return "plain training"
+    if row.is_control:
+        return "random control"
+    given = row.setting.defence.must_give(row.setting.knobs)
+    return f"given: {'the truth or a monitor' if given in ('monitor', 'oracle') else 'pairs, a sentence, nothing'}"
+
+
+def matrix(shares: np.ndarray, rows: Sequence[str], columns: Sequence[str], x: str) -> Figure:
+    """Return shares `[rows, columns]` as squares, each with its number."""
+    with style.styled():
+        drawing = style.figure(1.3 + 0.36 * len(shares))
+        axes = drawing.subplots()
+        shades = LinearSegmentedColormap.from_list("shares", [style.PAPER, style.BLUE])
+        for y, row in enumerate(shares):
+            for column, share in enumerate(row):
+                axes.add_patch(style.square(column, y, shades(share)))
+                ink = style.PAPER if share > 0.5 else style.SOFT
+                axes.text(column, y, f"{100 * share:.0f}", ha="center", va="center", color=ink)
+        axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), xlabel=x)
+        axes.set_xticks(range(len(columns)), columns, rotation=25, ha="right")
+        axes.set_yticks(range(len(rows)), rows)
+        axes.tick_params(length=0)
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        return drawing
+
+
+def strip(values: Mapping[str, Sequence[float]], x: str, mark: float | None = None) -> Figure | None:
+    """Return values as dots, a row a name, with their means as bars; mark: an upright line."""
+    values = {name: own for name, own in values.items() if len(own)}
+    if not values:
+        return None
+    with style.styled():
+        drawing = style.figure(0.9 + 0.34 * len(values))
+        axes = drawing.subplots()
+        if mark is not None:
+            axes.axvline(mark, color=style.SOFT, linestyle=":")
+        for y, own in enumerate(values.values()):
+            axes.plot(own, [y] * len(own), "o", color=style.BLUE, alpha=0.5, markersize=5)
+            axes.plot([np.mean(own)] * 2, [y - 0.28, y + 0.28], color=style.INK, linewidth=2)
+        style.rows(axes, list(values))
+        axes.set_xlabel(x)
+        return drawing
+
+
+def of_question(made: Estimated, config: Config) -> Figure | None:
+    """Return the figure that a question asks for; None where there is no number to draw."""
+    asked = made.own.question.wording.figure
+    if asked.kind == "plane":
+        return plane(made, asked.labels)
+    if asked.kind == "places":
+        return places(made) or forest(made, asked.measure)
+    if asked.kind == "dose" and asked.x:
+        return dose(made, asked.x, config, asked.measure) or forest(made, asked.measure)
+    return forest(made, asked.measure)

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from projected_grpo.measures import stats
 from projected_grpo.pages.blocks import Cell
-from projected_grpo.pages.contrasts import is_shown
-from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, under
+from projected_grpo.pages.text import NONE, rate, under
 
 
 def mean_cell(values: Iterable[float]) -> Cell:
@@ -15,11 +14,3 @@ def mean_cell(values: Iterable[float]) -> Cell:
         return Cell(NONE)
     summary = stats.summarise(found)
     return Cell(rate(summary.mean), f"{under(rate, summary.std)} n = {summary.n}".strip())
-
-
-def tested_cell(pair: stats.Paired | None) -> Cell:
-    """Return a difference, below it its 95% interval and Holm's p; strong where it is shown."""
-    if pair is None:
-        return Cell(NONE)
-    small = "" if pair.lo is None else f"{interval(pair.lo, pair.hi)}, p {p_value(pair.holm)}"
-    return Cell(delta(pair.delta), small, strong=is_shown(pair))

@@ -1,222 +1,224 @@
-"""The page of a question: its table, further tables, figures, the published figures and the answer."""
+"""The page of a question: one template, filled from its table of estimates and from nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from matplotlib.figure import Figure as Drawing
+import pandas as pd
 
-from projected_grpo.measures import stats
-from projected_grpo.measures.measure import GROUPS, MEASURES
-from projected_grpo.measures.panels import base_file
-from projected_grpo.measures.table import Line, Table, published_delta
-from projected_grpo.pages import headline, places
-from projected_grpo.pages.answers import answer
-from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Listing, Page, Paragraph, Source, grid
-from projected_grpo.pages.contrasts import arm_measures, is_shown, uninformative
-from projected_grpo.pages.deployed import ABOUT, BASE, deployed_grid
-from projected_grpo.pages.standing import standing, stands, tuned
-from projected_grpo.pages.text import NONE, delta, interval, p_value, rate, seed_list, under
+from projected_grpo.cells.cell import Question
+from projected_grpo.cells.config import Config
+from projected_grpo.measures import estimates as table
+from projected_grpo.measures import plane as planes
+from projected_grpo.measures import trend
+from projected_grpo.measures.columns import wide
+from projected_grpo.measures.estimates import Measured
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.published import published
+from projected_grpo.pages import figures, words
+from projected_grpo.pages.answer import Estimated, sentences
+from projected_grpo.pages.page import Page, address, render
 
-Column = Callable[[Line], Cell]
-READ = (
-    "Mean of the last five steps of each run, then over seeds (below it or in brackets: std, ddof 1).",
-    "Differences are paired by seed with the row named under an arm: their 95% t-interval, Holm's p within the "
-    "question, the raw p below it.",
-    f"p, same: of two one-sided tests, below {stats.ALPHA} where the difference is within {stats.MARGIN} (Holm's over "
-    "the rows).",
-    "The reward pays hack and solve alike.",
+ROWS = 8  # of a first table
+BESIDE = (
+    "hack",
+    "solve",
+    "honest",
+    "hack_compiled",
+    "known_hack",
+    "known_honest",
+    "novel_hack",
+    "plain_solve",
 )
-PAPER = (
-    "Published: Qwen3-4B, trained on `run_tests` alone; its Δ as printed there, else the difference of its means. Rows "
-    "of four loopholes are of another setting than it"
-)
-MAIN = [name for name, measure in MEASURES.items() if measure.group == "main"]
+CONTRASTS = {  # title of its table
+    table.BASELINE: "Against the baseline",
+    table.RANDOM: "Against random axes of the same shape",
+    table.POOLED: "Several rows as one, against their baselines",
+    table.POOLED_RANDOM: "Several rows as one, against random axes",
+    table.AGAINST: "Row against row",
+    table.PLACE: "Among the placebos of its format",
+    planes.FRONTIER: "Above training less, at equal hacking",
+    trend.SLOPE: "Slope of the effect",
+    table.ITSELF: "Against zero",
+}
 
 
-def _mean(measure: str) -> Column:
-    def cell(line: Line) -> Cell:
-        summary = line.summary.get(measure)
-        return Cell(NONE) if summary is None else Cell(rate(summary.mean), under(rate, summary.std))
-
-    return cell
-
-
-def pair_cells(pair: stats.Paired | None) -> tuple[Cell, Cell, Cell]:
-    """Return a difference with its interval, Holm's p with the raw one, and Holm's p of its being none."""
-    if pair is None:
-        return (Cell(NONE),) * 3
-    p = Cell(p_value(pair.holm), under(lambda p: f"p {p_value(p)}", pair.p))
-    return Cell(delta(pair.delta), under(interval, pair.lo, pair.hi)), p, Cell(p_value(pair.same_holm))
+def estimated(
+    question: Question, frame: pd.DataFrame, config: Config, why: Mapping[str, str] | None = None
+) -> Estimated:
+    """Return a question with its table of estimates; why: of each run left out. UserError like `numbers.check`."""
+    own = table.measured(question, frame, why)
+    more = {"plane": lambda: planes.above_frontier(own), "trend": lambda: trend.slopes(own, config)}
+    return Estimated(own, table.estimates(own, more.get(question.kind, list)()))
 
 
-def _difference(measure: str, part: int, strong: bool = False) -> Column:
-    def cell(line: Line) -> Cell:
-        pair = line.to_baseline.get(measure)
-        found = pair_cells(pair)[part]
-        fewer = part == 0 and pair is not None and pair.n < len(line.seeds)
-        small = ", ".join(filter(None, [found.small, f"n = {pair.n}" if fewer else ""]))
-        return Cell(found.text, small, strong=strong and is_shown(pair))
-
-    return cell
+def is_complete(made: Estimated) -> bool:
+    """Whether every measure that the question asks for has a number somewhere."""
+    there = set(made.frame.loc[made.frame["n"] > 0, "measure"])
+    return there.issuperset({made.own.about.name, *made.own.question.wording.measures})
 
 
-def columns(table: Table) -> dict[str, Column]:
-    """Return head -> cell of a line: the question's own measure first with its test, then the rates of every table."""
-    own = [name for name in (table.primary, *table.about.beside) if name not in MAIN]
-    found: dict[str, Column] = {}
-    for name in dict.fromkeys((table.primary, "hack", *own, *MAIN)):
-        head, primary = MEASURES[name].head, name == table.primary
-        found[head] = _mean(name)
-        if MEASURES[name].delta or name in own or primary:
-            found[f"Δ {head}"] = _difference(name, 0, strong=primary)
-        if primary or name == "hack":
-            found[f"Holm p, {head}"] = _difference(name, 1)
-        if primary:
-            found["p, same"] = _difference(name, 2)
+def _first_rows(made: Estimated) -> list[str]:
+    """Return the rows of the first table: those that the question names, else baselines, answers, largest effects."""
+    own, wording = made.own, made.own.question.wording
+    if wording.shown:
+        return [name for name in wording.shown if name in own.rows]
+    claims = [line["row"] for line in made.claims()]
+    said = [one.row for one in wording.says if one.row in own.rows]
+    controls = [name for name, row in own.rows.items() if row.is_control]
+    lead = dict.fromkeys([*said, *claims[: ROWS - 2], *controls[:1]])
+    bases = dict.fromkeys(own.rows[name].baseline for name in lead if own.rows[name].baseline)
+    kept = list(dict.fromkeys([*bases, *lead]))[:ROWS]
+    return [name for name in own.rows if name in kept] if kept else list(own.rows)[:ROWS]
+
+
+def _rate(made: Estimated, name: str, measure: str) -> str:
+    line = made.line(name, table.RATE, measure)
+    unit = MEASURES[measure].unit == "share" and not MEASURES[measure].signed
+    return words.NONE if line is None else words.percent(line["mean"]) if unit else words.rate(line["mean"])
+
+
+def first_table(made: Estimated) -> str:
+    """Return the table that a reader sees first: at most eight rows and six columns, in percent and points."""
+    about, own = made.own.about, made.own
+    second = "known_honest" if about.name.startswith("known") else "honest"
+    head = ["row", about.head, "change", "95%", "p"]
+    head += [MEASURES[second].head] if made.line(next(iter(own.rows)), table.RATE, second) else []
+    rows = []
+    for name in _first_rows(made):
+        line = made.line(name, table.BASELINE) or made.line(name, table.POOLED)
+        change = [words.NONE] * 3
+        if line and not pd.isna(line["delta"]):
+            p = line["p_holm"] if not pd.isna(line["p_holm"]) else line["p"]
+            change = [words.points(line["delta"]), words.span(line["lo"], line["hi"]), words.p_value(p)]
+        rows.append(
+            [name, _rate(made, name, about.name), *change, *[_rate(made, name, second)][: len(head) - 5]]
+        )
+    return words.table(head, rows)
+
+
+def _exact(line: Mapping, bare: bool = False) -> list[str]:
+    delta = f"{words.signed(line['delta'])} {words.interval(line['lo'], line['hi'])}".strip()
+    ps = [words.p_value(line[key]) for key in ("p", "p_signflip", "p_holm", "p_same")]
+    return [words.rate(line["mean"]), delta, *([] if bare else ps), line["verdict"], str(line["n"])]
+
+
+def detailed(made: Estimated) -> list[tuple[str, str]]:
+    """Return (title, table) of each contrast, on the question's own measures, three decimals."""
+    wording = made.own.question.wording
+    measures = [made.own.about.name, *wording.measures]
+    head = ["row", "to", "measure", "mean", "Δ", "p", "p, sign flip", "Holm p", "p, same", "verdict", "n"]
+    found = []
+    for contrast in [*CONTRASTS, *wording.contrasts]:
+        some = made.frame[made.frame["contrast"].eq(contrast)]
+        own = some[some["measure"].isin(measures)] if contrast != planes.FRONTIER else some
+        rows = [[e["row"], e["to"], e["measure"], *_exact(e)] for e in own.to_dict("records")]
+        if rows:
+            found.append((CONTRASTS.get(contrast, contrast.capitalize()), words.table(head, rows, 3)))
     return found
 
 
-def _row_cell(table: Table) -> Column:
-    def cell(line: Line) -> Cell:
-        notes = [f"against {line.row.baseline}"] if line.row.baseline else []
-        notes += ["uninformative fold"] if uninformative(table, line) else []
-        return Cell(line.name, "; ".join(notes))
-
-    return cell
-
-
-def _n(line: Line) -> Cell:
-    pair = line.to_baseline.get("hack")
-    fewer = pair is not None and pair.n < len(line.seeds)
-    return Cell(str(len(line.seeds)) + (f" ({pair.n} paired)" if fewer else ""), seed_list(line.seeds))
-
-
-def main_grid(table: Table) -> Grid:
-    """Return the table with the question's own measure and the rates of every question."""
-    return grid(table.lines, {"row": _row_cell(table), **columns(table), "seeds": _n})
+def every_rate(made: Estimated) -> str:
+    """Return every row's rates with their differences to the baseline, three decimals."""
+    there = [name for name in BESIDE if made.frame["measure"].eq(name).any()]
+    rows = []
+    for name in made.own.rows:
+        cells = []
+        for measure in there:
+            rate, pair = (made.line(name, contrast, measure) for contrast in (table.RATE, table.BASELINE))
+            text = words.NONE if rate is None else f"{words.rate(rate['mean'])} ({words.rate(rate['std'])})"
+            if pair is not None and pair["verdict"] != table.UNINFORMATIVE:
+                text += f" {words.signed(pair['delta'])}"
+            cells.append(text)
+        rows.append([name, *cells])
+    return words.table(["row", *(MEASURES[measure].head for measure in there)], rows)
 
 
-def pooled_grid(table: Table) -> tuple[Grid, ...]:
-    """Return the rows that stand for several rows each."""
-    title = "Folds as one: the mean of the rows by seed"
-    found = {"row": _row_cell(table), **columns(table), "seeds": _n}
-    return (grid(table.pooled, found, title=title),) if table.pooled else ()
-
-
-def _group(table: Table, group: str) -> Details | None:
-    """Return a further table: the measures of one group, with the differences that the main table lacks."""
-    shown, heads = (
-        [name for name in MEASURES if MEASURES[name].group == group and table.has(name)],
-        columns(table),
-    )
-    lines = [line for line in table.lines if any(name in line.summary for name in shown)]
-    if not lines or (group == "modes" and len(shown) < 2):
-        return None
-    found: dict[str, Column] = {"row": lambda line: Cell(line.name)}
-    for name in shown:
-        head = MEASURES[name].head
-        found[head] = _mean(name)
-        paired = any(name in line.to_baseline for line in lines)
-        if paired and f"Δ {head}" not in heads:
-            found |= {f"Δ {head}": _difference(name, 0), f"Holm p, {head}": _difference(name, 1)}
-    about = (f"{MEASURES[name].head}: {MEASURES[name].about}." for name in shown)
-    notes = (Listing(tuple(about)),) if group == "basis" else ()
-    return Details(GROUPS[group], (*notes, grid(lines, found)))
-
-
-def _arms(table: Table) -> Details | None:
-    """Return arm against arm, on the measures that the question is about."""
-    pairs = [
-        (line, measure, line.to_against[measure])
-        for measure in arm_measures(table)
-        for line in table.lines
-        if measure in line.to_against
+def given(made: Estimated) -> str:
+    """Return what each defence of a plane must be given, its knobs and its excess over training less."""
+    own, rows = made.own, []
+    for name in planes.defending(own):
+        row, line = own.rows[name], made.line(name, planes.FRONTIER, planes.HONEST)
+        knobs = {key: value for key, value in row.setting.knobs.model_dump().items() if value is not None}
+        excess = "–" if line is None or pd.isna(line["delta"]) else words.points(line["delta"])
+        told = ", ".join(f"{key} {value}" for key, value in knobs.items())
+        rates = [_rate(made, name, measure) for measure in (planes.HACK, planes.HONEST)]
+        rows.append([name, planes.must_give(row), told, *rates, excess])
+    head = [
+        "row",
+        "must be given",
+        "knobs",
+        "known hack, %",
+        "known honest, %",
+        "above training less, points",
     ]
-    found = {
-        "row": lambda row: row[0].name,
-        "against": lambda row: row[0].row.against,
-        "measure": lambda row: row[1],
-        "Δ": lambda row: pair_cells(row[2])[0],
-        "Holm p": lambda row: pair_cells(row[2])[1],
-        "p, same": lambda row: pair_cells(row[2])[2],
-        "n": lambda row: str(row[2].n),
-    }
-    caption = "Arm against arm, paired by seed (Holm's p over the rows of one measure here)"
-    return Details(caption, (grid(pairs, found, texts=3),)) if pairs else None
+    return words.table(head, rows, 3)
 
 
-def published_grid(table: Table) -> Grid | None:
-    """Return the published figures beside ours; None where the paper has none."""
-
-    def ours(measure: str) -> Column:
-        return lambda line: Cell(
-            delta(line.to_baseline[measure].delta if measure in line.to_baseline else None)
-        )
-
-    found: dict[str, Column] = {"row": lambda line: Cell(line.name)}
-    for measure in ("hack", "solve"):
-        found |= {
-            measure: _mean(measure),
-            f"{measure}, paper": lambda line, m=measure: Cell(rate(line.published[m])),
-            f"Δ {measure}": ours(measure),
-            f"Δ {measure}, paper": lambda line, m=measure: Cell(delta(published_delta(table, line, m))),
-        }
-    found["n, paper"] = lambda line: Cell(
-        str(int(line.published["n"])), line.published["seeds"].replace(";", ", ")
-    )
-    lines = [line for line in table.lines if line.published]
-    return grid(lines, found, title=PAPER) if lines else None
+def paper(made: Estimated) -> str:
+    """Return the paper's figures beside ours; empty where it has none."""
+    rows = []
+    for name, theirs in published(made.own).items():
+        cells = [name]
+        for measure in ("hack", "solve"):
+            pair = made.line(name, table.BASELINE, measure)
+            cells += [_rate(made, name, measure), words.percent(theirs[measure])]
+            cells += [words.points(pair["delta"] if pair else None), words.points(theirs[f"delta_{measure}"])]
+        rows.append([*cells, int(theirs["n"])])
+    heads = [h for m in ("hack", "solve") for h in (m, "paper", "change", "paper")]
+    return words.table(["row", *heads, "n, paper"], rows) if rows else ""
 
 
-def sources(table: Table) -> tuple[Source, ...]:
-    """Return what stands behind each row: its runs."""
-    lines = (*table.lines, *table.pooled)
-    models = dict.fromkeys(cell.model for line in lines for cell in line.row.cells)
-    base = (Source(BASE, files=tuple(map(base_file, models))),) if table.base else ()
-    return (*(Source(line.name, line.cells) for line in lines), *places.sources(table), *base)
-
-
-def to_page(
-    table: Table,
-    drawn: dict[str, tuple[Drawing, str]],
-    verdict: tuple = (),
-    blocks: tuple = (),
-    behind: tuple[Source, ...] = (),
+def page(
+    made: Estimated, config: Config, provenance: Mapping[str, object], prefix: str | None = None
 ) -> Page:
     """Return the page of a question.
 
-    drawn: name -> (figure, caption); verdict: what a special question answers, its tests of each row then stand
-    below the tables; blocks: what it adds to the page; behind: what stands behind the tables of these.
+    provenance: what stands at its end (`runs.provenance`); prefix: of the addresses of its figure, by default as seen
+    from the results folder.
     """
-    question, tests = table.question, answer(table)
-    judged = deployed_grid(table)
-    extras = [judged, judged and Paragraph(ABOUT, kind="legend"), _arms(table)]
-    extras += [_group(table, group) for group in GROUPS]
-    paper = published_grid(table) or Paragraph("The paper has no figures for this question.", kind="note")
-    return Page(
-        name=question.name,
-        title=f"{question.name}. {question.title}",
-        menu=question.name,
-        asks=question.asks,
-        blocks=(
-            *(Figure(name, caption) for name, (_, caption) in drawn.items() if name != "summary"),
-            *(Paragraph(text, kind="warn" if tuned(table) else "note") for text in standing(table)),
-            *(Paragraph(text, kind="legend") for text in READ),
-            *pooled_grid(table),
-            main_grid(table),
-            *places.blocks(table),
-            *(extra for extra in extras if extra is not None),
-            *blocks,
-            *((Details("Every test in words", tests),) if verdict else ()),
-            paper,
-        ),
-        answer=(*map(Paragraph, standing(table)), *(verdict or tests)),
-        sources=(*sources(table), *behind),
-        left_out=tuple(table.left_out.items()),
-        finding=stands(table, headline.finding(table)),
-        top=(
-            Paragraph(headline.short(table)),
-            *(Figure(name, drawn[name][1]) for name in ("places", "summary") if name in drawn),
-        )[:2],
-        overview=headline.overview(table),
-        squares=headline.squares(table),
+    own, question = made.own, made.own.question
+    drawing = figures.of_question(made, config)
+    kind = question.wording.figure.kind
+    ns = made.frame.loc[made.frame["n"] > 0, "n"]
+    barren = made.frame[made.frame["verdict"].eq(table.UNINFORMATIVE)]
+    text = render(
+        "question.md.j2",
+        q=question,
+        banner=config.banner,
+        answer=sentences(made),
+        figure=kind if drawing is not None else "",
+        figures=address(question.name) if prefix is None else prefix,
+        about=own.about,
+        first=first_table(made),
+        details=detailed(made),
+        rates=every_rate(made),
+        given=given(made) if question.kind == "plane" else "",
+        paper=paper(made),
+        n=int(ns.max()) if len(ns) else 0,
+        primary=made.frame[made.frame["primary"]].to_dict("records"),
+        barren=sorted({MEASURES[name].head for name in barren["measure"]}),
+        organism=config.is_replicated,
+        came_from=provenance,
+        cells={name: [cell.id for cell in row.cells] for name, row in own.rows.items()},
+        left_out=_reasons(own),
     )
+    frames = {".parquet": wide(made.own, made.frame), ".estimates.parquet": made.frame}
+    log = tuple(f"left out: {cell} ({why})" for cell, why in own.left_out.items())
+    return Page(question.name, text, {kind: drawing} if drawing is not None else {}, frames, log)
+
+
+def _reasons(own: Measured) -> list[str]:
+    by_reason: dict[str, list[str]] = {}
+    for cell, why in own.left_out.items():
+        by_reason.setdefault(why, []).append(cell)
+    return [f"{cell} ({why})" for why, cells in by_reason.items() for cell in words.short(cells)]
+
+
+def provenance(frame: pd.DataFrame, own: Measured, drawn: str) -> dict[str, object]:
+    """Return where a page's numbers come from: runs, seeds, the commit that made them, hashes of their code.
+
+    drawn: the commit that draws the page.
+    """
+    ids = {cell.id for row in own.rows.values() for cell in row.cells}
+    runs = frame[frame["cell"].isin(ids)].drop_duplicates("cell")
+    hashes = {key: sorted(map(str, runs[key].dropna().unique())) for key in ("made", "code")}
+    return {"runs": len(runs), "seeds": words.seed_list(own.seeds), "drawn": drawn, **hashes}

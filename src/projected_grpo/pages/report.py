@@ -5,120 +5,74 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 
 import jinja2
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from projected_grpo.cells.cell import Question
+from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
-from projected_grpo.measures import stats
+from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.runs import Run, load_runs
-from projected_grpo.pages import graph, html
-from projected_grpo.pages.blocks import Details, Figure, Grid, Page, Paragraph, grid, left_out, read_page
+from projected_grpo.pages.answer import Estimated, sentences
 from projected_grpo.pages.curves import curves
 from projected_grpo.pages.examples import BUDGET, Example, arm_of, examples
-from projected_grpo.pages.headline import OVERVIEW
-from projected_grpo.pages.text import rate
+from projected_grpo.pages.words import rate, short
+from projected_grpo.parquet import read_parquet
 
-OPENS = "Q16"  # the figure and the sentences above everything, where it is there
-FIRST_SCREEN = ("Q2", "Q10", "Q12")
+OPENS = ("Q23", "Q16")  # the first of these that is there opens the report
 CONCEPTS = Path(__file__).resolve().parents[3] / "docs" / "concepts.md"
 LARGEST = 10_000_000  # bytes
 FILLED = 0.97  # share of them that the examples may fill up
-FULL = 0.4  # a difference of this size or more has the full colour in the map
 RATES = [name for name, measure in MEASURES.items() if measure.group in ("main", "deployed")]
 
 
-def words(text: str) -> list[tuple[str, str]]:
+def glossary(text: str) -> list[tuple[str, str]]:
     """Return the terms of `docs/concepts.md` with what they mean."""
     return re.findall(r"^- \*\*(.+)\*\*: (.+)$", text, re.M)
 
 
-def sources(page: Page, runs: dict[str, Run], results: Path, out: Path) -> list[dict]:
-    """Return what stands behind a page's rows: tables of runs, and files linked relative to `out`."""
-    ids = html.source_ids(page)
-    columns = {"run": lambda run: f"`{run.cell.id}`", "seed": lambda run: run.cell.seed}
-    for name in RATES:
-        columns[MEASURES[name].head] = lambda run, n=name: rate(run.measures.get(n))
-    found = []
-    for source in page.sources:
-        own = [runs[cell] for cell in source.cells if cell in runs]
-        links = {run.cell.id: f"run-{run.cell.id}" for run in own}
-        shown = html.Renderer(page.id, results, links).render((grid(own, columns),)) if own else ""
-        paths = [(path, os.path.relpath(results / path, out.parent)) for path in source.files]
-        found.append({"name": source.name, "id": ids[source.name], "runs": shown, "files": paths})
-    return found
+def to_html(text: str, folder: Path) -> tuple[str, Markup]:
+    """Return a page's title and the rest of its Markdown as HTML, its figures inline.
+
+    folder: what addresses of figures are relative to. What models wrote stands escaped in the Markdown already.
+    """
+    title, _, rest = text.partition("\n")
+    reader = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+    def image(self, tokens, index, options, env) -> str:
+        token = tokens[index]
+        drawn = (folder / token.attrs["src"]).read_bytes()
+        source = f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
+        return str(Markup('<img class="figure" alt="{}" src="{}">').format(token.content, source))
+
+    reader.add_render_rule("image", image)
+    html = reader.render(rest).replace("<table>", '<div class="scroll" tabindex="0"><table>')
+    return title.removeprefix("# "), Markup(html.replace("</table>", "</table></div>"))
 
 
-def is_legend(block: object) -> bool:
-    """Whether a block says how to read tables of its kind; the report shows each of these once."""
-    return isinstance(block, Paragraph) and block.kind == "legend"
+def answers(results: Path, question: Question) -> list[str]:
+    """Return the sentences of a question's page, from its table of estimates; none where that is missing."""
+    path = results / f"{question.name}.estimates.parquet"
+    if not path.exists():
+        return []
+    own = Measured(question, {row.name: row for row in question.rows}, {})
+    return sentences(Estimated(own, read_parquet(path)))
 
 
-def legends(pages: Iterable[Page]) -> list[str]:
-    """Return what the pages say of how to read them, each text once."""
-    return list(dict.fromkeys(block.text for page in pages for block in page.blocks if is_legend(block)))
-
-
-def section(page: Page, runs: dict[str, Run], results: Path, out: Path) -> dict:
+def section(name: str, results: Path) -> dict:
     """Return a page for the template."""
-    renderer = html.of_page(page, results)
-    number, _, rest = page.title.partition(". ")
-    return {
-        "id": page.id,
-        "number": number if rest else "",
-        "title": rest or page.title,
-        "menu": page.menu,
-        "asks": renderer.inline(page.asks),
-        "answer": renderer.render(page.answer),
-        "legend": any(map(is_legend, page.blocks)),
-        "body": renderer.render(
-            (*left_out(page.left_out), *(block for block in page.blocks if not is_legend(block)))
-        ),
-        "sources": sources(page, runs, results, out),
-    }
-
-
-def top(page: Page, results: Path) -> dict:
-    """Return what the first screen says of a page."""
-    renderer = html.of_page(page, results, "top-")
-    drawn = [block for block in page.top if isinstance(block, Figure)]
-    said = [renderer.inline(block.text) for block in page.top if block not in drawn]
-    return {
-        "id": page.id,
-        "title": page.title.partition(". ")[2] or page.title,
-        "sentence": Markup(" ").join(said),
-        "figures": renderer.render(tuple(drawn)),
-    }
-
-
-def overview(pages: Iterable[Page], results: Path) -> Markup:
-    """Return the table of all questions: links to its section and to the runs behind its numbers."""
-    rows, links = [], {}
-    for page in pages:
-        if page.overview:
-            ids = html.source_ids(page)
-            links |= {page.name: page.id, page.overview[0].text: ids.get(page.overview[1].text, page.id)}
-            rows.append(page.overview)
-    return html.Renderer("overview", results, links).render((Grid(OVERVIEW, tuple(rows), texts=2),))
-
-
-def squares(pages: Iterable[Page]) -> dict:
-    """Return the map of all questions and arms: the arms as columns; per question its squares by arm."""
-    drawn = [page for page in pages if page.squares]
-    arms = list(dict.fromkeys(square.arm for page in drawn for square in page.squares))
-    rows = []
-    for page in drawn:
-        ids = html.source_ids(page)
-        number, _, rest = page.title.partition(". ")
-        cells = {arm: [(s, ids.get(s.row, page.id)) for s in page.squares if s.arm == arm] for arm in arms}
-        rows.append({"id": page.id, "number": number, "title": rest, "cells": cells})
-    return {"arms": arms, "rows": rows, "full": FULL}
+    path = results / f"{name}.md"
+    title, body = to_html(path.read_text(encoding="utf-8"), path.parent)
+    number, _, rest = title.partition(". ")
+    short_title = rest if re.fullmatch(r"[A-Z]\d+", number) else title
+    return {"id": name.replace("/", "-"), "name": name, "title": short_title, "body": body}
 
 
 def by_arm(runs: Iterable[Run], results: Path, out: Path, software: list[dict]) -> dict[str, list[dict]]:
@@ -160,49 +114,44 @@ def by_arm(runs: Iterable[Run], results: Path, out: Path, software: list[dict]) 
     return {arm: list(kinds.values()) for arm, kinds in found.items()}
 
 
-def build(results: Path, model: str, questions: dict[str, Question], names: Iterable[str], out: Path) -> str:
+def build(config: Config, questions: Mapping[str, Question], names: Iterable[str], out: Path) -> str:
     """Return the report as text; `out` is where it will lie (links to runs are relative to it).
 
     names: the pages, in order; one that is not there is left out. Raises UserError with the path where a file of a
     run is damaged; missing runs are named.
     """
+    results = Path(config.results)
     cells = {cell.id: cell for question in questions.values() for cell in question.cells}
     runs, missing = load_runs(results, cells.values())
-    pages = {
-        name: read_page(results / f"{name}.json") for name in names if (results / f"{name}.json").exists()
+    there = [name for name in names if (results / f"{name}.md").exists()]
+    opening = next((name for name in OPENS if name in there), None)
+    order = [*([opening] if opening else []), *(name for name in there if name != opening)]
+    plain = MarkdownIt("commonmark", {"html": False}).renderInline
+    said = {
+        name: [Markup(plain(text)) for text in answers(results, questions[name])]
+        for name in order
+        if name in questions
     }
     software: list[dict] = []
-    style = Markup(_template("paper.css"))
     script = Markup('"use strict";\n' + _template("curves.js") + _template("paper.js"))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.lstrip_blocks = True
     template = environment.from_string(_template("paper.html.j2"))
-    plain = html.Renderer("report", results).inline  # of texts that stand outside every page
     common = dict(
-        css=style,
+        css=Markup(_template("paper.css")),
         js=script,
         js_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        model=model,
-        banner=next((page.banner for page in pages.values() if page.banner), ""),
-        alpha=stats.ALPHA,
+        model=config.model.name,
+        banner=config.banner,
         seeds=len({run.cell.seed for run in runs.values()}),
         steps=sum(run.cell.steps for run in runs.values()),
-        words=[(term, plain(says)) for term, says in words(CONCEPTS.read_text(encoding="utf-8"))],
-        opens=top(pages[OPENS], results) if OPENS in pages else None,
-        top=[top(pages[name], results) for name in FIRST_SCREEN if name in pages],
-        overview=overview(pages.values(), results),
-        legends=[plain(text) for text in legends(pages.values())],
-        squares=squares(pages.values()),
+        words=[(term, Markup(plain(says))) for term, says in glossary(CONCEPTS.read_text(encoding="utf-8"))],
         curves=Markup(curves(questions.values(), runs)),
-        dag=graph.draw(graph.made(results)),
-        pages=[section(page, runs, results, out) for page in pages.values()],
+        pages=[section(name, results) | {"answer": said.get(name, [])} for name in order],
         runs=by_arm(runs.values(), results, out, software),
         number=len(runs),
         rates=[MEASURES[name].head for name in RATES],
-        left_out=len(missing),
-        gone=html.Renderer("runs", results, {}).render(
-            (Details(f"{len(missing)} runs left out", left_out(missing.items())),) if missing else ()
-        ),
+        left_out=short(missing),
         software=software,
     )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable
 
-from projected_grpo.measures.table import Table
 from projected_grpo.pages.text import seed_list
 
 TUNING = range(31, 36)  # replications that settings were chosen on
@@ -12,23 +11,8 @@ TRIED = (range(41, 42), range(41, 46))
 CLAIM = 10  # seeds that a claim is made at
 
 
-def tuned(table: Table) -> tuple[int, ...]:
-    """Return the seeds of a table that settings were chosen on."""
-    return _tuned(table.seeds)
-
-
 def _tuned(seeds: Iterable[int]) -> tuple[int, ...]:
     return tuple(seed for seed in seeds if seed in TUNING)
-
-
-def stands(table: Table, *said: str) -> str:
-    """Return sentences behind the one that says what their seeds let them say; nothing where there are none."""
-    return " ".join((*standing(table), *said)) if any(said) else ""
-
-
-def standing(table: Table) -> list[str]:
-    """Return the sentence that a table with tuning seeds, or with fewer than ten, begins with."""
-    return of_seeds(table.seeds)
 
 
 def of_seeds(seeds: Collection[int]) -> list[str]:

@@ -1,15 +1,16 @@
 """The look of every figure: one palette that colour-blind readers and a grey printer can tell apart.
 
-Figures are SVG with live text. For the page, each colour becomes a CSS variable, so that one drawing serves
-light and dark; for files, the background is white.
+Figures are SVG with live text on a white background.
 """
 
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 import matplotlib
+import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,9 +22,6 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
 PALETTE = (BLUE, RED, GREEN, PINK, ORANGE, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (4, 1.5, 1, 1.5)), (0, (7, 2)), (0, (2, 1)))
-# Names of the page's CSS variables, by colour.
-VARIABLES = {INK: "ink", SOFT: "soft", GRID: "grid", PAPER: "paper", BLUE: "c1", RED: "c2"}
-VARIABLES |= {GREEN: "c3", PINK: "c4", ORANGE: "c5", SKY: "c6"}
 WIDTH = 4.8  # inches: at the width of a telephone its letters are still 8 pixels high
 
 RC = {
@@ -72,27 +70,9 @@ def styled():
     return matplotlib.rc_context(RC)
 
 
-def rate_axis(axes: Axes) -> None:
-    """Scale the y axis to 0 ... 1, the same for every rate."""
-    axes.set_ylim(0, 1)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
-
-
-def legend_below(axes: Axes, by: float, **look) -> None:
-    """Put a legend below an axes, `by` heights of it under its foot: beside the curves it would hide them."""
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -by), "borderaxespad": 0}
-    axes.legend(fontsize=7, **place, **look)
-
-
 def wrapped(label: str, letters: int = 36) -> str:
     """Return the label of an axis in lines that a narrow drawing has room for."""
     return textwrap.fill(label, letters)
-
-
-def step_axis(axes: Axes) -> None:
-    """Scale the x axis to training steps: whole numbers."""
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    axes.set_xlabel("step")
 
 
 def difference_axis(axes: Axes) -> None:
@@ -115,6 +95,42 @@ def look(i: int) -> dict:
 def square(x: float, y: float, colour: str | tuple) -> Rectangle:
     """Return a unit cell of a grid, centred at x, y."""
     return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=colour, edgecolor=GRID, linewidth=0.8)
+
+
+def name_points(
+    axes: Axes, named: Mapping[str, tuple[float, float]], others: Sequence[tuple[float, float]]
+) -> None:
+    """Write names beside their points, each where it lies on no point and no other name, with a line from afar."""
+    drawing = axes.figure
+    drawing.draw_without_rendering()
+    drawing.set_layout_engine("none")
+    scale, letter = 72 / drawing.dpi, 4.9
+
+    def at(point: tuple[float, float]) -> np.ndarray:
+        return axes.transData.transform(point) * scale
+
+    taken = [(*(at(point) - 4), *(at(point) + 4)) for point in others]
+    room = np.array([axes.bbox.x0, axes.bbox.y0, axes.bbox.x1 + 6, axes.bbox.y1]) * scale
+    for name, point in named.items():
+        x, y = at(point)
+        width = letter * len(name)
+        for away, side, rise in product((7, 14, 24, 36, 52, 70), ("right", "left", "middle"), (0, 1, -1)):
+            left = {"right": x + away, "left": x - away - width, "middle": x - width / 2}[side]
+            middle = y + rise * (away + 3)
+            box = (left, middle - 5, left + width, middle + 5)
+            inside = box[0] >= room[0] and box[1] >= room[1] and box[2] <= room[2] and box[3] <= room[3]
+            if (side != "middle" or rise) and inside and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                line = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
+                place = {"xytext": (left - x, middle - y), "textcoords": "offset points", "va": "center"}
+                axes.annotate(
+                    name, point, arrowprops=line if away > 7 else None, fontsize=8.5, zorder=6, **place
+                )
+                break
+
+
+def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def to_svg(drawing: Figure) -> str:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
-from projected_grpo.measures.stats import Paired
+from projected_grpo.measures.stats import ALPHA, MARGIN, Paired
 
 NONE = "–"
 
@@ -75,3 +75,22 @@ def short(cells: Iterable[str]) -> list[str]:
 def listing(items: list[str]) -> str:
     """a; b; and c."""
     return items[0] if len(items) == 1 else "; ".join(items[:-1]) + "; and " + items[-1]
+
+
+def is_shown(pair: Paired | None) -> bool:
+    """Whether a difference is there: Holm's p below 0.05."""
+    return pair is not None and pair.holm is not None and pair.holm < ALPHA
+
+
+def with_p(pair: Paired) -> str:
+    """Return a difference with Holm's p, where it has one."""
+    return paired_text(pair) + (f", Holm p {p_is(pair.holm)}" if pair.holm is not None else "")
+
+
+def with_bound(pair: Paired) -> str:
+    """Return what a difference that is not shown may still be: within the margin, or beyond a one-sided bound."""
+    if pair.same_holm is not None and pair.same_holm < ALPHA:
+        return f"equivalent within {rate(MARGIN)} (Holm p {p_is(pair.same_holm)})"
+    sides = {"lower": -pair.least, "higher": pair.most}
+    side = "lower" if sides["lower"] > 0 else "higher"
+    return f"at most {rate(sides[side])} {side} (one-sided 95%, unadjusted)"

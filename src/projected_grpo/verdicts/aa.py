@@ -14,9 +14,9 @@ from scipy import stats as scipy_stats
 from projected_grpo.measures import stats
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.blocks import Cell, Page, Paragraph, Source, grid
+from projected_grpo.pages.context import Context
 from projected_grpo.pages.standing import of_seeds
 from projected_grpo.pages.text import delta, interval, listing, p_value, rate, seed_list, under
-from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
 
 MEASURES = ("hack", "solve")

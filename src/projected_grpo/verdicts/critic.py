@@ -25,10 +25,10 @@ from projected_grpo.pages.blocks import (
     Source,
     grid,
 )
+from projected_grpo.pages.context import Context
 from projected_grpo.pages.standing import of_seeds, without_tried
 from projected_grpo.pages.text import NONE, delta, interval, p_is, p_value, rate, seed_list, under
 from projected_grpo.parquet import read_parquet
-from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.critic_rounds import CAPTION, Mark, curves, hard, marks, sentence
 from projected_grpo.verdicts.verdict import Verdict
 

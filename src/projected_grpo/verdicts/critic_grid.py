@@ -17,12 +17,21 @@ from projected_grpo.files import read_json
 from projected_grpo.measures import stats
 from projected_grpo.pages import style
 from projected_grpo.pages.blocks import Cell, Figure, Grid, Listing, Page, Paragraph, Source, grid
-from projected_grpo.pages.contrasts import is_shown, with_bound, with_p
+from projected_grpo.pages.context import Context
 from projected_grpo.pages.number_cells import mean_cell
 from projected_grpo.pages.standing import of_seeds
-from projected_grpo.pages.text import NONE, delta, interval, listing, p_value, under
+from projected_grpo.pages.text import (
+    NONE,
+    delta,
+    interval,
+    is_shown,
+    listing,
+    p_value,
+    under,
+    with_bound,
+    with_p,
+)
 from projected_grpo.parquet import read_parquet
-from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.critic import traced
 from projected_grpo.verdicts.critic_rounds import WEAK_CREDITS as CREDITS
 from projected_grpo.verdicts.critic_rounds import Rounds, by_round, ends, hardness, since_calibration

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from projected_grpo.measures.replays import ALIGNMENT, Replay
 from projected_grpo.pages import style
-from projected_grpo.verdicts.replays import ALIGNMENT, Replay
 
 
 def trajectory(vanilla: Replay, projected: Replay) -> Figure:

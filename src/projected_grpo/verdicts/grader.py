@@ -7,7 +7,7 @@ from matplotlib.figure import Figure as Drawing
 from projected_grpo.files import read_json
 from projected_grpo.pages import style
 from projected_grpo.pages.blocks import Figure, Page, Paragraph, Source, grid
-from projected_grpo.verdicts.context import Context
+from projected_grpo.pages.context import Context
 from projected_grpo.verdicts.verdict import Verdict
 
 MATRIX = "grader/matrix.json"

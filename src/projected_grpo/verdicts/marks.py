@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from projected_grpo.pages.text import delta, p_is, rate
-from projected_grpo.verdicts.replays import (
+from projected_grpo.measures.replays import (
     ALIGNMENT,
     BUCKET,
     Replay,
@@ -15,6 +14,7 @@ from projected_grpo.verdicts.replays import (
     t4,
     t4_matched,
 )
+from projected_grpo.pages.text import delta, p_is, rate
 
 T1_RATE, T1_FILES = 0.30, 20
 T2_SHARE = 0.90

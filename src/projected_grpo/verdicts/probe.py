@@ -8,13 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from projected_grpo.pages.blocks import Cell, Figure, Grid, Heading, Listing, Page, Paragraph, Source, grid
-from projected_grpo.pages.standing import of_seeds
-from projected_grpo.pages.text import NONE, p_value
-from projected_grpo.verdicts.context import Context
-from projected_grpo.verdicts.figures import distributions, t4_strip, trajectory
-from projected_grpo.verdicts.marks import PAPER, sides_text, sneaky
-from projected_grpo.verdicts.replays import (
+from projected_grpo.measures.replays import (
     ALIGNMENT,
     BUCKET,
     Replay,
@@ -31,6 +25,12 @@ from projected_grpo.verdicts.replays import (
     t4_problem_means,
     t4_within,
 )
+from projected_grpo.pages.blocks import Cell, Figure, Grid, Heading, Listing, Page, Paragraph, Source, grid
+from projected_grpo.pages.context import Context
+from projected_grpo.pages.standing import of_seeds
+from projected_grpo.pages.text import NONE, p_value
+from projected_grpo.verdicts.figures import distributions, t4_strip, trajectory
+from projected_grpo.verdicts.marks import PAPER, sides_text, sneaky
 from projected_grpo.verdicts.replications import (
     READ,
     Probed,

@@ -1,6 +1,6 @@
 """Which pages there are, in the order of the report, and the file of this folder that makes each.
 
-A question's `kind` says which: `table`, `plane`, `trend`, `aa`, or `probe`, whose file is named as the question.
+A question's page is made by `table.py`, that of the pipeline against itself by `aa.py`.
 """
 
 import importlib
@@ -9,7 +9,8 @@ from types import ModuleType
 
 from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
-from projected_grpo.verdicts.context import Context
+from projected_grpo.measures.beside import Beside
+from projected_grpo.pages.context import Context
 
 STANDING = {
     "probe/uat": "probe",
@@ -21,10 +22,10 @@ STANDING = {
 
 
 def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
-    """Return page -> the name of its module."""
+    """Return page -> its module."""
     order = {"table": 0, "plane": 0, "trend": 0, "aa": 1, "probe": 3}
     found = {
-        name: (order[question.kind], name.lower() if question.kind == "probe" else question.kind)
+        name: (order[question.kind], "aa" if question.kind == "aa" else "table")
         for name, question in questions.items()
     }
     there = {"self_taught": config.has_critic, "substrate": config.is_replicated}
@@ -38,12 +39,10 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
 
 
 def needs(module: str, context: Context) -> list[str]:
-    """Return the files that a page needs beside the runs of its question: none where it says nothing of them."""
-    if module in (
-        "table",
-        "plane",
-        "aa",
-    ):  # most pages; nothing that only plans shall wait for what draws them
+    """Return the files that a page needs beside the runs of its question."""
+    if module == "table":  # nothing that only plans shall wait for what draws
+        return context.below(*Beside(context.question, context.config).files())
+    if module == "aa":
         return []
     return getattr(load(module), "needs", lambda _: [])(context)
 

@@ -7,11 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from projected_grpo.measures import stats
+from projected_grpo.measures.replays import Replay, Sides, t4, t4_within
 from projected_grpo.pages.blocks import Cell, Grid, grid
-from projected_grpo.pages.contrasts import is_shown, with_p
-from projected_grpo.pages.text import NONE, p_value, paired_text, rate
+from projected_grpo.pages.text import NONE, is_shown, p_value, paired_text, rate, with_p
 from projected_grpo.verdicts.marks import Mark, marks
-from projected_grpo.verdicts.replays import Replay, Sides, t4, t4_within
 
 ALL = "all"
 # T4 as it is asked of all replications; kinds of problem have no say in the last reading.

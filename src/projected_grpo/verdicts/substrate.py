@@ -16,8 +16,8 @@ from projected_grpo.files import read_json
 from projected_grpo.measures.measure import MEASURES, ROLLOUTS, STEPS, hack, honest, share_by_step
 from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages.blocks import Details, Foreign, Heading, Page, Paragraph, Source, grid
+from projected_grpo.pages.context import Context
 from projected_grpo.pages.text import NONE, rate
-from projected_grpo.verdicts.context import Context
 from projected_grpo.verdicts.verdict import Verdict
 
 # What the page looks at, and nothing else: base, teacher, plain GRPO, and GRPO whose reward is the hidden tests.

@@ -1,16 +1,29 @@
-"""A question's table and what follows from it: most pages are nothing else."""
+"""A question's page: its runs, and what other stages measured of them, as one frame; the rest is a template."""
 
-from projected_grpo.cells.cell import Question
-from projected_grpo.measures.table import Table, make_table
-from projected_grpo.verdicts.context import Context
-from projected_grpo.verdicts.verdict import Verdict, of_table
+import pandas as pd
+
+from projected_grpo.measures import numbers
+from projected_grpo.measures.beside import Beside
+from projected_grpo.measures.runs import load_runs
+from projected_grpo.pages import question
+from projected_grpo.pages.context import Context
+from projected_grpo.pages.page import Page
+from projected_grpo.records import commit
 
 
-def table_of(context: Context, question: Question | None = None) -> Table:
-    """Return the table of a page's question, or of another one on the same results."""
-    return make_table(question or context.question, context.results, context.config.spreads)
+def frame_of(context: Context) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the numbers of a question's finished runs, and why each of the others is left out."""
+    runs, why = load_runs(context.results, context.question.cells)
+    frames = [
+        numbers.of_runs(runs.values()),
+        numbers.of_bases(context.results, [context.question]),
+        Beside(context.question, context.config).numbers(),
+    ]
+    return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True), why
 
 
-def make(context: Context) -> Verdict:
+def make(context: Context) -> Page:
     """Return the page of a question."""
-    return of_table(context, table_of(context))
+    frame, why = frame_of(context)
+    made = question.estimated(context.question, frame, context.config, why)
+    return question.page(made, context.config, question.provenance(frame, made.own, commit() or "no commit"))

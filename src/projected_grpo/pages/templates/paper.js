@@ -25,7 +25,7 @@
 
   // A click on a column's head sorts its rows, a second one the other way round; cells without a number stay last.
   const number = (text) => { const found = text.replace(/^</, "").match(/^[+-]?[\d.,]+/); return found ? Number(found[0].replace(/,/g, "")) : null; };
-  for (const head of document.querySelectorAll("main table:not(.map) thead th")) {
+  for (const head of document.querySelectorAll("main table thead th")) {
     const sort = document.createElement("button");
     sort.type = "button";
     sort.className = "sort";
@@ -50,7 +50,7 @@
   if (!form) return;
   form.hidden = false;
   const rollouts = [...document.querySelectorAll(".rollout")];
-  const arms = [...document.querySelectorAll(".arm")];
+  const arms = [...document.querySelectorAll("#rollouts .arm")];
   const apply = () => {
     const { arm, kind, mode, when, text } = Object.fromEntries(new FormData(form));
     const needle = text.toLowerCase();

@@ -1,0 +1,96 @@
+"""The sentences of a question, filled from its estimates: a wording for each verdict, chosen by the verdict."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from projected_grpo.cells.cell import TEACHERS
+from projected_grpo.cells.wording import Says
+from projected_grpo.measures import estimates as table
+from projected_grpo.measures.estimates import Measured, is_claim
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.pages.page import environment
+
+KEYS = ["row", "contrast", "measure"]
+
+
+@dataclass
+class Estimated:
+    """The lines of a question's table of estimates, by row, contrast and measure."""
+
+    own: Measured
+    frame: pd.DataFrame
+
+    def line(self, row: str, contrast: str, measure: str | None = None) -> Mapping | None:
+        """Return a line of the table with the means of both its rows as `before` and `after`; None without one."""
+        measure = measure or self.own.about.name
+        found = self._index.get((row, contrast, measure))
+        if found is None:
+            return None
+        rates = [self._index.get((name, table.RATE, measure)) for name in (found["to"], row)]
+        before, after = (None if one is None else one["mean"] for one in rates)
+        return found | {"before": before, "after": after, "words": MEASURES[measure].words}
+
+    @cached_property
+    def _index(self) -> dict:
+        return {tuple(one[key] for key in KEYS): one for one in self.frame.to_dict("records")}
+
+    def claims(self, contrast: str = table.BASELINE) -> list[Mapping]:
+        """Return the lines of the question's own measure whose rows claim something, the largest difference first."""
+        found = [self.line(name, contrast) for name, row in self.own.rows.items() if is_claim(row)]
+        return sorted(filter(None, found), key=lambda line: -abs(_number(line["delta"])))
+
+
+def _number(value: float | None) -> float:
+    return 0.0 if value is None or pd.isna(value) else float(value)
+
+
+def _name(own: Measured, row: str) -> str:
+    """Return a row as sentences name it: with whose exploits its pairs are, where they are the teacher's."""
+    known = own.rows.get(row)
+    return f"`{row}`" + (" (the teacher's own exploits)" if known and known.exploits == TEACHERS else "")
+
+
+def sentence(made: Estimated, says: Says) -> str:
+    """Return one sentence: the wording of the verdict that the table has, filled from the table."""
+    line = made.line(says.row, says.contrast, says.measure)
+    verdict = line["verdict"] if line else table.MISSING
+    own = getattr(says, verdict.replace(" ", "_"))
+    macro = getattr(environment().get_template("sentences.j2").module, verdict.replace(" ", "_"))
+    return _filled(made, own, line, says.row) if own else str(macro(_name(made.own, says.row), line)).strip()
+
+
+def _filled(made: Estimated, text: str, line: Mapping | None, row: str) -> str:
+    def of(row: str, contrast: str = table.RATE, measure: str | None = None) -> Mapping:
+        found = made.line(row, contrast, measure)
+        return found or {key: None for key in (*table.COLUMNS, "before", "after")} | {
+            "verdict": table.MISSING
+        }
+
+    values = dict(line or {}) | {"of": of, "seeds_n": line["n"] if line else 0}
+    return environment().from_string(text).render(values).strip()
+
+
+def sentences(made: Estimated) -> list[str]:
+    """Return the answer: what the question says, else what its largest claim does."""
+    said = made.own.question.wording.says
+    if said:
+        return [sentence(made, one) for one in said]
+    claims = made.claims()
+    if not claims:
+        return [str(environment().get_template("sentences.j2").module.nothing()).strip()]
+    best = claims[0]
+    own = Says(row=best["row"], effect=" ", not_shown=" ")
+    module = environment().get_template("sentences.j2").module
+    macro = getattr(module, best["verdict"].replace(" ", "_"))
+    first = str(macro(_name(made.own, own.row), best)).strip()
+    shown = sum(line["verdict"] in (table.EFFECT, table.OPPOSITE) for line in claims)
+    second = str(module.count(shown, len(claims), best["words"])).strip() if len(claims) > 1 else ""
+    return [text for text in (first, second) if text]
+
+
+def plain(text: str) -> str:
+    """Return a sentence without the marks of Markdown."""
+    return text.replace("`", "").replace("**", "")

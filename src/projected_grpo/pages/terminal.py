@@ -1,0 +1,27 @@
+"""What a call that made pages says at its end: means of three rows, then what so few seeds let them say."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from projected_grpo.measures import estimates as table
+from projected_grpo.pages.words import percent
+from projected_grpo.parquet import read_parquet
+
+LINES = 3
+RATES = ("hack", "honest")
+CLAIM = 10  # seeds that a claim is made at
+
+
+def lines(page: Path) -> Iterator[str]:
+    """Yield the means of a question's first rows, as its table of estimates has them, and a caution below ten seeds."""
+    path = page.with_suffix(".estimates.parquet")
+    if not path.exists():
+        return
+    frame = read_parquet(path, ["row", "contrast", "measure", "mean", "n"])
+    rates = frame[frame["contrast"].eq(table.RATE) & frame["measure"].isin(RATES) & frame["n"].gt(0)]
+    for row, part in list(rates.groupby("row", sort=False))[:LINES]:
+        said = ", ".join(f"{one.measure} {percent(one.mean)}" for one in part.itertuples())
+        yield f"{row}: {said}"
+    most = int(frame["n"].max()) if len(frame) else 0
+    if 0 < most < CLAIM:
+        yield f"{most} seed{'' if most == 1 else 's'}: a look. Claims are made at {CLAIM}."
