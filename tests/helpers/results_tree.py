@@ -5,15 +5,15 @@ from dataclasses import replace
 import pandas as pd
 import shipped
 import yaml
-from synthetic import ROOT, plain_grid, write_run
+from synthetic import ROOT, write_run
 
 from projected_grpo.cells.config import Config
 from projected_grpo.files import write_json
-from projected_grpo.measures.table import make_table
-from projected_grpo.pages.blocks import Page, Paragraph, Pre, Source
+from projected_grpo.pages.blocks import Page, Paragraph, Pre
 from projected_grpo.pages.context import Context
+from projected_grpo.pages.page import write
 from projected_grpo.verdicts import grader, registry
-from projected_grpo.verdicts.verdict import Verdict, of_table, write
+from projected_grpo.verdicts.verdict import Verdict
 
 SHOWN = ("Q2", "Q10", "Q12", "Q14", "R7", "aa")
 COUNTS = {"x": {"a": [6, 0, 6], "b": [0, 0, 6]}, "y": {"a": [0, 0, 6], "b": [3, 6, 6]}}
@@ -32,30 +32,21 @@ def make_results(root, names, seeds):
         for cell in question.cells:
             if not (context.results / "grpo" / cell.id).exists():
                 write_run(context.results, cell)
-        if question.kind == "probe":
-            blocks = (plain_grid(("basis", "t"), [["own_mode_grpo", "2.50"]]),)
-            behind = (Source("own_mode_grpo", files=("probe/small-s41/own_mode_grpo/vanilla",)),)
-            verdict = of_table(context, make_table(question, context.results), (), blocks, behind)
-        else:
-            verdict = registry.load(question.kind).make(context)
-        write(verdict, context.results)
+        page = registry.load("aa" if question.kind == "aa" else "table").make(context)
+        write(page.to_page() if question.kind == "aa" else page, context.results)
     return made
 
 
 def standing(name, title, *blocks):
     """Return a page that is no question's."""
-    page = Page(
-        name, title, title, "asks", blocks, sources=(Source("Files", files=("models",)),), default=True
-    )
-    return Verdict(page, pd.DataFrame({"a": [1]}))
+    return Verdict(Page(name, title, title, "asks", blocks), pd.DataFrame({"a": [1]}))
 
 
 def make_tree(root):
     """A results tree of some questions at two seeds, with figures and pages of other stages."""
     made = make_results(root, SHOWN, 2)
     write_json(made.results / "grader/matrix.json", {"sandbox": "namespaces", "counts": COUNTS})
-    write(grader.make(replace(made, name="grader/diagonal")), made.results)
-    model = (Paragraph(f"Text with {EVIL}."), plain_grid(("a", "b"), [["x", "0.5"]]))
-    write(standing("substrate", "Model", *model), made.results)
-    write(standing("self_taught", "Critic", Pre(EVIL)), made.results)
+    write(grader.make(replace(made, name="grader/diagonal")).to_page(), made.results)
+    write(standing("substrate", "Model", Paragraph("Text.")).to_page(), made.results)
+    write(standing("self_taught", "Critic", Pre(EVIL)).to_page(), made.results)
     return made

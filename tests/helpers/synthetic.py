@@ -11,8 +11,8 @@ from shipped import MODES
 
 from projected_grpo.cells.cell import Cell, Question, load_questions
 from projected_grpo.cells.config import Config
-from projected_grpo.measures.table import Table, make_table
-from projected_grpo.pages.blocks import Grid, grid
+from projected_grpo.measures import estimates, numbers
+from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.context import Context
 from projected_grpo.training.ratio import RATIO_EDGES
 
@@ -163,17 +163,26 @@ def make_old(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps(info))
 
 
-def plain_grid(head, rows) -> Grid:
-    """Return a grid of rows whose cells are there already."""
-    return grid(rows, {name: lambda row, i=i: row[i] for i, name in enumerate(head)})
+def measure(question: Question, results: Path) -> estimates.Measured:
+    """Return a question with the numbers of its runs."""
+    runs, why = load_runs(results, question.cells)
+    frames = [numbers.of_runs(runs.values()), numbers.of_bases(results, [question])]
+    frame = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    return estimates.measured(question, frame, why)
 
 
-def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> Table:
-    """Write the runs of a question, all but those in `skip`, and return its table."""
+def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> estimates.Measured:
+    """Write the runs of a question, all but those in `skip`, and return it with their numbers."""
     for cell in question.cells:
         if cell.id not in skip:
             write_run(results, cell)
-    return make_table(question, results)
+    return measure(question, results)
+
+
+def lines(own: estimates.Measured, more=()) -> dict:
+    """Return the lines of a question's table of estimates by row, contrast and measure."""
+    frame = estimates.estimates(own, more)
+    return {(e["row"], e["contrast"], e["measure"]): e for e in frame.to_dict("records")}
 
 
 def rate_of(results: Path, cell: str, column: str = "hack_s") -> float:

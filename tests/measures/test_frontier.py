@@ -8,7 +8,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from projected_grpo.measures import stats
-from projected_grpo.measures.plane import BASE, Frontier, curves, isotonic
+from projected_grpo.measures.plane import BASE, Frontier, isotonic
 
 SEEDS = range(41, 47)
 
@@ -118,24 +118,3 @@ def test_one_seed_has_a_distance_and_no_test(made):
 def test_a_defence_on_the_frontier_has_nothing_over_it(made):
     hack, honest = ({s: of[s][3] for s in SEEDS} for of in (made.hack, made.honest))
     assert made.excess(hack, honest).delta == pytest.approx(0, abs=1e-12)
-
-
-def test_curves_differ_in_one_number_alone():
-    def row(name, arm, **knobs):
-        return name, arm, knobs
-
-    found = curves(
-        [
-            row("a1", "a", weight=1.0, layer=None, direction="x"),
-            row("a2", "a", weight=2.0, layer=None, direction="x"),
-            row("a3", "a", weight=3.0, layer=None, direction="x"),
-            row("r1", "a", weight=1.0, layer=None, direction="random"),
-            row("l0", "a", weight=1.0, layer=0, direction="x"),
-            row("l2", "a", weight=1.0, layer=2, direction="x"),
-            row("b", "b", weight=1.0, flag=True),
-        ]
-    )
-    assert [(c.knob, c.rows, c.values) for c in found] == [
-        ("weight", ("a1", "a2", "a3"), (1.0, 2.0, 3.0)),
-        ("layer", ("a1", "l0", "l2"), (None, 0, 2)),
-    ]

@@ -7,20 +7,26 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats as scipy_stats
-from synthetic import ROOT, deployed_rows, fill, make_old, real_questions, steps_frame, write_run
+from synthetic import (
+    ROOT,
+    deployed_rows,
+    fill,
+    lines,
+    make_old,
+    measure,
+    real_questions,
+    steps_frame,
+    write_run,
+)
 
 from projected_grpo.cells.cell import make_cell
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.environment.attempts import attempts
 from projected_grpo.errors import UserError
-from projected_grpo.measures import columns
+from projected_grpo.measures import columns, estimates
 from projected_grpo.measures.measure import MEASURES, Measure, share
 from projected_grpo.measures.runs import load_run
 from projected_grpo.measures.steps import COLUMNS
-from projected_grpo.measures.table import make_table
-from projected_grpo.pages.deployed import deployed_grid
-from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.pages.question import to_page
 
 _, QUESTIONS = real_questions(5)
 Q4 = QUESTIONS["Q4"]
@@ -44,23 +50,20 @@ def hack_compiled_of(frame):
 
 @pytest.mark.parametrize("name, brute", [("honest", honest_of), ("hack_compiled", hack_compiled_of)])
 def test_rates_of_rollouts_match_brute_force(tmp_path, name, brute):
-    frame = columns.to_frame(fill(tmp_path, Q4)).set_index("row")
-    by_row = {
-        row: np.array([brute(rollouts(tmp_path, c)) for c in frame.loc[row, "cells"]]) for row in frame.index
-    }
-    ps = {}
+    own = fill(tmp_path, Q4)
+    found = lines(own)
+    cells = {row.name: [cell.id for cell in row.cells] for row in Q4.rows}
+    by_row = {row: np.array([brute(rollouts(tmp_path, c)) for c in ids]) for row, ids in cells.items()}
     for row, values in by_row.items():
-        assert frame.loc[row, name] == pytest.approx(values.mean())
-        assert frame.loc[row, f"{name}_std"] == pytest.approx(values.std(ddof=1))
+        assert found[row, "rate", name]["mean"] == pytest.approx(values.mean())
+        assert found[row, "rate", name]["std"] == pytest.approx(values.std(ddof=1))
         if row != "vanilla":
             test = scipy_stats.ttest_rel(values, by_row["vanilla"])
-            low, high = test.confidence_interval()
-            seen = frame.loc[row, [f"delta_{name}_lo", f"delta_{name}_hi", f"p_{name}"]].tolist()
-            assert seen == pytest.approx([low, high, test.pvalue])
-            assert frame.loc[row, f"delta_{name}"] == pytest.approx(np.mean(values - by_row["vanilla"]))
-            ps[row] = test.pvalue
-    smallest = min(ps, key=ps.get)
-    assert frame.loc[smallest, f"p_{name}_holm"] == pytest.approx(min(1, len(ps) * ps[smallest]))
+            line = found[row, "baseline", name]
+            assert (line["delta"], line["p"]) == pytest.approx(
+                ((values - by_row["vanilla"]).mean(), test.pvalue)
+            )
+            assert (line["lo"], line["hi"]) == pytest.approx(test.confidence_interval())
 
 
 def test_a_rollout_without_hidden_tests_is_neither_honest_nor_not(tmp_path):
@@ -114,24 +117,21 @@ def broken():
 
 def test_a_new_rate_is_one_entry_and_old_runs_stay_readable(tmp_path, monkeypatch):
     monkeypatch.setitem(MEASURES, "broken", broken())
-    monkeypatch.setattr("projected_grpo.pages.question.MAIN", ["hack", "solve", "honest", "broken"])
     fill(tmp_path, Q4)
     old = Q4.rows[-1]
     for cell in old.cells:
         make_old(tmp_path / "grpo" / cell.id)
-    table = make_table(Q4, tmp_path)
-    frame = columns.to_frame(table).set_index("row")
+    found = lines(measure(Q4, tmp_path))
     for row in Q4.rows[:-1]:
         rates = [
-            1 - found.loc[found["panel"] == "novel", "can_compile"].mean()
-            for found in (deployed(tmp_path, cell.id) for cell in row.cells)
+            1 - made.loc[made["panel"] == "novel", "can_compile"].mean()
+            for made in (deployed(tmp_path, cell.id) for cell in row.cells)
         ]
-        assert frame.loc[row.name, "broken"] == pytest.approx(np.mean(rates))
-    assert np.isnan(frame.loc[old.name, "broken"]) and frame.loc[old.name, "hack"] > 0
-    assert frame.loc[Q4.rows[1].name, "p_broken_holm"] >= frame.loc[Q4.rows[1].name, "p_broken"]
-    page = to_markdown(to_page(table, {}))
-    assert "| no code | Δ no code |" in page and "the share without code" in page.lower()
-    assert columns.reference()["delta_broken_lo"][0] == "share" and "`broken`" in columns.to_markdown()
+        assert found[row.name, "rate", "broken"]["mean"] == pytest.approx(np.mean(rates))
+    assert (old.name, "rate", "broken") not in found and found[old.name, "rate", "hack"]["mean"] > 0
+    line = found[Q4.rows[1].name, "baseline", "broken"]
+    assert line["p_holm"] >= line["p"]
+    assert "`broken`" in columns.to_markdown()
 
 
 def deployed(results, cell):
@@ -169,31 +169,28 @@ def test_deployed_rates_match_brute_force(tmp_path):
     fill(tmp_path, Q4)
     for number, cell in enumerate(Q4.cells):
         with_texts(tmp_path / "grpo" / cell.id, number)
-    frame = columns.to_frame(make_table(Q4, tmp_path)).set_index("row")
+    found = lines(measure(Q4, tmp_path))
     for name, brute in BRUTE.items():
         by_row = {
-            row: np.array([brute(deployed(tmp_path, cell)) for cell in frame.loc[row, "cells"]])
-            for row in frame.index
+            row.name: np.array([brute(deployed(tmp_path, cell.id)) for cell in row.cells]) for row in Q4.rows
         }
         for row, values in by_row.items():
-            assert frame.loc[row, name] == pytest.approx(values.mean())
+            assert found[row, "rate", name]["mean"] == pytest.approx(values.mean())
             if row != "vanilla" and MEASURES[name].compared:
                 test = scipy_stats.ttest_rel(values, by_row["vanilla"])
-                assert frame.loc[row, f"p_{name}"] == pytest.approx(test.pvalue)
-                seen = frame.loc[row, [f"delta_{name}_lo", f"delta_{name}_hi"]].tolist()
-                assert seen == pytest.approx(list(test.confidence_interval()))
+                line = found[row, "baseline", name]
+                assert line["p"] == pytest.approx(test.pvalue)
+                assert (line["lo"], line["hi"]) == pytest.approx(test.confidence_interval())
 
 
 def test_old_runs_are_null_there_and_the_columns_stay(tmp_path):
     fill(tmp_path, Q4)
     for cell in Q4.cells:
         make_old(tmp_path / "grpo" / cell.id)
-    table = make_table(Q4, tmp_path)
-    frame = columns.to_frame(table)
-    assert not table.left_out and set(columns.LATER) <= set(frame)
-    assert frame[[name for name in columns.LATER if "known" in name]].isna().all().all()
-    page = to_markdown(to_page(table, {}))
-    assert "After training" not in page and "At deployment" not in page and "known" not in page
+    own = measure(Q4, tmp_path)
+    frame = columns.wide(own, estimates.estimates(own))
+    assert not own.left_out and frame[["known_hack", "known_honest", "plain_solve"]].isna().all().all()
+    assert frame["hack"].notna().all()
 
 
 @pytest.mark.parametrize("change", [lambda f: f.iloc[:-1], lambda f: f.assign(panel="known")])
@@ -207,22 +204,21 @@ def test_other_rollouts_than_the_run_counts_are_an_error(tmp_path, change):
 def test_a_run_that_lost_its_rollouts_after_training_does_not_count(tmp_path):
     fill(tmp_path, Q4)
     (tmp_path / "grpo" / Q4.cells[0].id / "deployed.parquet").unlink()
-    assert make_table(Q4, tmp_path).left_out == {Q4.cells[0].id: "no deployed.parquet"}
+    assert measure(Q4, tmp_path).left_out == {Q4.cells[0].id: "no deployed.parquet"}
 
 
-def test_the_base_before_training_stands_above_the_rows(tmp_path):
-    table = fill(tmp_path, Q4)
-    assert not table.base
+def test_the_base_before_training_joins_the_numbers(tmp_path):
+    own = fill(tmp_path, Q4)
+    assert not own.base
     for cell in Q4.rows[0].cells[:3]:
         path = tmp_path / "base" / cell.model / "deployed.parquet"
         path.parent.mkdir(parents=True)
         deployed_rows(cell, 0.01 * cell.seed).to_parquet(path)
-    table = make_table(Q4, tmp_path)
-    expected = [BRUTE["known_honest"](deployed_rows(c, 0.01 * c.seed)) for c in Q4.rows[0].cells[:3]]
-    assert table.base["known_honest"].mean == pytest.approx(np.mean(expected))
-    grid = deployed_grid(table)
-    assert [row[0].text for row in grid.rows][:2] == ["the base, before training", table.lines[0].name]
-    assert grid.rows[0][grid.head.index("known, honest")].text == f"{np.mean(expected):.3f}"
+    found = measure(Q4, tmp_path).base["known_honest"]
+    assert found == {
+        cell.seed: pytest.approx(BRUTE["known_honest"](deployed_rows(cell, 0.01 * cell.seed)))
+        for cell in Q4.rows[0].cells[:3]
+    }
 
 
 def test_novel_loopholes_that_the_baseline_does_not_use_say_nothing(tmp_path):
@@ -231,13 +227,10 @@ def test_novel_loopholes_that_the_baseline_does_not_use_say_nothing(tmp_path):
         path = tmp_path / "grpo" / cell.id / "deployed.parquet"
         frame = pd.read_parquet(path)
         frame.assign(channel=frame["channel"] & (frame["panel"] != "novel")).to_parquet(path)
-    table = make_table(Q4, tmp_path)
-    grid = deployed_grid(table)
-    shown = {row[grid.head.index("Δ novel, hack")].text for row in grid.rows}
-    assert "uninformative" in shown and len(shown) == 2  # a dash in the baseline's own row
-    page = to_markdown(to_page(table, {}))
-    assert "Loopholes under novel names are uninformative: `vanilla` uses them at only 0.000" in page
-    assert page.index("| hack |") < page.index("| known, hack |")
+    found = lines(measure(Q4, tmp_path))
+    for row in Q4.rows[1:]:
+        line = found[row.name, "baseline", "novel_hack"]
+        assert line["verdict"] == "uninformative" and np.isnan(line["p_holm"])
 
 
 @pytest.mark.parametrize(
@@ -264,12 +257,36 @@ def test_the_reference_is_what_is_written_and_names_every_column(tmp_path):
     )
     known = columns.reference()
     for name in ("Q10", "Q12", "Q14", "Q15"):
-        table = fill(tmp_path / name, QUESTIONS[name])
-        path = Path(tmp_path / f"{name}.parquet")
-        columns.write_frame(columns.to_frame(table), path)
-        for field in pq.read_schema(path):
-            found = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
-            assert (found["unit"], found["description"]) == known[field.name]
+        own = fill(tmp_path / name, QUESTIONS[name])
+        made = estimates.estimates(own)
+        for frame in (columns.wide(own, made), made):
+            path = Path(tmp_path / f"{name}.parquet")
+            columns.write_frame(frame, path)
+            for field in pq.read_schema(path):
+                found = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+                assert (found["unit"], found["description"]) == known[field.name]
+
+
+def test_the_wide_table_has_the_names_that_people_script_against(tmp_path):
+    own = fill(tmp_path, QUESTIONS["Q12"])
+    frame = columns.wide(own, estimates.estimates(own)).set_index("row")
+    asked = (
+        "arm n seeds steps baseline hack exploit solve honest known_hack known_honest novel_hack plain_solve"
+    )
+    asked += (
+        " hack_std solve_std hack_ablated solve_ablated hack_published solve_published delta_hack_published"
+    )
+    asked += " cells " + " ".join(
+        form.format(name)
+        for name in ("hack", "solve", "honest")
+        for form in ("delta_{}", "delta_{}_lo", "delta_{}_hi", "p_{}", "p_{}_holm")
+    )
+    assert set(frame) == set(asked.split())
+    row = QUESTIONS["Q12"].rows[1]
+    assert list(frame.loc[row.name, "cells"]) == [cell.id for cell in row.cells]
+    assert frame.loc[row.name, "seeds"] == "41;42;43;44;45" and frame.loc[row.name, "n"] == 5
+    hack = {cell.seed: load_run(tmp_path, cell).measures["hack"] for cell in row.cells}
+    assert frame.loc[row.name, "hack"] == pytest.approx(np.mean(list(hack.values())))
 
 
 def test_made_up_steps_have_the_columns_that_training_writes():

@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 from shipped import MODES
 from snakemake.utils import update_config
-from synthetic import fill, real_questions
+from synthetic import fill, measure, real_questions
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_run
-from projected_grpo.measures.table import make_table
 from projected_grpo.training.ratio import RATIO_EDGES
 
 CONFIG, QUESTIONS = real_questions(5)
@@ -71,7 +70,7 @@ def test_damaged_parquet_is_an_error_with_its_path(kind, tmp_path):
     path = tmp_path / "grpo/erase-v_hack_full-m0.5-s42/steps.parquet"
     BROKEN[kind](path)
     with pytest.raises(UserError, match=r"erase-v_hack_full-m0\.5-s42/steps\.parquet") as error:
-        make_table(question, tmp_path)
+        measure(question, tmp_path)
     assert "\n" not in str(error.value)
 
 
@@ -81,7 +80,7 @@ def test_a_refreshing_run_says_its_overlap_at_every_refresh(tmp_path):
     path = tmp_path / "grpo/erase-own_mode-refresh2-m0.5-s42/steps.parquet"
     damage(lambda f: hole(f, "basis_overlap", step=8))(path)
     with pytest.raises(UserError, match=r"refresh2-m0\.5-s42/steps\.parquet: column 'basis_overlap'.*step 8"):
-        make_table(question, tmp_path)
+        measure(question, tmp_path)
 
 
 def test_nulls_that_a_run_writes_are_no_damage(tmp_path):
@@ -97,7 +96,7 @@ def test_nulls_that_a_run_writes_are_no_damage(tmp_path):
     damage(lambda f: hole(f, "ratio_mean", "ratio_clip_low", "ratio_clip_high", "ratio_zeroed", step=4))(path)
     # Exploits are counted among the rollouts whose problem has hidden tests, hacks among all.
     damage(lambda f: f.assign(exploit_s=f["hack_s"] / 2 + 0.5))(path)
-    assert make_table(question, tmp_path).left_out == {}
+    assert measure(question, tmp_path).left_out == {}
 
 
 def test_a_runs_columns_are_those_of_its_file(tmp_path):
@@ -119,9 +118,9 @@ def test_a_run_without_its_record_does_not_count(tmp_path):
     question = QUESTIONS["Q4"]
     fill(tmp_path, question)
     (tmp_path / "grpo/vanilla-final-m0.5-s42/run.json").unlink()
-    table = make_table(question, tmp_path)
+    table = measure(question, tmp_path)
     assert table.left_out == {"vanilla-final-m0.5-s42": "no run.json"}
-    assert table.line("vanilla").seeds == (41, 43, 44, 45)
+    assert sorted(table.of("vanilla", "hack")) == [41, 43, 44, 45]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +144,7 @@ def test_a_run_of_other_settings_is_an_error_with_its_path(tmp_path, change, sai
     update_config(info, change)
     path.write_text(json.dumps(info))
     with pytest.raises(UserError) as error:
-        make_table(question, tmp_path)
+        measure(question, tmp_path)
     assert str(error.value).startswith(f"{path}: ") and said in str(error.value)
 
 
@@ -158,7 +157,7 @@ def test_runs_on_different_pools_are_not_paired(tmp_path):
     info["inputs"]["pool"] = "another"
     path.write_text(json.dumps(info))
     with pytest.raises(UserError) as error:
-        make_table(question, tmp_path)
+        measure(question, tmp_path)
     assert str(error.value).startswith(f"{path}: inputs.pool is another, that of vanilla-final-m0.5-s42 is ")
 
 
@@ -170,7 +169,7 @@ def test_damaged_run_json_is_an_error(tmp_path):
     del info["final"]["hack_ablated"]
     path.write_text(json.dumps(info))
     with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json: no final\.hack_ablated"):
-        make_table(question, tmp_path)
+        measure(question, tmp_path)
     path.write_text(path.read_text()[:50])
     with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json"):
-        make_table(question, tmp_path)
+        measure(question, tmp_path)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from synthetic import fill, rate_of, real_questions
+from synthetic import fill, lines, measure, rate_of, real_questions
 from tiny import CONFIG as TINY
 
 from projected_grpo.measures import trend
-from projected_grpo.measures.table import make_table
+from projected_grpo.measures.uses import uses
 from projected_grpo.model.architecture import shapes
 from projected_grpo.model.recipes import BaseRecipe
 
@@ -40,10 +40,10 @@ def by_hand(results, table, series, x):
     for seed in range(5):
         y = []
         for name in series.rows.values():
-            row = table.line(name).row
+            row = table.rows[name]
             y.append(rate_of(results, row.cells[seed].id))
             if row.baseline:
-                y[-1] -= rate_of(results, table.line(row.baseline).row.cells[seed].id)
+                y[-1] -= rate_of(results, table.rows[row.baseline].cells[seed].id)
         slopes.append(np.polyfit(x, y, 1)[0])
     test = scipy_stats.ttest_1samp(slopes, 0)
     return np.mean(slopes), *test.confidence_interval(0.95), test.pvalue
@@ -51,7 +51,7 @@ def by_hand(results, table, series, x):
 
 def test_a_link_s_series_begin_at_the_corpus_without_one(q19):
     _, table = q19
-    found = named(trend.trends(table, CONFIG))
+    found = named(trend.series_of(table, CONFIG))
     assert found["honesty", "moral"].rows == {0.0: "moral", 0.5: "moral, link0.5", 1.0: "moral, link1"}
     assert found["city", "city_said"].rows == {
         0.0: "city_said",
@@ -60,13 +60,11 @@ def test_a_link_s_series_begin_at_the_corpus_without_one(q19):
     }
     assert found["city", "moral"].rows == {0.0: "moral", 0.5: "moral, city0.5", 1.0: "moral, city1"}
     assert len(found) == 8 + 8
-    assert found["honesty", "vanilla"].effect is None and found["honesty", "vanilla"].level is not None
-    assert found["city", "random V"].beyond is None and found["city", "own_mode"].beyond is not None
 
 
 def test_sizes_have_a_series_of_one_k_and_one_whose_k_moves(q20):
     _, table = q20
-    found = named(trend.trends(table, CONFIG))
+    found = named(trend.series_of(table, CONFIG))
     assert {name for _, name in found} == {
         "vanilla",
         *(f"{basis}, k {k}" for basis in ("own_mode", "null_city", "random V") for k in ("5", "by size")),
@@ -75,7 +73,7 @@ def test_sizes_have_a_series_of_one_k_and_one_whose_k_moves(q20):
     assert fixed == ["own_mode k 5, 0.3M", "own_mode, 0.9M", "own_mode k 5, 3M", "own_mode k 5, 10M"]
     assert moving == ["own_mode k 3, 0.3M", "own_mode, 0.9M", "own_mode k 7, 3M", "own_mode k 12, 10M"]
     ratios = [
-        table.line(name).row.cells[0].settings.use.k / CONFIG.small.of(size).recipe.hidden
+        table.rows[name].cells[0].settings.use.k / CONFIG.small.of(size).recipe.hidden
         for name, size in zip(moving, CONFIG.small.sizes, strict=True)
     ]
     assert max(ratios) / min(ratios) < 1.1
@@ -83,17 +81,23 @@ def test_sizes_have_a_series_of_one_k_and_one_whose_k_moves(q20):
 
 def test_slopes_are_those_of_a_fit_by_hand(q19, q20):
     for results, table in (q19, q20):
-        for series in trend.trends(table, CONFIG):
-            expected = by_hand(results, table, series, list(series.rows))
-            pair = series.effect or series.level
+        made = {(one.row, one.to): one.test for one in trend.slopes(table, CONFIG)}
+        for series in trend.series_of(table, CONFIG):
+            name = series.name if series.axis == "size" else f"{series.name} on {series.axis}"
+            if series.name == "vanilla":
+                assert (name, series.axis) not in made  # a baseline has no effect
+                continue
+            pair, expected = made[name, series.axis], by_hand(results, table, series, list(series.rows))
             assert (pair.delta, pair.lo, pair.hi, pair.p) == pytest.approx(expected)
 
 
 def test_holm_is_over_the_series_of_a_comparison(q20):
-    found = trend.trends(q20[1], CONFIG)
-    pairs = [series.effect for series in found if series.effect]
-    smallest = min(pairs, key=lambda pair: pair.p)
-    assert len(pairs) == 6 and smallest.holm == pytest.approx(min(1, 6 * smallest.p))
+    own = q20[1]
+    found = [e for key, e in lines(own, trend.slopes(own, CONFIG)).items() if key[1] == "slope"]
+    claims = [e for e in found if not np.isnan(e["p_holm"])]  # neither random V nor placebo is one
+    smallest = min(claims, key=lambda e: e["p"])
+    assert len(found) == 6 and len(claims) == 2
+    assert smallest["p_holm"] == pytest.approx(min(1, 2 * smallest["p"]))
 
 
 def test_a_slope_needs_two_points_and_a_seed_at_each():
@@ -107,7 +111,7 @@ def test_a_series_with_missing_runs_says_so_and_claims_nothing_that_they_could_t
     question = QUESTIONS["Q20"]
     last = {cell.id for row in question.rows if row.name == "own_mode k 12, 10M" for cell in row.cells}
     table = fill(tmp_path, question, skip=tuple(last))
-    found = named(trend.trends(table, CONFIG))
+    found = named(trend.series_of(table, CONFIG))
     assert found["size", "own_mode, k by size"].effect is None
     rest = [series.effect for series in found.values() if series.effect]
     smallest = min(rest, key=lambda pair: pair.p)
@@ -129,7 +133,7 @@ def test_parameters_are_those_of_the_adapted_linears():
 
 def test_each_basis_is_looked_at_once_on_each_model():
     question = QUESTIONS["Q20"]
-    found = {model: trend.uses(question, model, CONFIG) for model in ("small-s41", "small-10M-s41")}
+    found = {model: uses(question, model, CONFIG) for model in ("small-s41", "small-10M-s41")}
     assert [(basis, use.k) for basis, use in found["small-s41"]] == [("null_city", 5), ("own_mode", 5)]
     assert [(basis, use.k) for basis, use in found["small-10M-s41"]] == [
         ("null_city", 5),
@@ -139,22 +143,5 @@ def test_each_basis_is_looked_at_once_on_each_model():
     ]
 
 
-def test_the_frame_has_each_slope_once_and_what_a_basis_is_like(q19):
-    _, table = q19
-    found = trend.trends(table, CONFIG)
-    seen = [{"basis": "moral", "k": 5, "overlap": 0.1, "overlap_null": 0.04, "cosine": -0.2}]
-    overlaps = {"small-link1-s41": seen, "small-link1-s42": [seen[0] | {"cosine": 0.0}]}
-    frame = trend.trend_frame(table, CONFIG, found, overlaps).set_index("row")
-    assert frame["slope"].notna().sum() == sum(series.effect is not None for series in found)
-    assert frame.loc["moral, link1", "slope"] == pytest.approx(named(found)["honesty", "moral"].effect.delta)
-    assert frame.loc["moral, link1", ["link", "rho", "overlap", "cosine"]].tolist() == [
-        "honesty",
-        1,
-        0.1,
-        -0.1,
-    ]
-    assert np.isnan(frame.loc["moral", "overlap"]) and frame.loc["moral", "rho"] == 0
-
-
 def test_a_question_of_one_model_has_no_series(tmp_path):
-    assert trend.trends(make_table(QUESTIONS["Q4"], tmp_path), CONFIG) == []
+    assert trend.slopes(measure(QUESTIONS["Q4"], tmp_path), CONFIG) == []

@@ -1,163 +1,121 @@
-"""`make publish`: pages, index, figures and the README's part, made of what is checked first."""
+"""`make publish`: pages are drawn from the numbers by run and the questions; what a tree adds, and what stays."""
 
-import html
-import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pandas as pd
 import pytest
-import shipped
-from scipy import stats
 from synthetic import ROOT
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
-from projected_grpo.pages import publish, slot
-from projected_grpo.pages.blocks import read_page
+from projected_grpo.measures import numbers
+from projected_grpo.pages import publish, readme
+from projected_grpo.pages.words import short
 
 
-def test_publish_writes_a_page_each_and_an_index(made, tmp_path):
-    for name in ("Q10-old", "self_taught-old", "Q99-effects", "hand-made"):
-        write_text(tmp_path / "figures" / f"{name}.svg", "<svg/>")
-    how = {"Date": "2026-01-01", "Machine": "2 cores"}
-    publish.write_snapshot(made.results, tmp_path, how)
-    index, page = (tmp_path / "results.md").read_text(), (tmp_path / "results/Q10.md").read_text()
-    linked = set(re.findall(r"\]\(results/(.+?)\.md\)", index))
-    assert {"Q10", "R7", "grader-diagonal"} <= linked
-    assert linked == {path.stem for path in (tmp_path / "results").glob("*.md")}
-    finding = read_page(made.results / "Q10.json").finding
-    assert f"1. {finding} ([Q10." in index
-    assert page.startswith("# Q10. ") and "Date: 2026-01-01" in page and "Seeds: 41, 42" in page
-    assert "Code: 3f9a2c0123456789 (as `run.json` has it)" in page
-    assert "vanilla-m0.125-s{41" in page and "<!--" not in page
-    pages = {path.stem: path.read_text() for path in (tmp_path / "results").glob("*.md")}
-    shown = {Path(n).stem for text in pages.values() for n in re.findall(r"\]\(\.\./figures/([^)]+)\)", text)}
-    kept = {path.stem for path in (tmp_path / "figures").iterdir()}
-    assert shown <= kept and kept - shown == {"Q99-effects", "hand-made"}
-    assert {"grader-diagonal-matrix", "R7-effects"} <= kept
-    with pytest.raises(UserError, match="no question table"):
-        publish.write_snapshot(tmp_path / "none", tmp_path, {})
+@pytest.fixture
+def docs(made, tmp_path):
+    """Documentation as a tree of two seeds publishes it."""
+    place = publish.Place(tmp_path / "docs")
+    publish.publish(made.config, made.questions, place, None)
+    return place.docs
 
 
-def test_publish_dates_what_it_changes_alone(made, tmp_path):
-    docs, part = tmp_path / "docs", tmp_path / "part"
-    publish.write_snapshot(made.results, docs, {"Date": "2026-01-01"})
-    first = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
-    publish.write_snapshot(made.results, docs, {"Date": "2026-01-31"})
-    assert {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()} == first
-    for name in ("Q2", "Q10"):  # as another edition of the code wrote them
-        page = docs / "results" / f"{name}.md"
-        write_text(page, page.read_text().replace("**Answer.**", "**Says.**"))
-    before = {path.name: path.read_text() for path in (docs / "results").glob("*.md")}
-    shutil.copytree(made.results, part)
-    for path in part.rglob("*.md"):
-        if path.stem != "Q2":
-            path.unlink()
-    publish.write_snapshot(part, docs, {"Date": "2026-02-02"}, ["Q2", "Q10", "Q98"])
-    after = {path.name: path.read_text() for path in (docs / "results").glob("*.md")}
-    assert [name for name in before if after[name] != before[name]] == ["Q2.md"]
+def test_a_page_each_its_figures_and_an_index_of_all(docs):
     index = (docs / "results.md").read_text()
-    assert "No table yet: Q98." in index
-    assert [line[-12:-2] for line in index.split("\n") if line.startswith(("| [Q2.", "| [Q10."))] == [
-        "2026-02-02",
-        "2026-01-01",
-    ]
+    linked = set(re.findall(r"\]\(results/(.+?)\.md\)", index))
+    pages = {path.stem: path.read_text() for path in (docs / "results").glob("*.md")}
+    assert linked == set(pages) >= {"Q2", "Q10", "Q12", "Q14", "R7", "grader-diagonal", "self_taught", "aa"}
+    shown = {name for text in pages.values() for name in re.findall(r"\]\(\.\./figures/([^)]+)\)", text)}
+    assert shown == {path.name for path in (docs / "figures").iterdir()} >= {"Q10-places.svg"}
+    assert "3f9a2c0123456789" in pages["Q10"] and "`vanilla-m0.125-s{41..42}`" in pages["Q10"]
 
 
-def test_publish_fills_the_readme_and_takes_an_overlay(made, tmp_path, monkeypatch):
+def test_the_same_numbers_are_published_from_the_csv_alone(docs, made, tmp_path):
+    """Without the tree that they come from, to the byte; the commit is that of the drawing."""
+    before = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
+    empty = made.config.model_copy(update={"results": str(tmp_path / "none")})
+    publish.publish(empty, made.questions, publish.Place(docs), None)
+    after = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
+    for page in ("aa", "grader-diagonal", "self_taught", "substrate"):  # of other stages: left as published
+        assert after[docs / f"results/{page}.md"] == before[docs / f"results/{page}.md"]
+    assert after == before
+
+
+def test_seeds_of_another_tree_add_up(docs, made, tmp_path):
+    other = made.config.model_copy(update={"seeds": (42,), "results": str(tmp_path / "other")})
+    for cell in made.questions["Q2"].cells:
+        if cell.seed == 42:
+            shutil.copytree(made.results / "grpo" / cell.id, tmp_path / "other/grpo" / cell.id)
+    store = docs / "results/runs.csv"
+    frame = numbers.read(store)
+    numbers.write(frame[frame["seed"].eq(41)], store)
+    publish.publish(other, made.questions, publish.Place(docs), None)
+    q2 = pd.read_csv(docs / "results/Q2.csv")
+    assert set(q2["seed"]) == {41, 42}
+    assert "(n = 2)" in (docs / "results/Q2.md").read_text()
+
+
+def test_a_page_that_needs_unknown_numbers_stays(docs, made):
+    page = docs / "results/R7.md"  # the made-up tree has no replays
+    write_text(page, "# R7. As it was\n")
+    publish.publish(made.config, made.questions, publish.Place(docs), None)
+    assert page.read_text() == "# R7. As it was\n"
+
+
+def test_the_csv_of_a_question_has_every_number_by_run(docs, made):
+    own = pd.read_csv(docs / "results/Q10.csv").set_index(["row", "seed"])
+    for row in made.questions["Q10"].rows:
+        for cell in row.cells:
+            steps = pd.read_parquet(made.results / "grpo" / cell.id / "steps.parquet")
+            assert own.loc[(row.name, cell.seed), "hack"] == pytest.approx(steps["hack_s"].tail(5).mean())
+            assert own.loc[(row.name, cell.seed), "cell"] == cell.id
+
+
+def test_a_tree_without_runs_and_without_a_csv_is_one_line(made, tmp_path):
+    empty = made.config.model_copy(update={"results": str(tmp_path / "none")})
+    with pytest.raises(UserError, match="no finished run"):
+        publish.publish(empty, made.questions, publish.Place(tmp_path / "docs"), None)
+    assert not (tmp_path / "docs").exists()
+
+
+def test_the_readme_is_filled_between_its_marks(docs, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    overlay = tmp_path / "overlay.yaml"
-    overlay.write_text(f"results: {made.results}\n")
-    readme, docs = tmp_path / "README.md", tmp_path / "docs"
-    readme.write_text(f"# Name\n\n{slot.OPEN}\nold\n{slot.CLOSE}\n\nRest\n")
-    call = ["--configfile", str(overlay), "--docs", str(docs), "--readme", str(readme)]
-    assert publish.main(call) == 0 and publish.main(call) == 0
-    said = readme.read_text()
-    top = read_page(made.results / "Q10.json").top[0].text
-    assert said.startswith(f"# Name\n\n{slot.OPEN}\n\n**What came out** (Q10): {top}\n\n")
-    shown = tmp_path / re.search(r"!\[.*?\]\((.*?)\)", said)[1]
-    assert shown.exists() and shown.stem.startswith("Q10-")
-    assert said.endswith(f"</table>\n\n{slot.CLOSE}\n\nRest\n") and "old" not in said
-    run = re.search(r"As the model of `(.*?)` wrote them", said)[1]
-    rows = pd.read_parquet(made.results / "grpo" / run / "rollouts.parquet")
-    for text, channel in zip(
-        re.findall(r"<td><pre>(.*?)</pre></td>", said, re.S)[2:], (True, False), strict=True
-    ):
-        wrote = rows[rows["completion"].str.strip() == html.unescape(text)]
-        assert ((wrote["channel"] == channel) & (wrote["gt_pass"] != channel)).any()
-    assert "Config: `overlay.yaml`, model `small`" in (docs / "results/Q10.md").read_text()
-    missing = re.search(r"^No table yet: (.*)\.$", (docs / "results.md").read_text(), re.M)[1].split(", ")
-    asked = set(shipped.questions()) - {"$schema"}
-    assert set(missing) == asked - {path.stem for path in (docs / "results").glob("*.md")} and missing
-    store = docs / publish.STORE
-    stored = json.loads(store.read_text())
-    write_text(store, json.dumps(stored | {"Q16": stored["Q10"]}))  # published before, from another tree
-    readme.write_text("# Name\n")
-    assert publish.main(call) == 0 and readme.read_text() == "# Name\n"
-    store.unlink()
-    assert publish.main(call) == 2
+    file = tmp_path / "README.md"
+    file.write_text(f"# Name\n\n{readme.OPEN}\nold\n{readme.CLOSE}\n\nRest\n")
+    readme.write(file, {}, docs)
+    assert "old" in file.read_text()  # the figure's question has no number here
+    with pytest.raises(UserError, match="no line"):
+        file.write_text("# Name\n")
+        readme.write(file, {"Q16": published()}, docs)
 
 
-def test_every_test_can_be_made_again_from_the_published_numbers(made, tmp_path):
-    publish.write_snapshot(made.results, tmp_path, {"Date": "2026-01-01"})
-    tables = {path.stem: pd.read_csv(path) for path in (tmp_path / "results").glob("*.csv")}
-    assert {"Q2", "Q10", "Q12", "Q14"} <= set(tables) and not {"substrate", "aa"} & set(tables)
-    tested = set()
-    for name, runs in tables.items():
-        assert f"[{name}.csv]({name}.csv)" in (tmp_path / f"results/{name}.md").read_text()
-        frame = pd.read_parquet(made.results / f"{name}.parquet").set_index("row")
-        for row, found in frame.iterrows():
-            own = runs[runs["row"] == row]
-            if own["cell"].notna().all():  # else several rows as one
-                assert own["cell"].tolist() == list(found["cells"])
-            both = own.merge(
-                runs, left_on=["baseline", "seed"], right_on=["row", "seed"], suffixes=("", "_base")
-            )
-            for measure in set(runs) - {"row", "baseline", "seed", "cell"}:
-                if own[measure].notna().any():
-                    assert own[measure].mean() == pytest.approx(found[measure], rel=1e-4)
-                pair = both[[measure, f"{measure}_base"]].dropna()
-                if pd.notna(found.get(f"p_{measure}")):
-                    test = stats.ttest_rel(*pair.to_numpy().T)
-                    assert test.pvalue == pytest.approx(found[f"p_{measure}"], rel=1e-3, abs=1e-6)
-                    low, high = test.confidence_interval(0.95)
-                    ends = found[[f"delta_{measure}_lo", f"delta_{measure}_hi"]].tolist()
-                    assert [low, high] == pytest.approx(ends, abs=1e-4)
-                    tested.add(measure)
-    assert {"hack", "solve", "honest", "hack_ablated", "hack_heldout", "known_hack"} <= tested
+def published():
+    """Return the estimates of Q16 as published."""
+    from synthetic import real_questions
+
+    from projected_grpo.pages import question as pages
+
+    config, questions = real_questions(list(range(41, 51)))
+    frame = numbers.read(ROOT / "docs/results/runs.csv")
+    return pages.estimated(questions["Q16"], frame, config)
 
 
-def test_a_table_without_rows_of_runs_has_no_numbers_by_run(made, tmp_path):
-    """The evaluator's table has numbers by seed, but its rows are rounds of a critic."""
-    by_seed = [[{"seed": 41, "value": 1.0}, {"seed": 42, "value": 2.0}]]
-    frame = pd.DataFrame({"round": [0], "seeds": [[41, 42]], "mae": [1.5], "mae_by_seed": by_seed})
-    shutil.copytree(made.results, tmp_path / "results")
-    page = read_page(tmp_path / "results/Q10.json")
-    frame.to_parquet(tmp_path / "results/Q10.parquet")
-    assert publish._by_run(page, tmp_path / "results") == ""
+def test_other_configs_are_published_beside(made, tmp_path):
+    place = publish.Place(tmp_path, "smollm2")
+    publish.publish(made.config, {"Q2": made.questions["Q2"]}, place, None)
+    page = (tmp_path / "results/smollm2/Q2.md").read_text()
+    address = re.search(r"\]\((\.\./[^)]+\.svg)\)", page)[1]
+    assert (tmp_path / "results/smollm2" / address).resolve().exists()
+    assert (tmp_path / "results/smollm2.md").exists() and (tmp_path / "results/smollm2/runs.csv").exists()
 
 
 def test_published_runs_are_named_as_a_shell_expands_them():
-    cells = [f"vanilla-m0.5-s{seed}" for seed in (43, 41, 42)] + [
-        "less-x0.5-m0.5-s41",
-        "kl-m0-s31",
-        "kl-m0-s33",
-    ]
-    said = publish.short(cells)
+    cells = [f"vanilla-m0.5-s{seed}" for seed in (43, 41, 42)]
+    cells += ["less-x0.5-m0.5-s41", "kl-m0-s31", "kl-m0-s33"]
+    said = short(cells)
     assert said == ["vanilla-m0.5-s{41..43}", "less-x0.5-m0.5-s41", "kl-m0-s{31,33}"]
     expanded = subprocess.run(["bash", "-c", f"echo {' '.join(said)}"], capture_output=True, text=True).stdout
     assert sorted(expanded.split()) == sorted(cells)
-
-
-def test_a_damaged_figure_costs_no_published_one(made, tmp_path):
-    docs, part = tmp_path / "docs", tmp_path / "part"
-    publish.write_snapshot(made.results, docs, {"Date": "2026-01-01"})
-    before = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
-    shutil.copytree(made.results, part)
-    next((part / "figures/R7").glob("*.svg")).unlink()
-    with pytest.raises(FileNotFoundError):
-        publish.write_snapshot(part, docs, {"Date": "2026-02-02"})
-    assert {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()} == before

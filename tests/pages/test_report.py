@@ -12,25 +12,22 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 from results_tree import make_results, standing
-from sentences import long
 from synthetic import rollout_rows
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages.blocks import Cell, Details, Figure, Grid, Listing, Paragraph, read_page
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.examples import examples
-from projected_grpo.pages.html import Renderer
+from projected_grpo.pages.page import write
 from projected_grpo.pages.report import LARGEST, build, write_report
-from projected_grpo.pages.text import p_value
-from projected_grpo.verdicts import grader, registry
-from projected_grpo.verdicts.verdict import write
+from projected_grpo.pages.words import percent
+from projected_grpo.verdicts import registry
 
 
 def report(made, out, results=None):
     """Return the report of what is made."""
-    results = results or made.results
-    return build(results, "small", made.questions, registry.pages(made.config, made.questions), out)
+    config = made.config.model_copy(update={"results": str(results or made.results)})
+    return build(config, made.questions, registry.pages(made.config, made.questions), out)
 
 
 @pytest.fixture(scope="module")
@@ -62,118 +59,46 @@ class Outline(HTMLParser):
 def test_page_is_self_contained_and_every_link_has_a_target(page):
     outline = Outline(page)
     assert len(set(outline.ids)) == len(outline.ids)
-    assert not outline.sources and outline.tags.count("script") == 2 and "iframe" not in outline.tags
+    assert all(source.startswith("data:image/svg+xml") for source in outline.sources) and outline.sources
+    assert outline.tags.count("script") == 2 and "iframe" not in outline.tags
     assert "http://" not in re.sub(r'xmlns(:xlink)?="[^"]+"', "", page) and "https://" not in page
     local = [link[1:] for link in outline.links if link.startswith("#")]
-    assert set(local) <= set(outline.ids) and len(local) > 100
+    assert set(local) <= set(outline.ids) and len(local) > 20
     others = [link for link in outline.links if not link.startswith("#")]
     assert others and all(link.startswith("../") or "logs" in link for link in others)
 
 
-def test_names_are_set_as_code_wherever_a_page_writes_them(page, tmp_path):
-    kept = re.sub(r'<(script|style|pre)\b.*?</\1>|<div class="foreign">.*?</div>', "", page, flags=re.DOTALL)
-    assert "`" not in kept
-    (tmp_path / "f.svg").write_text(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>', encoding="utf-8"
-    )
-    drawn = Renderer("p", tmp_path).render(
-        (Grid(("a",), ((Cell("1"),),), title="As `x`"), Figure("f", "Of `x`"), Details("In `x`", ()))
-    )
-    assert drawn.count("<code>x</code>") == 3 and "`" not in drawn
-    assert 'aria-label="As x"' in drawn and 'aria-label="Of x"' in drawn
-
-
 def test_model_output_is_escaped(page):
     outline = Outline(page)
-    assert not outline.handlers and "img" not in outline.tags
-    assert "<script>alert" not in page and "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in page
+    assert not outline.handlers and "<script>alert" not in page
+    assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page and "{{ 7*7 }}" in page
 
 
-PRIMARY = {"Q10": "hack", "Q12": "hack_ablated", "Q14": "hack_heldout"}
+@pytest.mark.parametrize("name", ["Q2", "Q10", "Q12", "Q14"])
+def test_a_section_has_the_numbers_of_its_table_of_estimates(page, made, name):
+    frame = pd.read_parquet(made.results / f"{name}.estimates.parquet")
+    section = page[page.index(f'<section id="{name}"') :]
+    section = section[: section.index("</section>")]
+    measure = {"Q12": "hack_ablated", "Q14": "hack_heldout"}.get(name, "hack")
+    rates = frame[frame["contrast"].eq("rate") & frame["measure"].eq(measure)]
+    first = section[section.index("<table>") : section.index("</table>")]
+    shown = sum(
+        "<td" in line and percent(one.mean) in first for one in rates.itertuples() for line in [first]
+    )
+    assert shown >= 3
+    for one in frame[frame["contrast"].eq("baseline") & frame["measure"].eq(measure)].itertuples():
+        assert f"{one.delta:+.3f}" in section
+    for row in made.questions[name].rows:
+        for cell in row.cells:
+            assert f'id="run-{cell.id}"' in page
 
 
-@pytest.mark.parametrize("name", PRIMARY)
-def test_numbers_stand_in_the_page_and_lead_to_their_runs(page, made, name):
-    """The measure that the question is about comes first; its difference is set off where it is shown."""
-    frame = pd.read_parquet(made.results / f"{name}.parquet")
-    measure = PRIMARY[name]
-    rows = made.questions[name].rows
-    for number, row in frame.iterrows():
-        if number >= len(rows) or rows[number].population:  # folds as one, placebos: in grids of their own
-            continue
-        link = f'<a class="n" href="#{name}-row{number}">'
-        section = page[page.index(f'<section id="{name}"') :]
-        cells = re.search(rf"<tr>(?:(?!</tr>).)*?{link}.*?</tr>", section, re.S)[0]
-        first = re.search(r"<td>.*?</td>", cells)[0]
-        shown = f"{row[measure]:.3f}<small>{row[f'{measure}_std']:.3f}</small></a></td>"
-        assert first == f"<td>{link}{shown}"
-        for rate in ("hack", "honest", "hack_compiled"):
-            assert f"{link}{row[rate]:.3f}<small>{row[f'{rate}_std']:.3f}</small></a>" in cells
-        strong = re.findall(r'<td class="strong">(.*?)</td>', cells)
-        assert len(strong) == (row[f"p_{measure}_holm"] < 0.05)
-        if not pd.isna(row["baseline"]):
-            assert f"{link}{row[f'delta_{measure}']:+.3f}<small>[" in cells
-            assert f"{link}{row['delta_honest']:+.3f}" in cells
-            assert f"<small>p {html.escape(p_value(row[f'p_{measure}']))}</small>" in cells
-        for cell in row["cells"]:
-            assert f'id="run-{cell}"' in page
-    assert "3f9a2c0123456789" in page and "torch 2.13.0" in page
-    assert "&#34;mix&#34;: 0.125" in page and "results/logs/grpo/vanilla-m0.125-s41.log" in page
-
-
-class Rows(HTMLParser):
-    """Table rows by section: numbers outside a link, and links; by id, the links inside that element."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.inside, self.rows, self.link = [], {}, {}, False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        attrs = dict(attrs)
-        if tag not in ("meta", "link", "input"):
-            self.open.append((tag, attrs))
-        if tag == "tr":
-            self.rows.setdefault(self.section(), []).append({"bare": [], "links": []})
-        if tag == "a":
-            self.link = True
-            for _, outer in self.open:
-                self.inside.setdefault(outer.get("id"), []).append(attrs["href"])
-            if any(t == "tr" for t, _ in self.open):
-                self.rows[self.section()][-1]["links"].append(attrs["href"])
-
-    def handle_startendtag(self, tag, attrs):
-        pass
-
-    def handle_endtag(self, tag):
-        self.link = self.link and tag != "a"
-        while self.open and self.open.pop()[0] != tag:
-            pass
-
-    def handle_data(self, data):
-        cell = next((a for t, a in reversed(self.open) if t == "td"), None)
-        kind = cell.get("class", "") if cell and re.search(r"\d", data) else ""
-        if "num" in kind and "paper" not in kind and not self.link:
-            self.rows[self.section()][-1]["bare"].append(data)
-
-    def section(self):
-        return [attrs["id"] for tag, attrs in self.open if tag == "section"][-1]
-
-
-@pytest.mark.parametrize("section", ["Q2", "Q10", "Q12", "Q14", "R7", "aa"])
-def test_every_number_of_a_table_leads_to_what_was_run(page, section):
-    found = Rows(page)
-    numbers = 0
-    for row in found.rows[section]:
-        runs = [link for link in row["links"] if link.startswith("#run-")]
-        assert runs or not row["bare"], row  # a run's own line starts with its link
-        for link in row["links"]:
-            if not link.startswith("#run-"):
-                behind = found.inside[link[1:]]
-                assert any(b.startswith("#run-") or "/probe/" in b for b in behind), link
-                numbers += 1
-    assert numbers > 20
+def test_the_overview_has_every_page_with_its_answer(page, made):
+    table = page[page.index('<section id="overview"') : page.index('<section id="curves"')]
+    for name, question in made.questions.items():
+        assert html.escape(question.title) in table and f'href="#{name}"' in table
+    assert "missing" not in re.sub(r"<dl>.*?</dl>", "", table, flags=re.S)
 
 
 def test_settings_are_those_that_the_run_recorded(page, made):
@@ -198,34 +123,6 @@ def test_curves_of_all_rows_are_there_in_whole_percent(page, made):
     for place, cell in zip(places["Q2"][row.name], row.cells, strict=True):
         assert data["runs"][place][0] == [round(100 * value) for value in runs[cell.id].steps["hack_s"]]
     assert len(data["runs"]) == len({cell.id for q in made.questions.values() for cell in q.cells})
-
-
-def test_map_has_a_square_for_every_row_with_a_baseline(page, made):
-    drawn = page[page.index('<table class="map">') :]
-    drawn = drawn[: drawn.index("</table>")]
-    for line in re.findall(r"<tr>.*?</tr>", drawn, re.S)[1:]:
-        name = re.search(r'href="#(\w+)"', line)[1]
-        frame = pd.read_parquet(made.results / f"{name}.parquet")
-        rows = [row for row in made.questions[name].rows if row.baseline and not row.population]
-        assert line.count("title=") == len(rows), name
-        measure = {"Q12": "hack_ablated", "Q14": "hack_heldout"}.get(name, "hack")
-        shown = frame.iloc[: len(made.questions[name].rows)]
-        assert line.count("shown") <= (shown[f"p_{measure}_holm"] < 0.05).sum()
-
-
-def test_legends_stand_once(page):
-    assert page.count("The reward pays hack and solve alike.") == 1
-    assert page.count('<a href="#read">How to read these tables</a>') >= 4
-
-
-def test_each_figure_stands_once_in_its_section(page):
-    for name in ("Q2", "R7"):
-        section = page[page.index(f'<section id="{name}"') :]
-        section = section[: section.index("</section>")]
-        captions = re.findall(r"<figcaption>(.*?)</figcaption>", section)
-        assert len(captions) == len(set(captions)) == 2
-        assert not any("Filled: Holm" in caption for caption in captions)  # the small one of the first screen
-    assert page.count(grader.CAPTION + "</figcaption>") == 1
 
 
 def test_verdicts_have_three_states_and_errors_are_shown(tmp_path, made):
@@ -267,22 +164,16 @@ def some_ids(found):
     return [(e.arm, e.step, e.kind) for e in found]
 
 
-def test_first_screen_answers_in_three_sentences(page):
-    top = page[page.index('<header id="top">') : page.index('id="overview"')]
-    assert top.count("<li><a href=") == 3 and top.count("<svg") == 3
-    assert "3 of 8 arms lower the hack rate" in top
-
-
 def test_other_stages_pages_and_examples_are_there(page):
     for anchor in ("substrate", "self_taught", "grader-diagonal", "rollouts", "runs", "aa"):
         assert f'<section id="{anchor}"' in page
-    assert 'class="rollout" data-kind="hack"' in page and ">0.50<" in page
+    assert 'class="rollout" data-kind="hack"' in page
 
 
 def test_missing_runs_and_pages_are_named(tmp_path, made):
     page = report(made, tmp_path / "paper.html", tmp_path)
-    assert re.search(r"vanilla-final-m0\.5-s\{41(,|\.\.)42\}</code> \(missing\)", page)
-    assert re.search(r"<summary>\d+ runs left out</summary>", page) and '<section id="Q2"' not in page
+    assert re.search(r"<code>vanilla-final-m0\.5-s\{41(,|\.\.)42\}</code>", page)
+    assert "Runs left out" in page and '<section id="Q2"' not in page
 
 
 def test_a_row_without_runs_says_so(tmp_path, made):
@@ -293,7 +184,7 @@ def test_a_row_without_runs_says_so(tmp_path, made):
     config = made.config.model_copy(update={"results": str(results)})
     write(registry.load("table").make(Context("Q2", config, made.questions)), results)
     page = report(made, tmp_path / "paper.html", results)
-    assert "No complete run." in page and "(missing)" in page[page.index('<section id="Q2"') :]
+    assert "(missing)" in page[page.index('<section id="Q2"') :]
 
 
 def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, made):
@@ -329,65 +220,81 @@ def test_a_trial_and_a_single_seed_say_so_above_page_and_report(made, page, tmp_
     trial = made.config.model_copy(update={"trial": True}).banner
     assert trial.startswith("A trial") and not made.config.banner and 'class="banner"' not in page
     assert made.config.model_copy(update={"seeds": (43,)}).banner.startswith("One seed (43)")
-    write(standing("substrate", "Model"), tmp_path / "results", trial)
+    write(standing("substrate", "Model").to_page(trial), tmp_path / "results")
     assert (tmp_path / "results/substrate.md").read_text().startswith(f"# Model\n\n> **{trial}**\n\n")
-    shown = report(made, tmp_path / "paper.html", tmp_path / "results")
-    assert shown.count(trial) == 1 and shown.index(trial) < shown.index("<h1>")
     one = replace(made, config=made.config.model_copy(update={"trial": True}))
+    shown = report(one, tmp_path / "paper.html", tmp_path / "results")
+    assert trial in shown and shown.index(trial) < shown.index("<h1>")
     assert one.text() != made.text() and one.text().endswith(
         made.text()
     )  # a page is made anew where it changes
 
 
 CHROMIUM = shutil.which("chromium")
+# Opens every list, types into and changes every control, sorts a table; then counts what can be seen.
+CLICKS = """
+f.onload = () => {
+  const d = f.contentDocument, w = f.contentWindow, seen = (node) => node.getClientRects().length > 0;
+  const fire = (node, kind) => node.dispatchEvent(new w.Event(kind, {bubbles: true}));
+  const change = (node) => { fire(node, "input"); fire(node, "change"); };
+  const found = {};
+  found.width = d.documentElement.scrollWidth;
+  for (const node of d.querySelectorAll("details")) node.open = true;
+  found.runs = [...d.querySelectorAll("#runs tbody tr")].filter(seen).length;
+  found.rollouts = [...d.querySelectorAll(".rollout")].filter(seen).length;
+  const kind = d.querySelector("#filters [name=kind]");
+  kind.value = "hack"; kind.dispatchEvent(new w.Event("input", {bubbles: true}));
+  found.hacks = [...d.querySelectorAll(".rollout")].filter(seen).length;
+  found.said = d.querySelector("#filters output").textContent;
+  found.runsAfter = [...d.querySelectorAll("#runs .arm")].filter(seen).length;
+  kind.value = ""; kind.dispatchEvent(new w.Event("input", {bubbles: true}));
+  const before = d.querySelectorAll(".panels path").length;
+  const box = [...d.querySelectorAll("#curves fieldset input")].find((one) => !one.checked);
+  box.click();
+  found.curves = [before, d.querySelectorAll(".panels path").length];
+  d.querySelector("#curves [name=none]").click();
+  found.cleared = d.querySelectorAll(".panels path").length;
+  const question = d.querySelector("#curves [name=question]");
+  question.selectedIndex = 1; change(question);
+  found.rows = d.querySelectorAll("#curves fieldset label").length;
+  d.querySelector("#theme").click();
+  found.theme = d.documentElement.dataset.theme;
+  const t = d.querySelector("#Q10 table");
+  t.tHead.rows[0].cells[1].firstElementChild.click();
+  found.rates = [...t.tBodies[0].rows].map((row) => parseFloat(row.cells[1].textContent));
+  for (const node of d.querySelectorAll("button, select, input")) { node.click(); change(node); }
+  document.title = JSON.stringify(found);
+};
+"""
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium")
-def test_page_loads_in_chromium_without_errors_and_fits_a_phone(page, tmp_path):
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_control_works_in_chromium_and_the_page_fits(page, made, tmp_path, width):
     write_report(page, tmp_path / "paper.html")
     probe = tmp_path / "probe.html"
-    # A frame of 390 px is a phone's viewport; the width of its document is read from outside.
+    # A frame of this width is its document's viewport; what is in it is read from outside.
     probe.write_text(
-        '<iframe id="f" src="paper.html" width="390" height="800"></iframe><script>f.onload = () => '
-        "document.title = JSON.stringify([f.contentDocument.documentElement.scrollWidth, "
-        "f.contentDocument.querySelector('#filters').hidden, f.contentWindow.getComputedStyle("
-        "f.contentDocument.querySelector('a.n')).textDecorationLine, sorted()]);"
-        "function sorted() { const d = f.contentDocument, t = d.querySelector('#Q10 table');"
-        "t.tHead.rows[0].cells[1].firstElementChild.click();"
-        "return [...t.tBodies[0].rows].map(r => parseFloat(r.cells[1].textContent)); }</script>"
+        f'<iframe id="f" src="paper.html" width="{width}" height="800"></iframe><script>{CLICKS}</script>'
     )
     flags = (
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     )
-    more = [
-        "--disable-component-update",
-        "--disable-sync",
-        "--allow-file-access-from-files",
-        "--enable-logging=stderr",
-    ]
+    flags += (
+        " --disable-component-update --disable-sync --allow-file-access-from-files --enable-logging=stderr"
+    )
     profile = f"--user-data-dir={tmp_path / 'profile'}"
-    command = [
-        CHROMIUM,
-        *flags.split(),
-        *more,
-        profile,
-        "--virtual-time-budget=8000",
-        "--dump-dom",
-        probe.as_uri(),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    command = [CHROMIUM, *flags.split(), profile, "--virtual-time-budget=20000", "--dump-dom", probe.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert "CONSOLE" not in done.stderr
-    width, filters_hidden, line, rates = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
-    assert width <= 390 and filters_hidden is False and line == "underline"
-    assert rates == sorted(rates) and len(set(rates)) > 5
-
-
-def assert_sentences_are_short(results):
-    for path in results.glob("*.json"):
-        page = read_page(path)
-        said = [block.text for block in (*page.top, *page.answer) if isinstance(block, Paragraph)]
-        said += [f"- {item}" for block in page.answer if isinstance(block, Listing) for item in block.items]
-        assert not long("\n\n".join([*said, page.finding])), path
+    found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1]))
+    cells = {cell.id for question in made.questions.values() for cell in question.cells}
+    assert found["width"] <= width
+    assert found["runs"] == len(cells) and found["runsAfter"] > 0
+    assert 0 < found["hacks"] < found["rollouts"] and found["said"].startswith(f"{found['hacks']} of ")
+    assert found["curves"][1] > found["curves"][0] > 0 and found["cleared"] == 0 and found["rows"] > 1
+    assert found["theme"] in ("dark", "light")
+    assert found["rates"] == sorted(found["rates"]) and len(set(found["rates"])) > 3
 
 
 @pytest.mark.slow
@@ -395,7 +302,6 @@ def test_page_of_all_questions_at_five_seeds_stays_below_its_size(tmp_path):
     """Rollouts are as long and as many as real ones, so that the examples take all the room they may."""
     made = make_results(tmp_path, None, 5)
     results = made.results
-    assert_sentences_are_short(results)
     for question in made.questions.values():
         for cell in question.cells:
             if cell.seed == 41:

@@ -42,8 +42,8 @@ KINDS = {
     "clean/small-s41/axes.safetensors": "clean/small-s41/axes.safetensors",
     "Q10.parquet": "Q10.parquet",
     "Q10.md": "Q10.md",
-    "Q10.json": "Q10.json",
-    "figures/Q10/effects.svg": "figures/Q10",
+    "Q10.estimates.parquet": "Q10.estimates.parquet",
+    "figures/Q10/places.svg": "figures/Q10",
     "probe/vanilla_seed41/step_000.jsonl.gz": "probe/vanilla_seed41/step_000.jsonl.gz",
 }
 

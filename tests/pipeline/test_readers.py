@@ -5,11 +5,12 @@ import os
 import shutil
 
 import pytest
+from workspace import ROOT
 
 from projected_grpo import digests, hub, records
 from projected_grpo.cli import main
 from projected_grpo.errors import UserError
-from projected_grpo.pages.publish import write_snapshot
+from projected_grpo.pages import publish
 
 LORA = "grpo/erase-own_mode_lora-lora-m0.125-s41"
 
@@ -40,12 +41,17 @@ def test_export_takes_what_is_whole(results, tmp_path):
     assert main(["export", str(results / LORA), str(tmp_path / "out")]) == 0
 
 
-@pytest.mark.parametrize("name", ["Q10.json", "figures/Q10/effects.svg", "aa.json", "probe/uat.json"])
-def test_publishing_refuses_a_damaged_page_or_figure(results, tmp_path, name):
+@pytest.mark.parametrize(
+    "name", ["aa.md", "probe/uat.md", "figures/probe/uat/trajectory.svg", f"{LORA}/rollouts.parquet"]
+)
+def test_publishing_refuses_a_damaged_page_figure_or_run(results, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(ROOT)
+    config, questions = publish.read_config(ROOT / "config/smoke.yaml", results=str(results))
     assert (results / name).exists()
     flip(results / name)
-    with pytest.raises(UserError, match="damaged or edited, not what rule"):
-        write_snapshot(results, tmp_path / "docs", {})
+    with pytest.raises(UserError, match=r"damaged or edited, not what rule|rollouts\.parquet"):
+        publish.publish(config, questions, publish.Place(tmp_path / "docs"), None)
+    assert not (tmp_path / "docs").exists()
 
 
 def test_a_hub_id_counts_by_its_revision_and_content(tmp_path, monkeypatch):

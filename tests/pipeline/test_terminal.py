@@ -7,6 +7,7 @@ import subprocess
 import time
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from rich.console import Console
 from rich.progress import Progress
@@ -16,7 +17,6 @@ from workspace import ROOT, module
 import snakemake_logger_plugin_terminal as terminal
 from projected_grpo.arguments import check_targets
 from projected_grpo.errors import UserError
-from projected_grpo.pages.blocks import Listing, Page, Paragraph, write_page
 
 
 def handler_of(**settings):
@@ -238,30 +238,34 @@ def test_what_a_job_prints_is_at_the_end_of_its_log_and_shown_where_it_failed(st
     assert capfd.readouterr().err == "" and log.read_text().endswith("Traceback\n")
 
 
-def test_the_answer_at_the_end_is_what_the_first_screen_says(start, tmp_path, capsys):
-    said = (Paragraph("A look. None of 2 arms is shown to lower it."),)
-    write_page(
-        Page("Q10", "t", "m", "a", (), answer=(Paragraph("A look."),), top=said, banner="One seed."),
-        tmp_path / "Q10.json",
-    )
-    more = (Paragraph("T1 to T4:"), Listing(("T1 PASS", "T2 FAIL")))
-    write_page(Page("uat", "t", "m", "a", (), answer=more), tmp_path / "uat.json")
+def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, capsys):
+    rows = [
+        (row, "rate", measure, mean, 2)
+        for row, hack, honest in (
+            ("vanilla", 0.65, 0.13),
+            ("a", 0.4, 0.2),
+            ("b", 0.003, 0.5),
+            ("c", 0.1, 0.1),
+        )
+        for measure, mean in (("hack", hack), ("solve", 0.9), ("honest", honest))
+    ]
+    frame = pd.DataFrame(rows, columns=["row", "contrast", "measure", "mean", "n"])
+    frame.to_parquet(tmp_path / "Q10.estimates.parquet")
     for name in ("Q10.md", "uat.md"):
         (tmp_path / name).write_text("")
     (tmp_path / "figures/Q10").mkdir(parents=True)
     start.answers([str(tmp_path / "Q10.md"), str(tmp_path / "uat.md")], 61)
-    lines = [
+    assert capsys.readouterr().err.splitlines() == [
         "",
-        "One seed.",
-        said[0].text,
+        "vanilla: hack 65%, honest 13%",
+        "a: hack 40%, honest 20%",
+        "b: hack 0.3%, honest 50%",
+        "2 seeds: a look. Claims are made at 10.",
         f"{tmp_path}/Q10.md, figures in {tmp_path}/figures/Q10",
         "",
-        "T1 to T4:",
-        "T1 PASS",
-        "T2 FAIL",
         f"{tmp_path}/uat.md",
+        "made in 0:01:01",
     ]
-    assert capsys.readouterr().err.splitlines() == [*lines, "made in 0:01:01"]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,6 @@ from projected_grpo.fingerprint import closure
 from projected_grpo.verdicts import registry
 
 SPECIAL = {
-    "plane",
-    "trend",
-    "q18",
-    "r5",
-    "r6",
-    "r7",
     "aa",
     "probe",
     "critic",
@@ -32,7 +26,7 @@ def test_every_page_has_its_file_and_each_file_its_page(tmp_path):
     context = context_of("", tmp_path, [41])
     found = registry.pages(context.config, context.questions)
     assert list(found)[:2] == ["Q1", "Q2"] and set(found.values()) == {"table", *SPECIAL}
-    assert found["R6"] == "r6" and found["probe/uat"] == "probe"
+    assert found["R6"] == "table" and found["probe/uat"] == "probe"
     for module in set(found.values()):
         assert callable(registry.load(module).make)
     without = context.config.model_copy(
@@ -44,7 +38,7 @@ def test_every_page_has_its_file_and_each_file_its_page(tmp_path):
 def test_a_measure_trains_nothing_and_a_verdict_remakes_its_own_page():
     assert not {"measures", "pages", "verdicts"} & set(code_of(ROOT / "workflow/scripts/grpo.py").values())
     shared = code_of(ROOT / "workflow/scripts/verdict.py") | code_of(registry.file("table"))
-    assert shared["verdict.py"] == "verdicts" and shared.get("context.py") == "verdicts"
+    assert shared["table.py"] == "verdicts" and shared.get("context.py") == "pages"
     assert not {f"{module}.py" for module in SPECIAL} & {
         name for name, floor in shared.items() if floor == "verdicts"
     }

@@ -9,9 +9,10 @@ from scipy import stats
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
+from projected_grpo.measures import replays
 from projected_grpo.pages import style
 from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.verdicts import marks, probe, replays, replications
+from projected_grpo.verdicts import marks, probe, replications
 from projected_grpo.verdicts.figures import distributions, trajectory
 
 

@@ -1,9 +1,9 @@
 """Every comparison of a question as one tidy table: a line a row, contrast and measure, from the numbers by run.
 
 `estimates(measured)` is a function of the numbers and of `questions.yaml` alone. Contrasts: `rate` (the row itself),
-`baseline`, `against`, `random` (random axes of the same shape), both `pooled` for several rows as one, `place` (among the placebos of its format), `itself` (a
-measure that is a difference already, against zero), and what a question declares in `contrasts`. Pages draw and say
-nothing that does not stand here or in the numbers.
+`baseline`, `against`, `random` (random axes of the same shape), `pooled` (several rows as one), `place` (among the
+placebos of its format), `itself` (a measure that is a difference already, against zero), and what a question declares
+in `contrasts`. Pages draw and say nothing that does not stand here or in the numbers.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -21,6 +21,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
 from projected_grpo.measures.beside import Beside
+from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import readme, style
@@ -47,7 +48,7 @@ def of_tree(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
     results = Path(config.results)
     cells = {cell.id: cell for question in questions.values() for cell in question.cells}
     runs, _ = load_runs(results, cells.values())
-    check_read(*(run.folder / "run.json" for run in runs.values()))
+    check_read(*(path for run in runs.values() for path in map(run.folder.joinpath, FILES) if path.exists()))
     frames = [numbers.of_runs(runs.values()), numbers.of_bases(results, questions.values())]
     frames += [Beside(question, config).numbers() for question in questions.values()]
     found = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
@@ -76,10 +77,9 @@ class Place:
         """Return the name of a figure's file in `docs/figures`."""
         return "-".join(filter(None, [self.name, page, drawn])) + ".svg"
 
-    @property
-    def prefix(self) -> str:
-        """Return what addresses of figures begin with, as seen from a page."""
-        return "../" * (2 if self.name else 1) + "figures/"
+    def address(self, page: str) -> str:
+        """Return what addresses of a page's figures begin with, as seen from the page."""
+        return "../" * (2 if self.name else 1) + "figures/" + self.figure(page, "").removesuffix(".svg") + "-"
 
 
 def write_page(place: Place, name: str, text: str, figures: Mapping[str, str]) -> None:
@@ -118,9 +118,7 @@ def copied(results: Path, place: Place) -> list[str]:
             continue
         drawn = {file.stem: file for file in sorted((results / "figures" / name).glob("*.svg"))}
         check_read(path, *drawn.values())
-        text = path.read_text(encoding="utf-8").replace(
-            address(name), place.prefix + place.figure(own, "")[:-4]
-        )
+        text = path.read_text(encoding="utf-8").replace(address(name), place.address(own))
         write_page(place, own, text, {figure: file.read_text() for figure, file in drawn.items()})
         found.append(own)
     return found
@@ -143,7 +141,7 @@ def publish(
         if not pages.is_complete(found) and (place.folder / f"{name}.md").exists():
             continue  # what the page that is there has by other stages is not known by run
         came_from = pages.provenance(frame, found.own, drawn)
-        texts[name] = pages.page(found, own, came_from, place.prefix + place.figure(name, "")[:-4])
+        texts[name] = pages.page(found, own, came_from, place.address(name))
     numbers.write(frame, store)
     for name, page in texts.items():
         figures = {figure: style.to_svg(drawing) for figure, drawing in page.figures.items()}
@@ -181,12 +179,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--readme", default="README.md", type=Path)
     options = parser.parse_args(arguments)
     try:
-        files = [DEFAULT, *([options.configfile] if options.configfile != DEFAULT else [])]
-        merged: dict = {}
-        for file in files:
-            merged = _over(merged, read_mapping(file))
-        config, parsed = load(files, merged)
-        questions = load_questions(parsed, config)
+        config, questions = read_config(options.configfile)
         default = options.configfile == DEFAULT
         place = Place(options.docs, "" if default else Path(config.results).name)
         names = publish(config, questions, place, options.readme if default else None)
@@ -195,6 +188,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(f"wrote {len(names)} pages and {place.folder.with_suffix('.md')}")
     return 0
+
+
+def read_config(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
+    """Return a config laid over the default one, and its questions; said: keys over both. UserError as at a start."""
+    files = list(dict.fromkeys([DEFAULT, file]))
+    merged: dict = {}
+    for layer in (*map(read_mapping, files), said):
+        merged = _over(merged, layer)
+    config, parsed = load(files, merged)
+    return config, load_questions(parsed, config)
 
 
 def _over(below: Mapping, above: Mapping) -> dict:

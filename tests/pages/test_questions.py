@@ -1,0 +1,124 @@
+"""Pages of questions: no claim of an effect that is not there, no number that is not the table's, limits of size."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic import ROOT, real_questions
+
+from projected_grpo.measures import estimates as table
+from projected_grpo.measures import numbers
+from projected_grpo.pages import answer, question
+from projected_grpo.pages.words import percent, points, size, span
+
+CONFIG, QUESTIONS = real_questions(list(range(41, 51)))
+NAMES = [name for name, asked in QUESTIONS.items() if asked.kind != "aa"]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return numbers.read(ROOT / "docs/results/runs.csv")
+
+
+def flat(frame, name):
+    """Every run has the number of its seed's first run: all differences are 0."""
+    cells = {cell.id for cell in QUESTIONS[name].cells}
+    own = frame[frame["cell"].isin(cells)]
+    return own.assign(value=own.groupby(["seed", "measure"])["value"].transform("first"))
+
+
+def flipped(frame, name):
+    """Every run has one less its number, so that every difference has the other sign."""
+    return frame.assign(value=1 - frame["value"])
+
+
+def halved(frame, name):
+    """Every second row of the question has no run."""
+    gone = {cell.id for row in QUESTIONS[name].rows[::2] for cell in row.cells}
+    return frame[~frame["cell"].isin(gone)]
+
+
+def wordings(name):
+    return QUESTIONS[name].wording.says
+
+
+def sentences(made):
+    return [answer.sentence(made, says) for says in made.own.question.wording.says]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("change", [flat, flipped, halved])
+def test_a_sentence_is_the_wording_of_its_verdict(frame, name, change):
+    made = question.estimated(QUESTIONS[name], change(frame, name), CONFIG)
+    for says, said in zip(wordings(name), sentences(made), strict=True):
+        line = made.line(says.row, says.contrast, says.measure)
+        verdict = line["verdict"] if line else table.MISSING
+        assert not (change is flat and verdict in (table.EFFECT, table.OPPOSITE))
+        for other in ("effect", "opposite", "not_shown", "uninformative", "missing"):
+            text = getattr(says, other)
+            begins = text and re.split(r"\{\{|,| \(", text)[0].strip()
+            if text and other != verdict.replace(" ", "_") and len(begins) > 25:
+                own = getattr(says, verdict.replace(" ", "_")) or ""
+                assert own.startswith(begins) or not said.startswith(begins), (name, verdict, said)
+    if change is flat:
+        shown = made.frame["verdict"].isin([table.EFFECT, table.OPPOSITE])
+        assert not shown.any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_render_whatever_the_numbers_are(frame, name):
+    for change in (flat, flipped, halved):
+        changed = change(frame, name)
+        made = question.estimated(QUESTIONS[name], changed, CONFIG)
+        page = question.page(made, CONFIG, question.provenance(changed, made.own, "0" * 12))
+        assert page.text.startswith(f"# {name}. ") and "nan" not in page.text
+
+
+def numbers_of(text):
+    return set(re.findall(r"-?\d+(?:\.\d+)?", text))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_of_a_sentence_is_the_tables(frame, name):
+    made = question.estimated(QUESTIONS[name], frame, CONFIG)
+    known = {"80"}
+    for line in made.frame.to_dict("records"):
+        for key in ("mean", "delta", "lo", "hi"):
+            if not pd.isna(line[key]):
+                known |= numbers_of(" ".join((percent(line[key]), points(line[key]), size(line[key]))))
+                known |= numbers_of(points(line[key]).replace("+", ""))
+        known |= numbers_of(span(line["lo"], line["hi"])) if not np.isnan(line["lo"]) else set()
+    for said in answer.sentences(made):
+        plain = re.sub(r"`[^`]*`", "", said)
+        assert numbers_of(plain) <= known, (plain, numbers_of(plain) - known)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wordings_have_no_number_of_their_own(name):
+    for says in wordings(name):
+        for text in (says.effect, says.opposite, says.not_shown, says.uninformative, says.missing):
+            outside = re.sub(r"\{\{.*?\}\}", "", text or "")
+            assert not re.search(r"\d", outside), (name, outside)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_is_at_most_two_sentences_of_25_words(frame, name):
+    for change in (lambda frame, name: frame, flat, flipped):
+        made = question.estimated(QUESTIONS[name], change(frame, name), CONFIG)
+        said = sentences(made)
+        assert len(said) <= 2
+        for text in said:
+            for sentence in re.split(r"(?<=[.;]) (?=[A-Z])", text):
+                assert len(sentence.split()) <= 25, (name, len(sentence.split()), sentence)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_table_has_at_most_eight_rows_and_six_columns(frame, name):
+    made = question.estimated(QUESTIONS[name], frame, CONFIG)
+    lines = question.first_table(made).splitlines()
+    assert 2 < len(lines) <= 10 and len(lines[0].strip("|").split("|")) <= 6
+
+
+def test_intervals_stay_within_what_two_rates_can_differ_by():
+    assert span(-1.261, 0.2) == "-100 to +20" and span(0.1, 1.4) == "+10 to +100"
