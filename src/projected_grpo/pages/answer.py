@@ -91,6 +91,7 @@ def sentences(made: Estimated) -> list[str]:
     return [text for text in (first, second) if text]
 
 
-def plain(text: str) -> str:
-    """Return a sentence without the marks of Markdown."""
-    return text.replace("`", "").replace("**", "")
+def is_answered(made: Estimated) -> bool:
+    """Whether each sentence that a question has words for has its number."""
+    lines = (made.line(one.row, one.contrast, one.measure) for one in made.own.question.wording.says)
+    return all(line is not None and line["verdict"] != table.MISSING for line in lines)

@@ -6,6 +6,7 @@ tree where it has them. A page that needs a number which is not known by run sta
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import readme, style
-from projected_grpo.pages.answer import Estimated, sentences
+from projected_grpo.pages.answer import Estimated, is_answered, sentences
 from projected_grpo.pages.page import address, render
 from projected_grpo.records import check_read, commit
 from projected_grpo.strict_yaml import read_mapping
@@ -155,13 +156,19 @@ def publish(
 
 
 def index(made: Mapping[str, Estimated], folder: Path) -> str:
-    """Return the list of questions, each with its answer, the primary ones first, then the pages of other stages."""
+    """Return the list of questions, each with its answer, the primary ones first, then the pages of other stages.
+
+    A question whose sentences need numbers that are not known by run has none: its page stands as it was published.
+    """
     rows = []
     for name, found in made.items():
         n = found.frame.loc[found.frame["contrast"].ne(estimates.RATE), "n"].max()
-        rows.append({"name": name, "title": found.own.question.title, "answer": " ".join(sentences(found))})
-        rows[-1] |= {"primary": bool(found.frame["primary"].any()), "n": 0 if pd.isna(n) else int(n)}
-    rows.sort(key=lambda row: not row["primary"])
+        rows.append({"name": name, "title": found.own.question.title, "n": 0 if pd.isna(n) else int(n)})
+        rows[-1]["answer"] = " ".join(sentences(found)) if is_answered(found) else ""
+        rows[-1]["primary"] = bool(found.frame["primary"].any())
+    rows.sort(
+        key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
+    )
     titles = {
         path.stem: path.read_text(encoding="utf-8").split("\n", 1)[0][2:] for path in folder.glob("*.md")
     }

@@ -195,6 +195,7 @@ def page(
         paper=paper(made),
         n=int(ns.max()) if len(ns) else 0,
         primary=made.frame[made.frame["primary"]].to_dict("records"),
+        frontier=made.frame["contrast"].eq(planes.FRONTIER).any(),
         barren=sorted({MEASURES[name].head for name in barren["measure"]}),
         organism=config.is_replicated,
         came_from=provenance,
