@@ -111,11 +111,11 @@ def test_a_series_with_missing_runs_says_so_and_claims_nothing_that_they_could_t
     question = QUESTIONS["Q20"]
     last = {cell.id for row in question.rows if row.name == "own_mode k 12, 10M" for cell in row.cells}
     table = fill(tmp_path, question, skip=tuple(last))
-    found = named(trend.series_of(table, CONFIG))
-    assert found["size", "own_mode, k by size"].effect is None
-    rest = [series.effect for series in found.values() if series.effect]
-    smallest = min(rest, key=lambda pair: pair.p)
-    assert len(rest) == 5 and smallest.holm == pytest.approx(min(1, 6 * smallest.p))
+    made = lines(table, trend.slopes(table, CONFIG))
+    found = {key[0]: e for key, e in made.items() if key[1] == "slope"}
+    assert found["own_mode, k by size"]["verdict"] == "missing"
+    other = found["own_mode, k 5"]
+    assert other["p_holm"] == pytest.approx(min(1, 2 * other["p"]))  # the missing claim counts
 
 
 def test_parameters_are_those_of_the_adapted_linears():

@@ -1,4 +1,4 @@
-"""What `make publish` writes into the README: a figure, the findings that `config/readme.yaml` names, a caution."""
+"""What `make publish` writes into the README: a figure, the findings that `docs/readme.yaml` names, a caution."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from projected_grpo.pages.page import render
 from projected_grpo.strict_yaml import read_mapping
 
 OPEN, CLOSE = "<!-- written by make publish -->", "<!-- /written by make publish -->"
-ASKED = Path("config/readme.yaml")
+ASKED = Path("docs/readme.yaml")
 
 
 def write(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
