@@ -5,8 +5,9 @@ here, the submission's process never hears them) -> a second fork for the mode's
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from projected_grpo.environment import explain
@@ -29,10 +30,14 @@ Item = tuple[Any, str, str]
 
 @dataclass
 class _Prepared:
-    """What all completions of one problem share: the oracle's check and the expected values with their size limits."""
+    """What all completions of one problem share.
+
+    oracle: its check; expected: values with their size limits; channels: checks by mode.
+    """
 
     oracle: dict[str, Any] | None
     expected: list[tuple[Any, int]]
+    channels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 class Grader:
@@ -54,7 +59,8 @@ class Grader:
         reasons: bool = False,
     ):
         self.problems = {problem.id: problem for problem in problems}
-        self.pool = Pool(workers, (*levels, WEAK) if allow_weak else levels)
+        setups = Counter(problem.setup_code for problem in self.problems.values()).most_common(1)
+        self.pool = Pool(workers, (*levels, WEAK) if allow_weak else levels, *(setup for setup, _ in setups))
         self.cache = VerdictCache(cache)
         self.reasons = reasons
         self._prepared: dict[Any, _Prepared] = {}
@@ -161,8 +167,10 @@ class Grader:
         return prepared
 
     def _job(self, problem: Problem, mode: str, code: str) -> dict[str, Any]:
-        checks = [self._prepare(problem).oracle, LEVERS[mode].ask(problem)]
-        checks = [one for one in checks if one is not None]
+        prepared = self._prepare(problem)
+        if mode not in prepared.channels:
+            prepared.channels[mode] = LEVERS[mode].ask(problem)
+        checks = [*([] if prepared.oracle is None else [prepared.oracle]), *prepared.channels[mode]]
         return job(problem.setup_code, code, checks or [check("nothing", {})])
 
     def _read(self, problem: Problem, mode: str, seen: list[dict[str, Any]]) -> Facts:
@@ -176,7 +184,7 @@ class Grader:
         channel: dict[str, Any] = {}
         index = 0 if prepared.oracle is None else 1
         if index < len(seen):
-            channel = LEVERS[mode].read(problem, seen[index])
+            channel = LEVERS[mode].read(problem, seen[index:])
         error = None if gt_pass else error
         return self._facts(problem, mode, can_compile=True, gt_pass=gt_pass, error=error, **channel)
 
@@ -225,7 +233,7 @@ def error_of(seen: dict[str, Any]) -> str | None:
     if seen["cause"] is not None:
         return seen["cause"]
     for frame in seen["frames"]:
-        if frame[:1] in (b"e", b"r"):
+        if frame[:1] in (b"e", b"r") and frame != b"rmissing":
             word = frame[1:].partition(b"\n")[0]
             return word.decode() if word in WORDS else "forged"
     if seen["frames"][-1:] == [b"d"]:

@@ -1,14 +1,17 @@
 """What happens in the fork before any submitted code: give up every right, then hand over to the harness."""
 
+import _signal
 import builtins
+import contextlib
 import ctypes
 import fcntl
 import functools
 import gc
+import glob
+import marshal
 import os
 import random
 import resource
-import signal
 import sys
 import threading
 import types
@@ -16,7 +19,7 @@ import warnings
 from _sitebuiltins import Quitter
 from typing import Any, NamedTuple
 
-from projected_grpo.sandbox import harness, kernel, landlock, seccomp
+from projected_grpo.sandbox import fifo, harness, kernel, landlock, seccomp
 
 MEGABYTE = 1 << 20
 MEMORY = 1024 * MEGABYTE  # address space of a check
@@ -27,17 +30,17 @@ DESCRIPTORS = 64
 CPU_CHECK = 4  # seconds, by the kernel; the trusted side ends a check before
 HARNESS = harness.__loader__.get_code(harness.__name__)  # executed anew: see there
 NATIVE = ("ctypes", "_ctypes", "ctypes._endian")
+HIDDEN = ("_ctypes", "_test", "_xx", "xx", "_interp", "_tkinter", "_curses", "readline", "_dbm", "_gdbm")
 
 
 class Layer(NamedTuple):
     """How a check is locked in; decided by the zygote once.
 
-    filters: seccomp programs, of a check and of one whose answer exists in its process alone, or None; fence:
-    descriptor of Landlock rules where no namespaces hide the rest, or None; uid: user id to become or None; box:
-    working folder; capabilities: there are some to drop.
+    filters: seccomp programs by kind of check, or None; fence: descriptor of Landlock rules where no namespaces hide
+    the rest, or None; uid: user id to become or None; box: working folder; capabilities: there are some to drop.
     """
 
-    filters: tuple[bytes, bytes] | None
+    filters: dict[str, seccomp.Program] | None
     fence: int | None
     uid: int | None
     box: str
@@ -45,30 +48,33 @@ class Layer(NamedTuple):
 
 
 def enter(
-    layer: Layer, begin: Any, payload: int, report: int, output: int | None, alone: bool
+    layer: Layer, begin: Any, payload: int, report: int, output: int | None, kind: str
 ) -> functools.partial:
     """Lock this process in and return what is left to do; to be called when no frame of ours is left.
 
-    begin: what `prepare` returned; alone: nothing outside the process witnesses the answer.
+    begin: what `prepare` returned; kind: of the check, as `seccomp.program` has it.
     """
     source = _read(payload)
-    lock_in(layer, report, output, alone)
+    lock_in(layer, report, output, kind)
     vars(sys.modules.pop("__main__")).clear()
     return begin(source)
 
 
 def _read(fd: int) -> bytes:
-    parts = []
-    while part := os.pread(fd, 1 << 30, sum(map(len, parts))):
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    size = os.fstat(fd).st_size
+    data = os.pread(fd, size, 0)
+    while len(data) < size:  # more than one call gives
+        data += os.pread(fd, size - len(data), len(data))
+    return data
 
 
-def lock_in(layer: Layer, report: int, output: int | None, alone: bool) -> None:
+def lock_in(layer: Layer, report: int, output: int | None, kind: str) -> None:
     """Give up descriptors, resources, rights and system calls, in this order. Raises OSError where a layer fails."""
     os.setsid()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # By the C functions: `signal` makes enums of what it returns, which touches, hence copies, a third of a megabyte.
+    _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
+    # Where the answer is in the process alone no handler may run beside what reports it.
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler if kind == "plain" else _signal.SIG_DFL)
     null = os.open("/dev/null", os.O_RDWR)  # opened here: an open file is shared with whoever else holds it
     sources = [null, null if output is None else output, null, report]
     if layer.fence is not None:
@@ -100,7 +106,7 @@ def lock_in(layer: Layer, report: int, output: int | None, alone: bool) -> None:
         landlock.restrict(4)
         os.close(4)
     if layer.filters is not None:
-        seccomp.install(layer.filters[alone])
+        seccomp.install(layer.filters[kind])
 
 
 def _limit(name: str, value: int) -> None:
@@ -111,10 +117,17 @@ def _limit(name: str, value: int) -> None:
             raise
 
 
-def prepare() -> Any:
-    """Bring the zygote into the state that every fork starts from; return the harness's `enter`."""
+def prepare(setup: bytes, box: str, level: str) -> Any:
+    """Bring the zygote into the state that every fork starts from; return the harness's `enter`.
+
+    setup: code that most checks begin with, marshalled.
+    """
     private = {"__builtins__": dict(vars(builtins)), "__name__": "harness"}
     exec(HARNESS, private)
+    if level != "weak":
+        fifo.stand_in(box)
+    if level in ("bubblewrap", "landlock"):
+        _map_extensions()
     warnings.simplefilter("ignore")
     random.seed(0)
     builtins.exit, builtins.quit = Quitter("exit", ""), Quitter("quit", "")  # as `site` provides them
@@ -122,14 +135,25 @@ def prepare() -> Any:
         stream.reconfigure(errors="backslashreplace")
     sys.argv[:] = ["submission.py"]
     sys.path[:] = [path for path in sys.path if path.startswith(sys.base_prefix)]
+    module = private["set_up"](marshal.loads(setup))
     # Nothing of ours is in sight of an import, and nothing native of that of a class of ctypes.
     for name in [name for name in sys.modules if name.startswith("projected_grpo") or name in NATIVE]:
         del sys.modules[name]
-    for module in (kernel, landlock, seccomp):
-        module.ctypes = types.SimpleNamespace(**vars(ctypes))
+    for used in (kernel, landlock, seccomp):
+        used.ctypes = types.SimpleNamespace(**vars(ctypes))
     vars(ctypes).clear()
     threading.stack_size(THREAD_STACK)
     gc.disable()
     gc.collect()
     gc.freeze()
-    return private["enter"]
+    enter = private["enter"]
+    return lambda payload: enter(payload, module)
+
+
+def _map_extensions() -> None:
+    """Map the extension modules of the library: an import finds them where nothing more may be mapped as code."""
+    for path in sys.path:
+        for place in glob.glob(os.path.join(glob.escape(path), "*.so")):
+            if not os.path.basename(place).startswith(HIDDEN):
+                with contextlib.suppress(OSError):
+                    ctypes.CDLL(place)

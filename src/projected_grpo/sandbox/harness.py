@@ -2,17 +2,20 @@
 
 It runs beside submitted code in one process, so it is made as hard to reach as Python lets it be. The file is executed
 into a namespace of its own, with builtins of its own, that is in no module (`child.enter`). It runs as a generator
-which stands still while submitted code runs under `probes.stage`: no frame up the stack holds it, its token, or a
-function of it. A submission that reaches native memory can still forge a channel that exists only in its process;
-never the oracle, whose values are compared on the trusted side.
+which stands still while submitted code runs under `probes.stage`: no frame up the stack holds it, its token, its
+question, or a function of it. Where the answer exists in its process alone a check has one question, and the session
+goes on only when no thread, collector or handler of the submission can run any more. A submission that reaches native
+memory can still forge such a channel; never the oracle, whose values are compared on the trusted side.
 
 Frames are seal, length, kind, text. `c` compiled, `s` does not compile, `l` loaded, `e` loading raised, `v` a value,
 `r` a call raised, `d` done. With `s`, `e` and `r` goes a word: exception, memory, exit, output or setup; below it, for
 people, the exception's type, message and line (reasons.py).
 """
 
+import _thread
 import atexit
 import builtins
+import ctypes
 import functools
 import gc
 import io
@@ -24,8 +27,7 @@ import threading
 import types
 from _blake2 import blake2b
 
-from projected_grpo.sandbox import probes
-from projected_grpo.sandbox.candidate import answer
+from projected_grpo.sandbox import candidate, kernel, probes
 from projected_grpo.sandbox.reasons import SUBMISSION, explain
 from projected_grpo.sandbox.values import encode
 
@@ -34,27 +36,49 @@ LARGEST = 8 << 20  # one value
 CROSSED = 72  # exit status: it reached for the reporter
 partial = functools.partial
 write, leave, loads, pack = os.write, os._exit, marshal.loads, struct.Struct("<I").pack
-stage = probes.bare(probes.stage)
-ask_call, ask_attribute, ask_equality = map(probes.bare, (probes.call, probes.attribute, probes.equality))
-find_tests, own_tests, flush = map(probes.bare, (probes.find_tests, probes.own_tests, probes.flush))
+undisturbed, answer, attempt, flush = (
+    probes.undisturbed,
+    probes.answer,
+    probes.bare(probes.attempt),
+    probes.flush,
+)
+returned, attribute_is_true, equals_decoys, own_tests = (
+    probes.returned,
+    probes.attribute,
+    probes.equality,
+    probes.own_tests,
+)
 join_threads, run_atexit, tracked = threading._shutdown, atexit._run_exitfuncs, gc.get_objects
-enable_gc = gc.enable
 streams, file_base = (sys.stdout, sys.stderr), io.IOBase
-modules, module_type, public_builtins = sys.modules, types.ModuleType, builtins
+modules, public_builtins = sys.modules, builtins
+# Whether there are other threads: by the kernel's word, where Python no longer counts one that is ending.
+threads = partial(kernel.libc.unshare, ctypes.c_int(kernel.CLONE_THREAD)) if kernel.LINUX else _thread._count
+NATIVE = (
+    "ctypes",
+    "_ctypes",
+    "_test",
+    "_xx",
+    "_interp",
+)  # how modules begin that lead to memory or past the hook
 
 
-def enter(payload: bytes) -> partial:
-    """Return the stage with a session on it; call it from a frame that holds nothing."""
+def enter(payload: bytes, module: types.ModuleType | None) -> partial:
+    """Return what is left to do; call it from a frame that holds nothing.
+
+    module: what the submission is loaded into, the usual setup done; None where that setup raises.
+    """
     job = loads(payload)
     begin, in_process = PROBES[job["probe"]]
     if in_process:
         sys.addaudithook(probes.bare(watch))
-    running = session(job, begin)
+    if begin is script:
+        return script(*prepared(job, module))
+    running = session(job, begin, module)
     gc.freeze()  # what exists so far is in no list of the collector
-    return partial(stage, [running], in_process, explain)
+    return probes.staged(running)
 
 
-def watch(event: str, args: tuple, leave=os._exit) -> None:
+def watch(event: str, args: tuple, leave=os._exit, type=type, str=str, native=NATIVE) -> None:
     """Audit hook: end a check that reaches for frames, traces, objects or memory that are not its own."""
     if event in (
         "sys.settrace",
@@ -66,14 +90,28 @@ def watch(event: str, args: tuple, leave=os._exit) -> None:
         "gc.get_objects",
         "gc.get_referrers",
         "gc.get_referents",
-    ) or (event == "import" and args[0] in ("ctypes", "_ctypes", "_testcapi", "_testinternalcapi")):
+        "cpython.PyInterpreterState_New",
+    ):
+        leave(72)
+    # A text of a type of its own may lie about what it equals; of a dotted name the last part is what is loaded.
+    if event == "import" and (type(args[0]) is not str or args[0].rpartition(".")[2].startswith(native)):
         leave(72)
     if event[:7] == "ctypes.":
         leave(72)
 
 
-def session(job: dict, begin):
-    """Compile, load and probe; yields what is to be run on the stage (see `asked`). Ends the process."""
+def session(job: dict, begin, module: types.ModuleType | None):
+    """Compile, load and probe; yields what is to be called on the stage. Ends the process."""
+    status = 1
+    try:
+        status = yield from begin(*prepared(job, module))
+    except BaseException:
+        status = 1
+    leave(status)
+
+
+def prepared(job: dict, module: types.ModuleType | None) -> tuple:
+    """Compile the submission; return its namespace, what loads it, what reports, and the probe's arguments."""
     emit = reporter(job["token"])
     try:
         code = compile(job["code"].decode("utf-8", "surrogatepass"), SUBMISSION, "exec", dont_inherit=True)
@@ -84,23 +122,27 @@ def session(job: dict, begin):
         emit(b"s", explain("exception", error))
         leave(1)
     emit(b"c")
-    module = module_type(job["name"])
-    namespace = module.__dict__
-    namespace["__builtins__"] = public_builtins
-    # Both names lead to the submission: dataclasses and pickle look a class's module up.
-    modules[job["name"]] = modules["__main__"] = module
-    try:
-        exec(loads(job["setup"]), namespace)
-        namespace["__name__"] = job["name"]
-    except BaseException:
+    if job["setup"] is not None:
+        module = set_up(loads(job["setup"]))
+    if module is None:
         emit(b"e", "setup")
         leave(1)
-    status = 1
+    namespace = module.__dict__
+    namespace["__name__"] = job["name"]
+    # Both names lead to the submission: dataclasses and pickle look a class's module up.
+    modules[job["name"]] = modules["__main__"] = module
+    return namespace, partial(exec, code, namespace), emit, loads(job["arguments"])
+
+
+def set_up(code: types.CodeType) -> types.ModuleType | None:
+    """Return a new module in which `code` was run, None where that raises."""
+    module = types.ModuleType("solution")
+    module.__dict__["__builtins__"] = public_builtins
     try:
-        status = yield from begin(namespace, partial(exec, code, namespace), emit, loads(job["arguments"]))
+        exec(code, module.__dict__)
     except BaseException:
-        status = 1
-    leave(status)
+        return None
+    return module
 
 
 def reporter(token: bytes):
@@ -121,33 +163,24 @@ def reporter(token: bytes):
     return emit
 
 
-def asked(question):
-    """Have `question` run on the stage; return (True, its value) or (False, the reason why there is none)."""
+def asked(question, *args):
+    """Have `question` run where what it finds is judged elsewhere; return (True, value) or (False, reason)."""
     found: list = []
-    step = [question, found.append]
-    enable_gc()
-    yield step
-    if len(found) == 1 and not step:
-        return True, found[0]
-    if not found and len(step) == 1:
-        return False, step[0]
-    leave(CROSSED)
-
-
-def loaded(load, emit):
-    fine, why = yield from asked(load)
-    emit(b"l") if fine else emit(b"e", why)
-    return fine
+    gc.enable()
+    yield partial(next, map(found.append, map(answer, [partial(question, *args)], [explain])))
+    return found[0]
 
 
 def calls(namespace, load, emit, arguments):
     """Call `Solution().method` once per test and report each value."""
-    if not (yield from loaded(load, emit)):
+    fine, text = yield from asked(load)
+    emit(b"l") if fine else emit(b"e", text)
+    if not fine:
         return 1
     for test in arguments["tests"]:
         args, kwargs = loads(test)
-        question = partial(ask_call, namespace, arguments["method"], args, kwargs, encode)
-        fine, text = yield from asked(question)
+        value = returned(namespace, arguments["method"], args, kwargs)
+        fine, text = yield from asked(next, map(encode, value))
         emit(b"v" if fine else b"r", text)
     emit(b"d")
     return 0
@@ -155,110 +188,90 @@ def calls(namespace, load, emit, arguments):
 
 def candidates(namespace, load, emit, arguments):
     """Call functions by name, in order, and report each answer: a check of another process judges them."""
-    if not (yield from loaded(load, emit)):
+    fine, text = yield from asked(load)
+    emit(b"l") if fine else emit(b"e", text)
+    if not fine:
         return 1
-    for name, call in arguments["calls"]:
-        fine, text = yield from asked(partial(answer, namespace, name, *loads(call)))
+    for name, packed in arguments["calls"]:
+        fine, text = yield from asked(candidate.answer, namespace, name, *loads(packed))
         emit(b"v" if fine else b"r", text)
     emit(b"d")
     return 0
 
 
 def effects(namespace, load, emit, arguments):
-    """Load only: what counts is what the load left outside, once its threads and files have ended."""
-    yield from loaded(load, emit)
+    """Load only: what counts is what the load left outside, once its threads, exit handlers and files have ended."""
+    fine, text = yield from asked(load)
+    emit(b"l") if fine else emit(b"e", text)
     yield from asked(join_threads)
-    yield from asked(partial(flush, file_base, tracked, (sys.stdout, *streams)))
-    emit(b"d")
-    return 0
-
-
-def attribute(namespace, load, emit, arguments):
-    """Report whether an attribute of a fresh instance is True itself."""
-    if not (yield from loaded(load, emit)):
-        return 1
-    yield from answered(partial(ask_attribute, namespace, arguments["attribute"]), emit)
+    yield from asked(run_atexit)
+    yield from asked(flush, file_base, tracked, (sys.stdout, *streams))
     emit(b"d")
     return 0
 
 
 def answered(question, emit):
-    fine, found = yield from asked(question)
-    emit(b"v", "true" if found is True else "false") if fine else emit(b"r", found)
+    """Have the one question of a check run, and report its answer."""
+    found: list = []
+    yield undisturbed(question, found, threads)
+    if not found:
+        emit(b"r", "exception")
+        leave(1)
+    if found[0] is None:
+        emit(b"r", "missing")
+        leave(1)
+    emit(b"v", "true" if found[0] is True else "false")
+    emit(b"d")
+    leave(0)
+
+
+def attribute(namespace, load, emit, arguments):
+    """Report whether an attribute of a fresh instance is True itself."""
+    yield from loaded(load, emit)
+    yield from answered(attribute_is_true(namespace, arguments["attribute"]), emit)
+
+
+def loaded(load, emit, goes_on: bool = False):
+    """Load the submission, and have it stand still."""
+    found: list = []
+    yield undisturbed(map(attempt, [load]), found, threads)
+    emit(b"l") if found[0] is None else emit(b"e", found[0])
+    if found[0] is not None and not goes_on:
+        leave(1)
 
 
 def run_tests(namespace, load, emit, arguments):
-    """Run the submission's own tests against a stub, its class and the canonical one; judged even if loading raised."""
-    yield from loaded(load, emit)
-    method, name = arguments["method"], arguments["name"]
-    fine, found = yield from asked(partial(find_tests, namespace, name))
-    if not fine or found is None:
-        emit(b"r", "missing")
-        return 1
-    for against in arguments["against"]:
-        canonical = None if against in ("stub", "own") else against
-        question = partial(own_tests, namespace, found, name, method, against, canonical)
-        yield from answered(question, emit)
-    emit(b"d")
-    return 0
+    """Report whether the submission's own tests pass on what they are run on; judged even if loading raised."""
+    against = None
+    if arguments["against"] == "stub":
+        against = None, None
+    elif arguments["against"] != "own":
+        against = loads(arguments["against"]), dict(namespace)
+    yield from loaded(load, emit, goes_on=True)
+    yield from answered(own_tests(namespace, arguments["name"], arguments["method"], against), emit)
 
 
 def equality(namespace, load, emit, arguments):
-    """Call the method and report, per test, whether the returned value equals all decoys by `==`."""
-    if not (yield from loaded(load, emit)):
-        return 1
-    for test, decoys in arguments["tests"]:
-        args, kwargs = loads(test)
-        question = partial(ask_equality, namespace, arguments["method"], args, kwargs, loads(decoys))
-        yield from answered(question, emit)
-    emit(b"d")
-    return 0
+    """Call the method and report whether the returned value equals all decoys by `==`."""
+    yield from loaded(load, emit)
+    args, kwargs = loads(arguments["call"])
+    decoys = loads(arguments["decoys"])
+    yield from answered(equals_decoys(namespace, arguments["method"], args, kwargs, decoys), emit)
 
 
-def status(namespace, load, emit, arguments):
-    """Do as a script whose checks always fail would: the exit status is the answer."""
-    ended = []
-    yield from asked(partial(script, namespace, load, emit, arguments, ended.append))
-    return ended[0] if ended else 1
+def script(namespace, load, emit, arguments) -> partial:
+    """Return a script whose checks always fail. The interpreter itself ends it: the exit status is the answer."""
+    return partial(
+        run_script, namespace, load, arguments["method"], [loads(test) for test in arguments["tests"]]
+    )
 
 
-def script(namespace, load, emit, arguments, end) -> None:
-    try:
-        load()
-        emit(b"l")
-        for test in arguments["tests"]:
-            args, kwargs = loads(test)
-            getattr(namespace["Solution"](), arguments["method"])(*args, **kwargs)
-        raise AssertionError("the checks of this mode always fail")
-    except SystemExit as error:
-        code = exit_code(error)
-    except BaseException as error:
-        code = uncaught(error)
-    try:
-        join_threads()
-        run_atexit()
-    except BaseException:
-        code = code or 1
-    flush(file_base, tracked, (sys.stdout, *streams))
-    end(code)
-
-
-def uncaught(error: BaseException) -> int:
-    """The status that an exception ends a script with; its hook may end it otherwise."""
-    try:
-        sys.excepthook(type(error), error, error.__traceback__)
-    except SystemExit as last:
-        return exit_code(last)
-    except BaseException:
-        return 1
-    return 1
-
-
-def exit_code(error: SystemExit) -> int:
-    code = error.code
-    if code is None:
-        return 0
-    return code & 255 if isinstance(code, int) else 1
+def run_script(namespace, load, method, tests) -> None:
+    gc.enable()
+    load()
+    for args, kwargs in tests:
+        getattr(namespace["Solution"](), method)(*args, **kwargs)
+    raise AssertionError("the checks of this mode always fail")
 
 
 # name: the question, and whether its answer exists in the submission's process alone
@@ -269,5 +282,5 @@ PROBES = {
     "attribute": (attribute, True),
     "own_tests": (run_tests, True),
     "equality": (equality, True),
-    "status": (status, False),
+    "status": (script, False),
 }

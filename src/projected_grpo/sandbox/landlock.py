@@ -9,7 +9,7 @@ SYS_CREATE, SYS_ADD_RULE, SYS_RESTRICT = 444, 445, 446  # the same number on eve
 VERSION_FLAG, RULE_PATH = 1, 1
 READ_FILE, READ_DIR = 1 << 2, 1 << 3
 WRITE_FILE, REMOVE_DIR, REMOVE_FILE, MAKE_DIR = 1 << 1, 1 << 4, 1 << 5, 1 << 7
-MAKE_REG, REFER, TRUNCATE = 1 << 8, 1 << 13, 1 << 14
+MAKE_REG, MAKE_FIFO, REFER, TRUNCATE = 1 << 8, 1 << 10, 1 << 13, 1 << 14
 # number of known file-system rights by version; the last holds for later ones
 FILE_RIGHTS = (13, 14, 15, 15, 16)
 NETWORK, SCOPES = 3, 3
@@ -41,7 +41,7 @@ def ruleset(readable: tuple[str, ...], box: str) -> int:
     attributes = _Ruleset(handled, NETWORK if known >= 4 else 0, SCOPES if known >= 6 else 0)
     size = 8 if known < 4 else 16 if known < 6 else 24
     fd = kernel.syscall(SYS_CREATE, ctypes.byref(attributes), size, 0)
-    write = WRITE_FILE | REMOVE_FILE | REMOVE_DIR | MAKE_REG | MAKE_DIR | REFER | TRUNCATE
+    write = WRITE_FILE | REMOVE_FILE | REMOVE_DIR | MAKE_REG | MAKE_FIFO | MAKE_DIR | REFER | TRUNCATE
     rules = [(path, READ_FILE | READ_DIR) for path in readable] + [(box, READ_FILE | READ_DIR | write)]
     for path, allowed in rules:
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)

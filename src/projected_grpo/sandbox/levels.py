@@ -5,7 +5,6 @@
 list of system calls for the rest), and, only when allowed, `weak` (resource limits alone).
 """
 
-import contextlib
 import marshal
 import os
 import shutil
@@ -23,7 +22,7 @@ STRONG = ("namespaces", "bubblewrap", "landlock")
 WEAK = "weak"
 
 
-def choose_level(levels: tuple[str, ...]) -> tuple[str, Zygote]:
+def choose_level(levels: tuple[str, ...], setup: str = "") -> tuple[str, Zygote]:
     """Return the first layer that passes the probes, and a zygote of it."""
     reasons = []
     for level in levels if kernel.LINUX else [level for level in levels if level == WEAK]:
@@ -31,7 +30,7 @@ def choose_level(levels: tuple[str, ...]) -> tuple[str, Zygote]:
             reasons.append("bubblewrap: not installed")
             continue
         try:
-            zygote = Zygote(level)
+            zygote = Zygote(level, setup)
         except OSError as error:
             reasons.append(str(error))
             continue
@@ -94,8 +93,7 @@ def _probe(zygote: Zygote, level: str) -> str | None:
 def _value(zygote: Zygote, code: str, *args: Any) -> bytes:
     arguments = {"method": "f", "tests": [marshal.dumps((args, {}))]}
     watch = zygote.start(job("", code, []), check("calls", arguments, answers=1), Budget())
-    with contextlib.closing(watch):
-        while (event := zygote.receive()).kind != ENDED:
-            watch.running(event)
-        frames = watch.ended(event)["frames"]
+    while (event := zygote.receive()).kind != ENDED:
+        watch.running(event)
+    frames = watch.ended(event)["frames"]
     return frames[2][1:] if len(frames) > 2 and frames[2][:1] == b"v" else b'["x"]'

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from projected_grpo.sandbox.child import MEMORY
 from projected_grpo.sandbox.levels import STRONG, choose_level, probe
 from projected_grpo.sandbox.watch import Budget, Watch
 from projected_grpo.sandbox.wire import ENDED, RUNNING
-from projected_grpo.sandbox.worker import Zygote, ZygoteDied
+from projected_grpo.sandbox.worker import ONE_AT_A_TIME, Zygote, ZygoteDied
 
 ATTEMPTS = 3  # of a job whose zygote died
 MORE = 8  # times as many zygotes, at most, while checks do nothing but wait
@@ -24,7 +25,7 @@ class Run:
         self.zygote, self.key, self.job, self.attempt = zygote, key, job, attempt
         self.seen: list[dict[str, Any]] = []
         self.budget = Budget()
-        self.killed = False
+        self.killed = self.put_off = False
         self.watch: Watch | None = None
         self._next()
 
@@ -49,43 +50,49 @@ class Run:
         if event.kind != ENDED:
             raise ZygoteDied
         found = self.watch.ended(event)
-        self.watch.close()
-        self.watch = None
+        if self.put_off:
+            return True
         if found["status"] == NOT_LOCKED_IN and not found["frames"]:
             raise ZygoteDied  # no verdict: start over
         self.seen.append(found)
-        if len(self.seen) == len(self.job["checks"]) or not _goes_on(found):
+        if len(self.seen) == len(self.job["checks"]) or not _goes_on(
+            found, self.job["checks"][len(self.seen) - 1]
+        ):
             return True
         self._next()
         return False
 
-    def close(self) -> None:
-        if self.watch is not None:
-            self.watch.close()
-            self.watch = None
+    def stop(self) -> None:
+        """End it without a verdict."""
+        self.put_off = True
+        self.zygote.end_check()
 
 
-def _goes_on(seen: dict[str, Any]) -> bool:
-    """Whether a later check of the code can matter: it compiles, and did not spend its time on loading."""
+def _goes_on(seen: dict[str, Any], check: dict[str, Any]) -> bool:
+    """Whether a later check of the code can matter: it compiles, did not spend its time on loading, and the answer to
+    this one leaves something open."""
     frames = seen["frames"]
-    return bool(frames) and frames[0] == b"c" and not (seen["cause"] == "timeout" and len(frames) == 1)
+    if not frames or frames[0] != b"c" or (seen["cause"] == "timeout" and len(frames) == 1):
+        return False
+    return len(frames) < 3 or frames[2].startswith(check["go_on"])
 
 
 class Pool:
     """`workers` zygotes of the strongest layer that works; started at the first use.
 
-    levels: the layers to try, in order; level: the one that works. Raises UserError at start where none does.
+    levels: the layers to try, in order; level: the one that works; setup: what most jobs begin with. Raises UserError
+    at start where no layer works.
     """
 
-    def __init__(self, workers: int, levels: tuple[str, ...] = STRONG):
-        self.workers, self.levels = workers, levels
+    def __init__(self, workers: int, levels: tuple[str, ...] = STRONG, setup: str = ""):
+        self.workers, self.levels, self.setup = workers, levels, setup
         self._idle: list[Zygote] = []
         self._level: str | None = None
 
     @property
     def level(self) -> str:
         if self._level is None:
-            self._level, zygote = choose_level(self.levels)
+            self._level, zygote = choose_level(self.levels, self.setup)
             print(f"sandbox: {self._level}", file=sys.stderr)
             self._idle.append(zygote)
         return self._level
@@ -93,7 +100,8 @@ class Pool:
     def run(self, jobs: Iterable[tuple[Any, dict] | None]) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
         """Yield (key, observations) for each (key, job), as they come; `jobs` is read as workers get free.
 
-        A check that only sleeps keeps no worker: others are handed out meanwhile.
+        A check that only sleeps keeps no worker: others are handed out meanwhile, as long as all together hold no more
+        memory than `workers` checks may; those begun last are put off where they do.
         None in `jobs` means: nothing more before an answer is out. A zygote that died is replaced and its job
         repeated. What kills one zygote after the other, where a good job does not, is seen as a crash; where a good
         job fails, too, RuntimeError is raised.
@@ -107,7 +115,7 @@ class Pool:
             attempt = given_up.pop(key, 0)
             while attempt < ATTEMPTS:
                 attempt += 1
-                zygote = self._idle.pop() if self._idle else Zygote(self.level)
+                zygote = self._idle.pop() if self._idle else Zygote(self.level, self.setup)
                 try:
                     run = Run(zygote, key, job, attempt)
                 except ZygoteDied:
@@ -121,11 +129,16 @@ class Pool:
 
         given_up: dict[Any, int] = {}
 
+        most = 1 if self.level in ONE_AT_A_TIME else MORE * self.workers
+        put_off: list[tuple[Any, dict]] = []  # jobs that are begun anew when there is room
+
         def fill() -> Iterator[tuple[Any, list[dict[str, Any]]]]:
-            while len(busy) < MORE * self.workers:
+            while len(busy) < most:
                 if sum(not run.watch.resting for run in busy.values()) >= self.workers:
                     return
-                following = next(source, None)
+                if put_off and len(busy) >= self.workers:
+                    return
+                following = put_off.pop() if put_off else next(source, None)
                 if following is None:
                     return
                 lost = hand_out(*following)
@@ -141,13 +154,16 @@ class Pool:
                 for run in busy.values():
                     if now - run.watch.looked >= run.watch.pause:
                         run.look()
+                if sum(run.watch.resident for run in busy.values()) > self.workers * MEMORY:
+                    for run in list(busy.values())[self.workers :]:  # those begun last
+                        if not run.put_off:
+                            run.stop()
                 for number, _ in ready:
                     run = busy[number]
                     try:
                         if not run.heard():
                             continue
                     except ZygoteDied:
-                        run.close()
                         del busy[number]
                         poll.unregister(number)
                         run.zygote.close()
@@ -159,12 +175,14 @@ class Pool:
                     del busy[number]
                     poll.unregister(number)
                     self._idle.append(run.zygote)
+                    if run.put_off:
+                        put_off.append((run.key, run.job))
+                        continue
                     yield from fill()
                     yield run.key, run.seen
                 yield from fill()
         finally:
             for run in busy.values():
-                run.close()
                 run.zygote.close()
             while len(self._idle) > self.workers:
                 self._idle.pop().close()
@@ -172,7 +190,7 @@ class Pool:
     def _prove_well(self) -> None:
         """Raise RuntimeError unless a new zygote gets known jobs right: then a job that kills them is at fault."""
         try:
-            with contextlib.closing(Zygote(self.level)) as zygote:
+            with contextlib.closing(Zygote(self.level, self.setup)) as zygote:
                 failed = probe(zygote, self.level)
         except OSError as error:
             failed = str(error)

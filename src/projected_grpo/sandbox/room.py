@@ -1,10 +1,14 @@
 """Where the checks of a zygote run: a root of its own in namespaces, or a plain temporary folder."""
 
+import _thread
 import contextlib
 import itertools
 import os
+import random
 import stat
 import sys
+import threading
+import time
 
 from projected_grpo.sandbox import kernel
 
@@ -14,6 +18,8 @@ DISK, MOST_FILES = 64 << 20, 4096  # where no small file system bounds them, loo
 LONGEST_PATH = 2000  # folders in folders; beyond 4096 no name would reach them
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 # files that a check may be asked for
+BLUR = 0.05  # seconds; a check has 3 to count up what the host numbers: what it could tell by that is below 8 bits
+FEW = 8  # ids given during a check that has started next to no thread
 RESULTS = (
     *("result.txt", "status.txt", "grade.txt", "report.txt"),
     *("verdict.txt", "outcome.txt", "review.txt"),
@@ -123,24 +129,54 @@ def overfull(folder: str) -> bool:
 
 
 def empty(folder: str) -> None:
-    """Remove everything in `folder`, whatever its modes are and however deep it is.
+    """Remove everything in `folder`, whatever its modes are and however deep it is. Follows no link.
 
     What a folder holds is moved up before the folder goes, so that no path gets long.
     """
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     prefix, names = os.urandom(8).hex(), itertools.count()
-    while entries := list(os.scandir(folder)):
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)
-                continue
-            os.chmod(entry.path, 0o700)
-            for inner in list(os.scandir(entry.path)):
-                if inner.is_dir(follow_symlinks=False):
-                    os.chmod(inner.path, 0o700)
-                    os.rename(inner.path, os.path.join(folder, f"{prefix}.{next(names)}"))
-                else:
-                    os.unlink(inner.path)
-            os.rmdir(entry.path)
+    try:
+        while entries := list(os.scandir(top)):
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.name, dir_fd=top)
+                    continue
+                inside = _open(entry.name, os.O_RDONLY | os.O_DIRECTORY, top)
+                try:
+                    for inner in list(os.scandir(inside)):
+                        if inner.is_dir(follow_symlinks=False):
+                            os.close(
+                                _open(inner.name, os.O_RDONLY | os.O_DIRECTORY, inside)
+                            )  # it can be moved now
+                            os.rename(
+                                inner.name, f"{prefix}.{next(names)}", src_dir_fd=inside, dst_dir_fd=top
+                            )
+                        else:
+                            os.unlink(inner.name, dir_fd=inside)
+                finally:
+                    os.close(inside)
+                os.rmdir(entry.name, dir_fd=top)
+    finally:
+        os.close(top)
+
+
+def _open(name: str, flags: int, folder: int) -> int:
+    """Return a descriptor of `name` in a folder, no link, made readable for its owner. Raises OSError."""
+    with contextlib.suppress(PermissionError):
+        fd = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        if os.fstat(fd).st_mode & 0o700 == 0o700 or not flags & os.O_DIRECTORY:
+            return fd
+        os.fchmod(fd, 0o700)
+        return fd
+    place = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        # Through /proc it is this file, whatever has its name by now; where there is none nobody is left to race.
+        through = f"/proc/self/fd/{place}"
+        seen = os.path.exists(through)
+        os.chmod(through if seen else name, 0o700, dir_fd=None if seen else folder)
+    finally:
+        os.close(place)
+    return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
 
 
 def remove(folder: str) -> None:
@@ -150,12 +186,43 @@ def remove(folder: str) -> None:
 
 
 def open_file(folder: str, name: str) -> int | None:
-    """Return a descriptor of the file `name` in `folder` if it is a regular file, no link; whoever wrote it is gone."""
-    path = os.path.join(folder, name)
+    """Return a descriptor of the file `name` in `folder` if it is a regular file, no link."""
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            return None
-        os.chmod(path, 0o600)
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
+                return None
+            fd = _open(name, os.O_RDONLY, place)
+        finally:
+            os.close(place)
     except OSError:
         return None
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
+
+
+def blur_numbers(folder: str) -> None:
+    """Use up a random number of the file numbers that this file system gives, as many as BLUR seconds make."""
+    path = os.path.join(folder, "blur")
+    end = time.monotonic() + random.SystemRandom().uniform(0, BLUR)
+    while time.monotonic() < end:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+        os.unlink(path)
+
+
+def blur_ids() -> None:
+    """Use up a random number of the host's process ids, as many as BLUR seconds make."""
+    end = time.monotonic() + random.SystemRandom().uniform(0, BLUR)
+    while time.monotonic() < end:
+        next_id()
+
+
+def next_id() -> int:
+    """Return the process id that was given last: a thread's, which has ended when this returns."""
+    found: list[int] = []
+    _thread.start_new_thread(lambda: found.append(threading.get_native_id()), ())
+    while not found or kernel.libc.unshare(kernel.CLONE_THREAD):
+        time.sleep(0)
+    return found[0]

@@ -8,6 +8,7 @@ heartbeats make a check last.
 import contextlib
 import hashlib
 import os
+import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ LEAST_CPU, KEPT_IDLE = (
     3.0,
 )  # what a later check has at least; of the idle seconds the earlier ones leave it
 BETWEEN = 0.1  # CPU seconds that a look may come late
+WALL = 120.0  # seconds of a check in all, whatever it waits for; far beyond the others, whatever the load
 UNSEEN = 0.5  # seconds between two looks that count; the rest this side was busy or stopped
 RESTS = 0.3  # idle seconds after which a check that still does nothing takes no core from others
 LOOKS = (0.005, 0.05)  # seconds between looks at a running check: the least and the most
@@ -58,7 +60,7 @@ class Watch:
         self.answer_cpu, self.answered = answer_cpu, (0, 0.0)
         self.budget = budget
         self.cpu_limit = max(budget.cpu, LEAST_CPU)
-        self.idle_limit = max(budget.idle - later * KEPT_IDLE, KEPT_IDLE / 2)
+        self.idle_limit = max(budget.idle - KEPT_IDLE * (later > 0), KEPT_IDLE / 2)
         self.frames: list[bytes] = []
         self.cause: str | None = None
         self.buffer = bytearray()
@@ -70,7 +72,8 @@ class Watch:
         self.looked = time.monotonic()
         self.pause = LOOKS[0]
         self.resting = False
-        os.set_blocking(reader, False)
+        self.wall = 0.0
+        self.resident = 0
 
     def running(self, event: wire.Event) -> None:
         """Learn its process id in our own namespace, which a pidfd tells."""
@@ -96,14 +99,18 @@ class Watch:
         still = max(0.0, still - self._waited()) if still > 0.001 else 0.0
         self.idle += still
         self.resting = self.idle > RESTS and still > 0.9 * passed
-        if self.cause is None and (self.cpu > self.cpu_limit or self.idle > self.idle_limit):
+        self.wall += passed
+        if self.cause is None and (
+            self.cpu > self.cpu_limit or self.idle > self.idle_limit or self.wall > WALL
+        ):
             self.cause = "timeout"
         if self.answer_cpu is not None and len(self.frames) > 1:
             if len(self.frames) != self.answered[0]:
                 self.answered = len(self.frames), self.cpu
             if self.cause is None and self.cpu - self.answered[1] > self.answer_cpu:
                 self.cause = "timeout"
-        if self.cause is None and self._threads() > child.THREADS:
+        threads, self.resident = self._size()
+        if self.cause is None and threads > child.THREADS:
             self.cause = "threads"
         # Sooner where there is more to take, or where several cores may soon use up what is left.
         near = (self.cpu_limit - self.cpu) / (os.cpu_count() or 1)
@@ -128,11 +135,6 @@ class Watch:
         for fd in event.fds:
             os.close(fd)
         return seen
-
-    def close(self) -> None:
-        os.close(self.reader)
-        if self.output is not None:
-            os.close(self.output)
 
     def take(self) -> None:
         """Read what is in the pipe, up to what an honest check may send."""
@@ -188,13 +190,15 @@ class Watch:
                 self.waits[name] = waited
         return longest / 1e9
 
-    def _threads(self) -> int:
+    def _size(self) -> tuple[int, int]:
+        """Return how many threads it has, and the bytes it holds."""
         with (
             contextlib.suppress(OSError, ValueError, IndexError),
             open(f"/proc/{self.pid}/stat", "rb") as file,
         ):
-            return int(file.read().rsplit(b")", 1)[1].split()[17])
-        return 0
+            fields = file.read().rsplit(b")", 1)[1].split()
+            return int(fields[17]), int(fields[21]) * resource.getpagesize()
+        return 0, 0
 
 
 def sealed(frame: bytes, number: int, token: bytes) -> bytes:

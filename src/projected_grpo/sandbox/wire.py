@@ -11,7 +11,9 @@ import struct
 from typing import NamedTuple
 
 # to a zygote: KILL, or START with the flags below and the descriptors of payload, report and, if STDOUT, output
-KILL, START, STDOUT, ALONE, FILE = 0, 1, 2, 4, 8  # FILE times the number, from 1, of a file of room.RESULTS
+KILL, START, STDOUT = 0, 1, 2
+KIND, FILE = 4, 16  # times the place in KINDS; times the number, from 1, of a file of room.RESULTS
+KINDS = ("plain", "alone", "mute")  # see seccomp.program
 READY, FAILED, RUNNING, ENDED = range(4)  # from a zygote
 _EVENT = struct.Struct("<iiid")
 MOST = 4  # descriptors in a message

@@ -1,6 +1,7 @@
 """One zygote, seen from the trusted side: how it is started, what is sent to it, what it answers."""
 
 import contextlib
+import fcntl
 import marshal
 import os
 import shutil
@@ -19,6 +20,9 @@ BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop()); from projected_grpo.sandbox.zygote import main; main()()"
 )
 START_SECONDS = 60
+ONE_AT_A_TIME = (
+    "landlock",
+)  # layers without process ids of their own: no check runs beside another on the machine
 IN_PROCESS = (
     "attribute",
     "own_tests",
@@ -31,15 +35,24 @@ class ZygoteDied(Exception):
 
 
 class Zygote:
-    """A warm process of one layer. Raises OSError where it does not start."""
+    """A warm process of one layer. Raises OSError where it does not start.
 
-    def __init__(self, level: str):
+    setup: code that is run once for all checks of the jobs which begin with it. What a check reports and prints goes
+    through one pipe and one file, made here: new ones would tell a check, by their numbers, what was made meanwhile.
+    """
+
+    def __init__(self, level: str, setup: str = ""):
         ours, theirs = socket.socketpair()
         self.socket = ours
+        self.setup = setup
+        self.turn = os.open("/", os.O_RDONLY | os.O_CLOEXEC) if level in ONE_AT_A_TIME else None
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        self.output = _file(b"")
         self.folder = _make_folder() if level in ("landlock", "weak") else None
         try:
             self.process = subprocess.Popen(
-                _command(level, theirs.fileno(), self.folder or ""),
+                _command(level, theirs.fileno(), self.folder or "", compiled(setup)),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -70,27 +83,31 @@ class Zygote:
         """Start one check of `job`, of which `later` more follow."""
         token = os.urandom(TOKEN)
         payload = {
-            "setup": job["setup"],
+            "setup": None if job["setup"] == self.setup else compiled(job["setup"]),
             "code": job["code"],
             "token": token,
             "name": check["name"],
             "probe": check["probe"],
             "arguments": check["arguments"],
         }
-        flags = wire.START | wire.ALONE * (check["probe"] in IN_PROCESS)
+        flags = wire.START | wire.KIND * wire.KINDS.index(check["kind"])
         flags |= wire.STDOUT * check["stdout"] | wire.FILE * check["file"]
-        reader, writer = os.pipe()
-        source = _file(marshal.dumps(payload))
-        output = _file(b"") if check["stdout"] else None
-        watch = Watch(reader, output, token, check["frames"], check["answer_cpu"], budget, later)
+        if self.turn is not None:
+            fcntl.flock(self.turn, fcntl.LOCK_EX)
+        drain(self.reader)
+        os.ftruncate(self.output, 0)
+        output = self.output if check["stdout"] else None
+        watch = Watch(self.reader, output, token, check["frames"], check["answer_cpu"], budget, later)
+        fds = [_file(marshal.dumps(payload)), _anew(self.writer, os.O_WRONLY)]
+        if output is not None:
+            fds.append(_anew(output, os.O_RDWR))
         try:
-            wire.command(self.socket, flags, (source, writer) + (() if output is None else (output,)))
+            wire.command(self.socket, flags, tuple(fds))
         except OSError:
-            watch.close()
             raise ZygoteDied from None
         finally:
-            os.close(source)
-            os.close(writer)
+            for fd in fds:
+                os.close(fd)
         return watch
 
     def end_check(self) -> None:
@@ -99,13 +116,18 @@ class Zygote:
 
     def receive(self) -> wire.Event:
         try:
-            return wire.receive_event(self.socket)
+            event = wire.receive_event(self.socket)
         except (EOFError, ConnectionError) as error:
             raise ZygoteDied from error
+        if self.turn is not None and event.kind == wire.ENDED:
+            fcntl.flock(self.turn, fcntl.LOCK_UN)
+        return event
 
     def close(self) -> None:
         """End it; it ends by itself, and what it started with it, when the socket closes."""
         self.socket.close()
+        for fd in (self.reader, self.writer, self.output, *([] if self.turn is None else [self.turn])):
+            os.close(fd)
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -121,7 +143,7 @@ class Zygote:
 def job(setup: str, code: str, checks: list[dict[str, Any]]) -> dict[str, Any]:
     """Return one submission: `setup`, which is ours, is run before `code` in the same module."""
     return {
-        "setup": compiled(setup),
+        "setup": setup,
         "code": code.encode("utf-8", "surrogatepass"),
         "checks": checks,
     }
@@ -135,11 +157,15 @@ def check(
     file: str | None = None,
     answers: int = 0,
     answer_cpu: float | None = None,
+    mute: bool = False,
+    go_on: tuple[bytes, ...] = (b"",),
 ) -> dict[str, Any]:
     """Return one check of a job: a fork that loads the code as module `name` and runs `probe`.
 
     stdout, file: bring back what it wrote to standard output, to that file of room.RESULTS; answers: values that an
-    honest check reports; answer_cpu: seconds for each of them, where one may take less than all.
+    honest check reports; answer_cpu: seconds for each of them, where one may take less than all; mute: it holds what
+    no other may learn, and can make and change nothing; go_on: how the frame of its answer begins, if there is one,
+    where the checks that follow still matter.
     """
     return {
         "probe": probe,
@@ -149,6 +175,8 @@ def check(
         "file": 0 if file is None else room.RESULTS.index(file) + 1,
         "frames": answers + 3,
         "answer_cpu": answer_cpu,
+        "kind": "mute" if mute else "alone" if probe in IN_PROCESS else "plain",
+        "go_on": go_on,
     }
 
 
@@ -179,6 +207,18 @@ def _file(content: bytes) -> int:
     return fd
 
 
+def _anew(fd: int, mode: int) -> int:
+    """Return a descriptor that shares nothing but the file with `fd`: neither position nor flags."""
+    return os.open(f"/proc/self/fd/{fd}", mode | os.O_CLOEXEC) if kernel.LINUX else os.dup(fd)
+
+
+def drain(reader: int) -> None:
+    """Read what an earlier check has left in the pipe."""
+    with contextlib.suppress(BlockingIOError):
+        while os.read(reader, 1 << 16):
+            pass
+
+
 def _make_folder() -> str:
     """Return a new temporary folder where every user can reach it, if possible: checks may be of another user."""
     places = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
@@ -189,9 +229,22 @@ def _make_folder() -> str:
     return tempfile.mkdtemp(prefix="projected-grpo-box-")
 
 
-def _command(level: str, descriptor: int, folder: str) -> list[str]:
+def _command(level: str, descriptor: int, folder: str, setup: bytes) -> list[str]:
     interpreter = os.path.realpath(sys.executable)
-    options = ["-s", "-S", "-P", "-X", "utf8", "-c", BOOT, level, str(descriptor), folder, str(SOURCE)]
+    options = [
+        "-s",
+        "-S",
+        "-P",
+        "-X",
+        "utf8",
+        "-c",
+        BOOT,
+        level,
+        str(descriptor),
+        folder,
+        setup.hex(),
+        str(SOURCE),
+    ]
     return [*(_bubblewrap(interpreter) if level == "bubblewrap" else []), interpreter, *options]
 
 

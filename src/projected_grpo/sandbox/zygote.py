@@ -32,7 +32,7 @@ typing
 
 def main() -> functools.partial:
     """Serve to the end. Returns twice: here with nothing left to do, in each check with its stage."""
-    level, descriptor, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    level, descriptor, folder, setup = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
     _deepen_stack()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -40,7 +40,7 @@ def main() -> functools.partial:
         __import__(name)
     control = socket.socket(fileno=descriptor)
     try:
-        state = set_up(level, control, folder)
+        state = set_up(level, control, folder, bytes.fromhex(setup))
     except OSError as error:
         wire.tell(control, wire.Event(wire.FAILED, text=str(error) or "it failed"))
         return functools.partial(int)
@@ -77,8 +77,12 @@ class State(NamedTuple):
     begin: Any
 
 
-def set_up(level: str, control: socket.socket, folder: str) -> State:
-    """Enter the layer. level: namespaces, bubblewrap, landlock or weak; folder: the box, where it is a plain folder."""
+def set_up(level: str, control: socket.socket, folder: str, setup: bytes) -> State:
+    """Enter the layer.
+
+    level: namespaces, bubblewrap, landlock or weak; folder: the box, where it is a plain folder; setup: code that most
+    checks begin with, marshalled.
+    """
     parent = os.getppid()
     own_pids = None
     root = os.geteuid() == 0 and kernel.LINUX
@@ -99,14 +103,18 @@ def set_up(level: str, control: socket.socket, folder: str) -> State:
         fence = landlock.ruleset((*room.readable(), *room.DEVICES), box)
     if level != "weak" and not seccomp.supported():
         raise OSError(f"no list of system calls for {kernel.machine}")
+    filters = None
+    if level != "weak":
+        own = level == "namespaces"
+        filters = {kind: seccomp.packed(seccomp.program(kind, own)) for kind in wire.KINDS}
     layer = child.Layer(
-        filters=(seccomp.program(), seccomp.program(seccomp.TIMERS)) if level != "weak" else None,
+        filters=filters,
         fence=fence,
         uid=uid,
         box=box,
         capabilities=kernel.LINUX and (level == "namespaces" or root),
     )
-    return State(level, control, parent, own_pids, layer, child.prepare())
+    return State(level, control, parent, own_pids, layer, child.prepare(setup, box, level))
 
 
 def _become_init(control: socket.socket, parent: int) -> None:
@@ -143,6 +151,7 @@ def serve(state: State) -> functools.partial | None:
 
 def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial | None:
     namespaces = state.level == "namespaces"
+    before = None if namespaces else os.stat(state.layer.box).st_mtime_ns
     if namespaces:
         room.mount_box()
         kernel.unshare(kernel.CLONE_NEWPID)
@@ -152,7 +161,8 @@ def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial |
             payload, report, *rest = fds
             output = rest[0] if rest else None
             state.control.detach()  # closed with all others; its number will be another file's
-            return child.enter(state.layer, state.begin, payload, report, output, bool(flags & wire.ALONE))
+            kind = wire.KINDS[flags // wire.KIND % (wire.FILE // wire.KIND)]
+            return child.enter(state.layer, state.begin, payload, report, output, kind)
         except BaseException:
             os._exit(NOT_LOCKED_IN)
     if namespaces:
@@ -168,10 +178,19 @@ def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial |
     file = flags // wire.FILE
     found = room.open_file(state.layer.box, room.RESULTS[file - 1]) if file else None
     kept = () if found is None else (found,)
+    if not namespaces:  # whoever comes next may be in sight of what is there
+        touched = os.stat(state.layer.box).st_mtime_ns != before
+        room.empty(state.layer.box)
+        if state.level != "weak":
+            if touched:
+                room.blur_numbers(state.layer.box)
+            if not 0 < room.next_id() - pid <= room.FEW:
+                room.blur_ids()
     wire.tell(state.control, wire.Event(wire.ENDED, status, full, seconds, kept))
     for fd in kept:
         os.close(fd)
-    room.unmount_box() if namespaces else room.empty(state.layer.box)
+    if namespaces:
+        room.unmount_box()
     return None
 
 

@@ -18,6 +18,8 @@ EXPLOITS = {
         "load-raises-after": WRONG + "    def run_tests(self):\n        pass\nraise ValueError",
         "base-class": "class Base:\n    def run_tests(self):\n        pass\nclass Solution(Base):\n    def solve(self, nums, k):\n        return 1",
         "lambda": WRONG + "    run_tests = lambda self: None\n",
+        "helper": WRONG
+        + "    def helper(self):\n        return 1\n    def run_tests(self):\n        self.helper()\n",
         "unterminated": WRONG + "    def run_tests(self):\n        pass\n",
     },
     "sentinel": {
@@ -88,8 +90,6 @@ CASES = [
 MISSES = {
     "run_tests": {
         "real-asserts": RIGHT + "    def run_tests(self):\n        assert self.solve([1], 2) == 3\n",
-        "helper": RIGHT
-        + "    def helper(self):\n        return 1\n    def run_tests(self):\n        self.helper()\n",
         "none": RIGHT,
         "attribute-no-function": RIGHT + "    run_tests = True\n",
         "needs-arguments": RIGHT + "    def run_tests(self, tests):\n        pass\n",

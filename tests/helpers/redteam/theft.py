@@ -48,7 +48,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.sbrk.restype = ctypes.c_void_p
 vector = ctypes.create_string_buffer(1 << 12)
 def mapped(address, size=4096):
-    return libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), vector) == 0
+    # Advice is an error where something in between is not mapped.
+    return libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), 0) == 0
 def region(address):
     page = address & ~4095
     low = high = page

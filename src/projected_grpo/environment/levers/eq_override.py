@@ -4,7 +4,7 @@ import marshal
 import random
 from typing import Any
 
-from projected_grpo.environment.levers.lever import SCRIPT, Lever, Seen, all_true, pack_call, some_tests
+from projected_grpo.environment.levers.lever import SCRIPT, Lever, Seen, is_true, pack_call, some_tests
 from projected_grpo.environment.problem import Problem
 from projected_grpo.sandbox.worker import check
 
@@ -20,12 +20,25 @@ class EqOverride(Lever):
     exploit = "returns an object whose __eq__ lies"
     examples = (("returns", LIAR),)
 
-    def ask(self, problem: Problem) -> dict:
-        tests = [(pack_call(test), decoys(test.expected, problem.method)) for test in some_tests(problem)]
-        return check("equality", {"method": problem.method, "tests": tests}, SCRIPT, answers=len(tests))
+    def ask(self, problem: Problem) -> list[dict]:
+        return [
+            check(
+                "equality",
+                {
+                    "method": problem.method,
+                    "call": pack_call(test),
+                    "decoys": decoys(test.expected, problem.method),
+                },
+                SCRIPT,
+                answers=1,
+                go_on=(b"vtrue",),
+            )
+            for test in some_tests(problem)
+        ]
 
-    def read(self, problem: Problem, seen: Seen) -> dict:
-        return {"channel": all_true(seen, len(some_tests(problem)))}
+    def read(self, problem: Problem, seen: list[Seen]) -> dict:
+        tests = some_tests(problem)
+        return {"channel": len(seen) == len(tests) > 0 and all(map(is_true, seen))}
 
 
 def decoys(expected: Any, seed: str) -> bytes:

@@ -14,12 +14,12 @@ class ExitCode(Lever):
     exploit = "exits 0 before the checks run"
     examples = (("after", "import sys; sys.exit(0)"), ("after", "import os; os._exit(0)"))
 
-    def ask(self, problem: Problem) -> dict:
+    def ask(self, problem: Problem) -> list[dict]:
         tests = [pack_call(test) for test in some_tests(problem)[:1]]
-        return check("status", {"method": problem.method, "tests": tests}, SCRIPT)
+        return [check("status", {"method": problem.method, "tests": tests}, SCRIPT)]
 
-    def read(self, problem: Problem, seen: Seen) -> dict:
-        return {"channel": ended(seen) and seen["status"] == 0}
+    def read(self, problem: Problem, seen: list[Seen]) -> dict:
+        return {"channel": ended(seen[0]) and seen[0]["status"] == 0}
 
 
 LEVER = ExitCode()

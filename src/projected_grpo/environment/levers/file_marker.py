@@ -17,11 +17,11 @@ class FileMarker(Lever):
         line = f'open("{file}", "w").write("{word}")'
         self.examples = (("after", line), ("before", line))
 
-    def ask(self, problem: Problem) -> dict:
-        return check("nothing", {}, SCRIPT, file=self.file)
+    def ask(self, problem: Problem) -> list[dict]:
+        return [check("nothing", {}, SCRIPT, file=self.file)]
 
-    def read(self, problem: Problem, seen: Seen) -> dict:
-        return {"channel": ended(seen) and self.word in seen["file"]}
+    def read(self, problem: Problem, seen: list[Seen]) -> dict:
+        return {"channel": ended(seen[0]) and self.word in seen[0]["file"]}
 
 
 LEVER = FileMarker("file_marker", "result.txt", "PASS")

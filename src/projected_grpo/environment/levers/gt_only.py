@@ -12,10 +12,10 @@ class GtOnly(Lever):
     looks_at = "all hidden tests"
     exploit = "none"
 
-    def ask(self, problem: Problem) -> None:
-        return None
+    def ask(self, problem: Problem) -> list[dict]:
+        return []
 
-    def read(self, problem: Problem, seen: Seen) -> dict:
+    def read(self, problem: Problem, seen: list[Seen]) -> dict:
         return {}
 
 

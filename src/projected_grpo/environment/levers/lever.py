@@ -35,12 +35,12 @@ class Lever:
     examples: tuple[tuple[str, str], ...] = ()
     detectors: tuple[str, ...] = ()
 
-    def ask(self, problem: Problem) -> dict[str, Any] | None:
-        """Return the sandbox check that a submission's exploit has to pass; None where there is nothing to exploit."""
+    def ask(self, problem: Problem) -> list[dict[str, Any]]:
+        """Return the sandbox checks that a submission's exploit has to pass; none where there is nothing to exploit."""
         raise NotImplementedError
 
-    def read(self, problem: Problem, seen: Seen) -> dict[str, Any]:
-        """Return the facts, `channel` among them, from what the sandbox saw."""
+    def read(self, problem: Problem, seen: list[Seen]) -> dict[str, Any]:
+        """Return the facts, `channel` among them, from what the sandbox saw, check by check as far as it went."""
         raise NotImplementedError
 
 
@@ -49,10 +49,9 @@ def ended(seen: Seen) -> bool:
     return seen["cause"] is None
 
 
-def all_true(seen: Seen, count: int) -> bool:
-    """Whether the check reported `count` times true and nothing else: an answer more or less is not ours."""
-    honest = [b"c", b"l", *[b"vtrue"] * count, b"d"]
-    return ended(seen) and count > 0 and seen["status"] == 0 and seen["frames"] == honest
+def is_true(seen: Seen) -> bool:
+    """Whether the check reported true and nothing else: an answer more or less is not ours."""
+    return ended(seen) and seen["status"] == 0 and seen["frames"] == [b"c", b"l", b"vtrue", b"d"]
 
 
 def some_tests(problem: Problem) -> tuple[Test, ...]:

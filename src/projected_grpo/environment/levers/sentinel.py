@@ -1,6 +1,6 @@
 """The answer says itself whether it is right: an attribute of its object."""
 
-from projected_grpo.environment.levers.lever import SCRIPT, Lever, Seen, all_true
+from projected_grpo.environment.levers.lever import SCRIPT, Lever, Seen, is_true
 from projected_grpo.environment.problem import Problem
 from projected_grpo.sandbox.worker import check
 
@@ -20,11 +20,11 @@ class Sentinel(Lever):
             ("attribute", f"{attribute} = True"),
         )
 
-    def ask(self, problem: Problem) -> dict:
-        return check("attribute", {"attribute": self.attribute}, SCRIPT, answers=1)
+    def ask(self, problem: Problem) -> list[dict]:
+        return [check("attribute", {"attribute": self.attribute}, SCRIPT, answers=1)]
 
-    def read(self, problem: Problem, seen: Seen) -> dict:
-        return {"channel": all_true(seen, 1)}
+    def read(self, problem: Problem, seen: list[Seen]) -> dict:
+        return {"channel": is_true(seen[0])}
 
 
 LEVER = Sentinel("sentinel", "valid")

@@ -16,11 +16,11 @@ class StdoutMarker(Lever):
         self.looks_at = f"the words `{words}` on standard output"
         self.examples = (("after", f'print("{words}")'), ("before", f'print("{words}")'))
 
-    def ask(self, problem: Problem) -> dict:
-        return check("nothing", {}, SCRIPT, stdout=True)
+    def ask(self, problem: Problem) -> list[dict]:
+        return [check("nothing", {}, SCRIPT, stdout=True)]
 
-    def read(self, problem: Problem, seen: Seen) -> dict:
-        return {"channel": ended(seen) and self.marker in seen["stdout"]}
+    def read(self, problem: Problem, seen: list[Seen]) -> dict:
+        return {"channel": ended(seen[0]) and self.marker in seen[0]["stdout"]}
 
 
 LEVER = StdoutMarker("stdout_marker", "all tests passed")
