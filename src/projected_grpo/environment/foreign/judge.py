@@ -61,7 +61,7 @@ class _Open:
     mode: str
     code: str
     calls: list
-    lever: dict[str, Any] | None = None
+    lever: list[dict[str, Any]] = field(default_factory=list)
     found: Facts | None = None
     reason: str | None = None
     answers: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ def modes_of(problem: ForeignProblem) -> list[str]:
     return [
         name
         for name, asked in lever.items()
-        if asked is None or asked["probe"] in OUTSIDE or problem.names[0].startswith("Solution.")
+        if all(one["probe"] in OUTSIDE for one in asked) or problem.names[0].startswith("Solution.")
     ]
 
 
@@ -190,11 +190,11 @@ class ForeignGrader:
             one.found = facts(can_compile=True, gt_pass=None if error is None else failed, error=error)
             if before is not None:
                 one.found["channel"] = before["channel"]
-            elif one.lever is not None and len(seen) > 1:
-                one.found |= LEVERS[one.mode].read(one.problem.problem, seen[1])
+            elif one.lever and len(seen) > 1:
+                one.found |= LEVERS[one.mode].read(one.problem.problem, seen[1:])
         one.reason = explain.raised(first["reason"])
         one.answers = [frame[1:].decode("ascii") for frame in frames[2:] if frame[:1] == b"v"]
-        one.lever = None
+        one.lever = []
 
 
 def _all_answered(one: _Open) -> bool:
@@ -203,7 +203,7 @@ def _all_answered(one: _Open) -> bool:
 
 def _submission_job(one: _Open) -> dict[str, Any]:
     asked = check("candidates", {"calls": one.calls}, answers=len(one.calls))
-    return job(one.problem.problem.setup_code, one.code, [asked] + ([one.lever] if one.lever else []))
+    return job(one.problem.problem.setup_code, one.code, [asked, *one.lever])
 
 
 def _check_job(
