@@ -22,6 +22,7 @@ from pathlib import Path
 from environment import PYTHON, ROOT, VENV, Failed, build, say, state
 
 MARK = "PGRPO_RUN"  # in the environment of every process of a run: the root that it belongs to
+CALL = f"PGRPO_CALL={os.getpid()}.{time.monotonic_ns()}"  # and the call of this wrapper that it is of
 # Torch's buffers stay in the process: else each step returns them to the kernel and faults them in again, 4 of 5 page
 # faults and 5% of the CPU time of a run of the small model. 32 MiB is the most that glibc takes for the first.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
@@ -85,6 +86,7 @@ def run(arguments: list[str], lock: int) -> int:
     environ |= homes()
     environ["PYTHONPATH"] = str(ROOT / "src")  # for jobs in a conda environment, which lacks the package
     environ[MARK] = str(ROOT)
+    environ |= [CALL.split("=")]
     environ["PATH"] = os.pathsep.join(
         [str(VENV / "bin"), environ.get("PATH", os.defpath), str(ROOT / "envs" / "bin")]
     )
@@ -130,13 +132,13 @@ def homes() -> dict[str, str]:
 
 
 def stop(snakemake: subprocess.Popen) -> None:
-    """End a run within GRACE seconds: SIGTERM to jobs, SIGINT to Snakemake, SIGKILL to what remains."""
+    """End this call's run within GRACE seconds: SIGTERM to jobs, SIGINT to Snakemake, SIGKILL to what remains."""
     deadline = time.monotonic() + GRACE
     snakemake.send_signal(signal.SIGINT)  # heard once, also where Ctrl-C has reached it already
-    send([pid for pid in processes() if pid != snakemake.pid], signal.SIGTERM)
-    while (snakemake.poll() is None or processes()) and time.monotonic() < deadline:
+    send([pid for pid in processes(CALL) if pid != snakemake.pid], signal.SIGTERM)
+    while (snakemake.poll() is None or processes(CALL)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    send(processes(), signal.SIGKILL)
+    send(processes(CALL), signal.SIGKILL)
     snakemake.wait()
 
 
@@ -159,13 +161,12 @@ def clear() -> None:
         say("took away the lock of a run that was killed")
 
 
-def processes() -> list[int]:
-    """Return the living processes of runs in this root on this machine, by the mark in their environment."""
-    mark = f"{MARK}={ROOT}".encode()
+def processes(mark: str = f"{MARK}={ROOT}") -> list[int]:
+    """Return the living processes on this machine with a mark in their environment: this root's, or one call's."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if mark in (entry / "environ").read_bytes().split(b"\0"):  # a zombie's is empty
+            if mark.encode() in (entry / "environ").read_bytes().split(b"\0"):  # a zombie's is empty
                 found.append(int(entry.name))
         except OSError:
             continue  # ended meanwhile, or another user's

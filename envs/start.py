@@ -19,6 +19,7 @@ Snakemake's temporary folder lies in `.snakemake/tmp`, where the next start find
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -124,7 +125,7 @@ def results_of(typed) -> str:
     said = dict(word.split("=", 1) for word in typed.config or () if "=" in word)
     files = [CONFIG, *(typed.configfile or ())]
     named = [found["results"] for file in files if "results" in (found := read_mapping(file))]
-    return str(said.get("results", named[-1]))
+    return os.path.normpath(str(said.get("results", named[-1])))
 
 
 def answers(targets: list[str], seconds: float) -> None:
@@ -197,7 +198,7 @@ def terse(*said, **how) -> None:
 
 
 def check_config(words: list[str]) -> None:
-    """End with one line where a word of `--config` has a key with dots, which Snakemake takes for no key at all."""
+    """End with one line where a word of `--config` is none of KEY=VALUE, which Snakemake answers with a traceback."""
     for word in words:
         key, equals, value = word.partition("=")
         outer, *inner = key.split(".")
@@ -205,6 +206,10 @@ def check_config(words: list[str]) -> None:
             nested = "".join(f"{{{part}: " for part in inner) + value + "}" * len(inner)
             raise SystemExit(
                 f"error: --config {word}: a key inside another, write --config '{outer}={nested}'"
+            )
+        if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]+", key):
+            raise SystemExit(
+                f"error: --config {word!a:.60}, allowed: KEY=VALUE, KEY of letters, digits and _"
             )
 
 

@@ -142,6 +142,7 @@ rule detector:
         random=CONFIG.detector.random,
         pool=CONFIG.pool.model_dump_json(),
         machine=COMPUTE,
-        code=code("detector.py"),
+        sources=lambda w: [*own_arm(w)],
+        code=lambda w: code("detector.py", *own_arm(w)),
     script:
         "../workflow/scripts/detector.py"

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from projected_grpo.arguments import check_targets
+from projected_grpo.arguments import check_targets, report_file
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
@@ -16,7 +16,7 @@ from projected_grpo.digests import announce, of_value
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
-from projected_grpo.strict_yaml import read_mapping
+from projected_grpo.strict_yaml import read_mapping, read_yaml
 from projected_grpo.pages.context import Context
 
 try:
@@ -29,15 +29,14 @@ try:
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
-announce({str(CONFIG.questions): of_value(parsed)})
+announce({path: of_value(read_yaml(path)) for path in CONFIG.questions})
 HERE = Path(workflow.current_basedir).parents[
     1
 ]  # of this repository, also where it is another workflow's module
 PAIR_FILES = pair_files(CONFIG.pairs)
 CONTEXT = Context("", CONFIG, QUESTIONS)
 RESULTS = CONFIG.results
-# The report of another config lies beside that of the default one, under its own name.
-REPORT = "reports/paper.html" if RESULTS == "results" else f"reports/{Path(RESULTS).name}.html"
+REPORT = report_file(RESULTS)
 SEEDS = CONFIG.seeds
 # {model} -> its seed and the setting that names size and variant; a given base is no replication.
 REPLICATIONS = {CONFIG.model_name(seed): (seed, Setting()) for seed in SEEDS}
@@ -219,13 +218,12 @@ def basis_seed(wildcards):
 
 def vanilla_cell(seed):
     """The id of a replication's vanilla run: the one of a question, which may be evaluated at its end, or one more."""
-    cell = CONTEXT.vanilla(seed)
-    return CELLS.setdefault(cell.id, cell).id
+    return cells.add_cell(CELLS, CONTEXT.vanilla(seed)).id
 
 
 def traced_cells(seed):
     """The ids of the runs that a replication's critic sees: those of a question, or more."""
-    return [CELLS.setdefault(cell.id, cell).id for cell in CONTEXT.traced(seed)]
+    return [cells.add_cell(CELLS, cell).id for cell in CONTEXT.traced(seed)]
 
 
 # Of the jobs from a base to its vanilla run, its critic and all bases: every other run waits for some of them.

@@ -1,4 +1,5 @@
 # What a run depends on beside its cell.
+from projected_grpo import arms
 
 
 def own_pairs(wildcards):
@@ -34,10 +35,14 @@ def own_critic_tokens(wildcards):
     return CONFIG.self_taught.max_tokens if own_critic(wildcards) else None
 
 
+def own_arm(wildcards):
+    """The file of a cell's arm, which is loaded by name: another arm's edit reruns nothing here."""
+    return [os.path.relpath(arms.files()[CELLS[wildcards.cell].setting.arm], HERE)]
+
+
 def own_files(wildcards):
-    """The files that are loaded by name, those of a cell's arm and of its critic: others' edits rerun nothing here."""
-    arm = f"src/projected_grpo/arms/{CELLS[wildcards.cell].setting.arm}.py"
-    return [arm, *(["src/projected_grpo/evaluator/monitor.py"] if own_critic(wildcards) else [])]
+    """The files that a run loads by name: those of its arm and of its critic."""
+    return own_arm(wildcards) + ["src/projected_grpo/evaluator/monitor.py"] * bool(own_critic(wildcards))
 
 
 def clean_problems_file(wildcards):

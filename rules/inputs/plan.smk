@@ -38,6 +38,7 @@ def planned(name):
         if not os.path.exists(outputs[0]):
             return []
         settings = dict(asked_values(declared.params, wildcards))
+        settings.pop("sources", None)  # they are in the code hash
         asked = plan.Asked(
             outputs=outputs,
             inputs=asked_files(declared.input, wildcards),

@@ -10,7 +10,7 @@ def page_needs(page):
     """What a page needs beside the runs of its question, vanilla runs of no question among it."""
     files = registry.needs(MODULES[page], CONTEXTS[page])
     for cell in CONTEXTS[page].more.values():
-        CELLS.setdefault(cell.id, cell)
+        cells.add_cell(CELLS, cell)
     return files
 
 
@@ -34,7 +34,20 @@ def other_configs():
     return found
 
 
+def is_known(wildcard, value):
+    """Whether this value of a wildcard names something of this config."""
+    if wildcard in ("basis", "nll", "grpo"):
+        return basis_name(value) in (*CONFIG.bases, *PAIR_FILES, *GENERATED_PAIRS)
+    if wildcard == "replay":
+        return is_known("basis", replay_of(value)[1])
+    known = {"model": REPLICATIONS, "pool": TEACHER_POOLS, "cell": CELLS, "critic": CRITICS}
+    return value in (known | {"question": QUESTIONS, "page": PAGES})[wildcard]
+
+
 def is_made(target):
-    """Whether a rule has this name or makes this file, or it lies there."""
+    """Whether a rule has this name or makes this file, or it lies there and none has files of such a name."""
     outputs = (output for rule in workflow.rules for output in rule.output)
-    return workflow.is_rule(target) or Path(target).exists() or any(o.match(target) for o in outputs)
+    found = [match.groupdict() for output in outputs if (match := output.match(target))]
+    if workflow.is_rule(target) or not found:
+        return workflow.is_rule(target) or Path(target).is_file()
+    return any(all(is_known(*each) for each in wildcards.items()) for wildcards in found)

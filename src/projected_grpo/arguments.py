@@ -1,6 +1,7 @@
 """What command lines say, checked where they are parsed."""
 
 import difflib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -13,6 +14,16 @@ def output_file(text: str) -> Path:
     if path.exists() and not path.is_file():  # found out at the end, it would cost all the work
         raise UserError(f"{path}: exists and is no regular file, allowed: a file to write")
     return path
+
+
+def report_file(results: str) -> str:
+    """Return where the report of a results folder lies: each folder has its own, whatever its last name."""
+    folder = Path(os.path.relpath(results) if os.path.isabs(results) else results)
+    if folder == Path("results"):
+        return "reports/paper.html"
+    below = folder.relative_to("results") if folder.is_relative_to("results") else None
+    # Outside of results/ names may repeat, and one below it is the default one's.
+    return f"{results}/report.html" if below in (None, Path("paper")) else f"reports/{below}.html"
 
 
 def check_targets(
@@ -35,7 +46,7 @@ def check_targets(
 
 def _meant(target: str, pages: list[str], rules: list[str], configs: Mapping[str, str]) -> str:
     for results, config in configs.items():
-        if target.startswith(f"{results}/") or target == f"reports/{Path(results).name}.html":
+        if target.startswith(f"{results}/") or target == report_file(results):
             return f" under this config; did you mean --configfile {config}?"
     candidates = {Path(page).stem: page for page in pages} | {rule: rule for rule in rules}
     stem = Path(target).stem.replace("O", "0")  # what looks alike: Q1O

@@ -5,8 +5,7 @@ import signal
 import sys
 from importlib.metadata import version
 
-from projected_grpo.cells import schemas
-from projected_grpo.commands import chat, export, grade, pairs
+from projected_grpo.commands import chat, export, grade, pairs, schemas
 from projected_grpo.errors import UserError
 from projected_grpo.integrations import basis_command
 

@@ -30,7 +30,8 @@ class Contract:
         self.settings = dict(snakemake.params.items())
         self.code = self.settings.pop("code", None)
         script = Path(sys.modules["__main__"].__file__)
-        self.sources = [script, *(script.parents[2] / source for source in self.settings.get("sources", []))]
+        # Where they lie decides nothing: what they hold is in the code hash.
+        self.sources = [script, *(script.parents[2] / source for source in self.settings.pop("sources", []))]
         self.inputs = [path for path in map(str, snakemake.input) if Path(path).parent != MARKS]
         self.outputs = [str(path) for path in snakemake.output]
         self.begun, self.loaded, self.given, self.versions = time.time(), set(), {}, {}
@@ -54,13 +55,43 @@ class Contract:
         """Raise UserError where the code is not what was planned, or was written after `since` and is not settled."""
         if self.code is None:
             return
-        files = {file for source in self.sources for file in closure(source.resolve())}
+        files = self.hashed()
         newest = max(files, key=lambda file: file.stat().st_mtime_ns)
-        late = [file for file in sorted(files) if file.stat().st_ctime > since and str(file) not in settled]
+        times = {file: file.stat().st_ctime for file in sorted(files)}
+        now = time.time() + 1  # a later time was given before the clock was set back
+        late = [file for file, at in times.items() if since < at < now and str(file) not in settled]
         if late or fingerprint(*self.sources) != self.code:
             raise UserError(
                 f"{os.path.relpath(late[0] if late else newest)}: changed while this job ran; {AGAIN}"
             )
+
+    def hashed(self) -> set[Path]:
+        """Return the files whose content is in the code hash."""
+        return {file for source in self.sources for file in closure(source.resolve())}
+
+    def check_loaded(self) -> None:
+        """Raise UserError where a module of this package was loaded that the code hash does not cover.
+
+        A page loads arms and problem families by name to read config and questions; what it takes from them stands in
+        its own setting `asks`.
+        """
+        if self.code is None:
+            return
+        package, covered = __name__.split(".")[0], self.hashed()
+        by_name = (f"{package}.arms.", f"{package}.environment.families.") if "asks" in self.settings else ()
+        loaded = {
+            name: Path(module.__file__).resolve()
+            for name, module in sorted(sys.modules.items())
+            if name.split(".")[0] == package and getattr(module, "__file__", None)
+        }
+        for name, file in loaded.items():
+            covered |= closure(file) if name.startswith(by_name) else set()
+        for file in loaded.values():
+            if file not in covered:
+                raise UserError(
+                    f"{os.path.relpath(file)}: rule {self.rule} ran it, and an edit of it would rerun nothing; "
+                    "allowed: files that the rule's script imports or names in `sources`"
+                )
 
     def check_origins(self) -> None:
         """Raise UserError where one input was made from another version of a file than the next, or than there is."""
@@ -86,6 +117,7 @@ class Contract:
     def end(self) -> None:
         """Check once more that nothing changed meanwhile, then write the record. Raises UserError."""
         self.check_code(self.begun, self.loaded)
+        self.check_loaded()
         for path, before in self.versions.items():
             if version(path) != before and digests.file_digest(path) != self.given[path]:
                 raise UserError(f"{path}: changed while this job ran; {AGAIN}")

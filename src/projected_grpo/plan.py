@@ -22,6 +22,7 @@ from projected_grpo.records import Unusable
 
 MARKS = Path(".snakemake") / "changed"
 SOON = 60.0  # seconds within which Snakemake touches what a job has finished
+LONG_AGO = 1e9  # older than every file of a pipeline
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,15 @@ class Asked:
 
 def reason(asked: Asked, results: str) -> str | None:
     """Return why a job with outputs must run again: `record`, `code`, `settings`, `inputs`, or None."""
+    _leave_future(asked.outputs)
     try:
         for path in records.record_paths(asked.outputs, results):
             record = records.read(path)
     except Unusable:
         return "record"
+    for output in asked.outputs:
+        if records.relative(output, results).startswith("..") and not _intact(output, record, results):
+            return "record"  # outside of the results folder another config may write the same file
     if record["code"] != asked.code:
         return "code"
     if json.loads(asked.settings) != record["settings"]:
@@ -84,10 +89,32 @@ def _digest(path: str, results: str) -> str | None:
     return file_digest(path) if os.path.exists(path) else None
 
 
+def _leave_future(outputs: Sequence[str]) -> None:
+    """Make outputs whose time lies in the future old: a clock was set back, and newer than they nothing can be."""
+    for output in outputs:
+        if _time(output) > time.time() + 1:
+            _set_time(_carrier(output), LONG_AGO)
+
+
+def _carrier(output: str) -> str:
+    """Return the file whose time Snakemake takes for that of an output."""
+    return os.path.join(output, ".snakemake_timestamp") if os.path.isdir(output) else output
+
+
+def _time(output: str) -> float:
+    """Return the time of an output as Snakemake takes it; LONG_AGO where it is not there."""
+    try:
+        return os.stat(_carrier(output)).st_mtime
+    except OSError:
+        return LONG_AGO
+
+
 def _restore_times(record: dict, asked: Asked, results: str) -> None:
-    finished = record["finished"]
+    finished, now = record["finished"], time.time()
+    if finished > now:  # the clock was set back since: no older than what it was made of is as good
+        finished = min(now, max(map(_time, asked.inputs), default=LONG_AGO))
     for output in asked.outputs:
-        carrier = os.path.join(output, ".snakemake_timestamp") if os.path.isdir(output) else output
+        carrier = _carrier(output)
         try:
             late = os.stat(carrier).st_mtime - finished
         except OSError:

@@ -121,8 +121,11 @@ def write(record: dict[str, Any], outputs: list[str], results: str) -> None:
     files = sorted({part for output in outputs for part in parts(Path(output))})
     digests = {relative(file, results): one_digest(file) for file in files}
     # Finished is when the digests are known: what reads these files starts later.
-    sealed = seal({**record, "outputs": digests, "finished": datetime.now(UTC).timestamp()})
-    for path in record_paths(outputs, results):
+    finished, paths = datetime.now(UTC).timestamp(), record_paths(outputs, results)
+    # A record names where it lies: put beside other files, as with a whole folder exchanged, it says so.
+    beside = [relative(path, Path(results, FOLDER)) for path in paths]
+    sealed = seal({**record, "outputs": digests, "beside": beside, "finished": finished})
+    for path in paths:
         write_json(path, sealed)
 
 
@@ -139,10 +142,13 @@ def _read(path: Path, version: int) -> dict[str, Any]:
     try:
         record = read_json(path)
         intact = seal(record)["digest"] == record.get("digest") and isinstance(record["outputs"], dict)
+        beside = record["beside"]
     except (UserError, KeyError) as error:
         raise Unusable(f"{path}: damaged ({error})") from error
     if not intact:
         raise Unusable(f"{path}: damaged or edited")
+    if str(path).rpartition(f"{FOLDER}{os.sep}")[2] not in beside:
+        raise Unusable(f"{path}: the record of other files, {' and '.join(beside)}")
     return record
 
 

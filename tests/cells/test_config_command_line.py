@@ -95,6 +95,47 @@ def test_nested_numbers_of_the_command_line_arrive_as_numbers(copy):
 
 
 @pytest.mark.parametrize(
+    "word",
+    ["a b=1", "seeds =1", "see-ds=1", "=1", "x=1", "ä=1", "--=1", "a..b=1", ".=1", "a{=1", "A" * 99 + "=1"],
+)
+def test_every_key_of_the_command_line_that_is_none_is_one_line(copy, word):
+    done = snakemake(copy, "-n", "report", "--config", word, wrapper=True, check=False)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith(NOTICES)]
+    assert done.returncode == 1 and len(said) == 1 and said[0].startswith("error: --config"), said
+    assert "allowed: " in said[0]
+
+
+SMOKE = "results/smoke"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"{SMOKE}/grpo/vanilla-m0.125-s99/steps.parquet",
+        f"{SMOKE}/models/small-s99/svd.safetensors",
+        f"{SMOKE}/basis/small-s41/none.safetensors",
+        f"{SMOKE}/basis/small-s99/own_mode.safetensors",
+        f"{SMOKE}/clean/small-s99/axes.safetensors",
+        f"{SMOKE}/teacher_pool/small-s41-exit_code/step_000.jsonl.gz",
+        f"{SMOKE}/probe/vanilla_seed99/step_000.jsonl.gz",
+        f"{SMOKE}/probe/small-s41/none/vanilla/step_000.jsonl.gz",
+        f"{SMOKE}/probe/small-s99/own_mode/vanilla/step_000.jsonl.gz",
+        f"{SMOKE}/detector/none.parquet",
+        f"{SMOKE}/figures/Q99",
+        f"{SMOKE}/Q99.md",
+        f"{SMOKE}/{{page}}.md",
+        f"{SMOKE}/",
+        "a b",
+    ],
+)
+def test_every_target_with_an_unknown_name_in_it_is_one_line(copy, target):
+    done = snakemake(copy, "-n", target, wrapper=True, check=False)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith(NOTICES)]
+    assert done.returncode == 1 and len(said) == 1 and said[0].startswith("error: "), said
+    assert "allowed: " in said[0] or "did you mean" in said[0]
+
+
+@pytest.mark.parametrize(
     "config, expected",
     [("", None), ("config: {}", "error: config: results: missing; required: results, seeds, ")],
     ids=["its own", "an empty one"],

@@ -99,6 +99,43 @@ CONFIG = [
         [0.5],
         "grpo.betas: [0.5], allowed: a list of two numbers >= 0 and < 1",
     ),
+    *(
+        (["small", "sizes", "3M"], {"recipe": recipe}, f"small.sizes.3M.recipe{line}")
+        for recipe, line in (
+            ({"heads": 3}, ": {'heads': 3}, allowed: kv_heads that divide heads, not 2 of 3"),
+            ({"kv_heads": 8}, ": {'kv_heads': 8}, allowed: kv_heads that divide heads, not 8 of 4"),
+            ({"head_dim": 21}, ": {'head_dim': 21}, allowed: an even head_dim, not 21"),
+            ({"hidden": "80"}, ".hidden: '80', allowed: an integer >= 1"),
+            ({"hidden": 80.0}, ".hidden: 80.0, allowed: an integer >= 1"),
+            ({"adam_betas": [0.9, 1]}, ".adam_betas[1]: 1, allowed: a number >= 0 and < 1"),
+            ({"muon_momentum": 1.0}, ".muon_momentum: 1.0, allowed: a number >= 0 and < 1"),
+            ({"hiden": 80}, ".hiden: unknown key; allowed: hidden, .*did you mean 'hidden'?"),
+        )
+    ),
+    (
+        ["small", "sizes", "3M"],
+        {"lora": {"rank": True}},
+        "small.sizes.3M.lora.rank: true, allowed: an integer >= 1",
+    ),
+    *(
+        (["small", "mixture"], mixture, f"small.mixture{line}")
+        for mixture, line in (
+            ({"wrong": "0.5"}, ".wrong: '0.5', allowed: a number >= 0 and <= 1"),
+            (
+                {"exercise": 0.9, "text": 0.2},
+                ": {'exercise': 0.9, 'text': 0.2}, allowed: exercise + text + snippet of 1",
+            ),
+            ({"harmless": 0.9}, ": {'harmless': 0.9}, allowed: own_assert + harmless of 1 at most"),
+            (
+                {"leak": {"sentinell": 0.1}},
+                ".leak.sentinell: unknown key; allowed: run_tests, .*did you mean 'sentinel'?",
+            ),
+            (
+                {"leak": {"sentinel": 0.1}},
+                ".leak: {'sentinel': 0.1}, allowed: a share of each of run_tests, ",
+            ),
+        )
+    ),
     (["grpo", "betas"], [0.5, 1.0], "grpo.betas[1]: 1.0, allowed: a number >= 0 and < 1"),
     (["grpo", "clip"], -1, "grpo.clip: -1, allowed: a number > 0.*, or null"),
     (["grpo", "warmup"], 10, "grpo.warmup: 10, allowed: a number >= 0 and <= 1"),

@@ -13,7 +13,7 @@ HEAVY = {"torch", "snakemake", "transformers", "pandas", "jsonschema", "openai"}
 
 def test_config_and_questions_are_read_without_heavy_libraries():
     text = """
-import sys, projected_grpo.cells.schemas
+import sys, projected_grpo.commands.schemas
 from projected_grpo.cells.cell import all_cells, load_questions
 from projected_grpo.cells.check import load
 from projected_grpo.strict_yaml import read_mapping

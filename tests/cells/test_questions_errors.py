@@ -25,7 +25,7 @@ QUESTIONS = [
         "earse",
         "Q10.rows[1].arm: 'earse'; allowed: absorb, .*vanilla; did you mean 'erase'?",
     ),
-    (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: unknown key; allowed: name, "),
+    (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: unknown key; allowed: "),
     (["Q10", "rows", 0, "arm"], "measure", "Q10.rows[0].basis: missing, arm 'measure' needs one of: "),
     (
         ["Q10", "rows", 0, "refresh"],
@@ -41,7 +41,7 @@ QUESTIONS = [
     (
         ["Q10", "rows", 1, "refrsh"],
         2,
-        "Q10.rows[1].refrsh: unknown key; allowed: name, .*; did you mean 'refresh'?",
+        "Q10.rows[1].refrsh: unknown key; allowed: refresh, .*; did you mean 'refresh'?",
     ),
     (["Q10", "rows", 1, "refresh"], -1, "Q10.rows[1].refresh: -1, allowed: an integer >= 0"),
     (["Q10", "rows", 1, "overshoot"], "big", "Q10.rows[1].overshoot: 'big', allowed: a number > 0"),
@@ -49,6 +49,11 @@ QUESTIONS = [
         ["Q2", "kind"],
         "probe",
         "Q2.kind: 'probe', allowed: table, plane, trend, aa; a probe is one of R5, R6, R7, Q18",
+    ),
+    (
+        ["Q10", "rows", 1],
+        {"name": "d", "arm": "advantage", "direction": "own_mode", "layer": 4},
+        "Q10.rows[1].layer: 4, allowed: 0 to 3, the layers of the small model, or null",
     ),
     (["Q18", "rows", 0, "adapter"], "lora", "Q18.rows[0].adapter: 'lora', allowed in Q18: antipasto"),
     (

@@ -10,12 +10,11 @@ from test_config_errors import CONFIG
 from test_questions_errors import QUESTIONS
 
 from projected_grpo import arms
-from projected_grpo.cells import schemas
 from projected_grpo.cells.cell import OTHER_ROWS, ROLES
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.knobs import Knobs, NamedBasis
-from projected_grpo.cells.questions import Row, Settings
 from projected_grpo.cells.row_setting import ROW
+from projected_grpo.commands import schemas
 from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.method.pairs import KEYS
 
@@ -36,8 +35,8 @@ def test_models_say_what_the_code_says():
     modes = schemas.schema("config")["$defs"]["Pool"]["properties"]["modes"]
     assert modes["items"]["enum"] == list(LOOPHOLES)
     knobs = {key for name in arms.names() for key in arms.load(name).Knobs.model_fields}
-    assert set(Settings.model_fields) == {*ROW, *knobs}
-    assert set(Row.model_fields) == {*ROW, *knobs, "name", *OTHER_ROWS, *ROLES}
+    assert set(schemas.WithArms().settings.model_fields) == {*ROW, *knobs}
+    assert set(schemas.WithArms().row.model_fields) == {*ROW, *knobs, "name", *OTHER_ROWS, *ROLES}
     assert set(NamedBasis.model_fields) == {*Knobs.model_fields, "pairs", "without_tag", "with_tag"}
     assert tuple(schemas.PairRow.model_fields) == KEYS
 
@@ -84,7 +83,7 @@ def test_an_editor_refuses_only_what_the_models_refuse(key, value):
     if not jsonschema.Draft202012Validator(schemas.schema(name)).is_valid(changed):
         rest = {k: v for k, v in changed.items() if k != "$schema"} if name == "questions" else changed
         with pytest.raises(ValueError):
-            schemas.SCHEMAS[name].model_validate(rest)
+            schemas.SCHEMAS[name]().model_validate(rest)
 
 
 def test_the_config_stays_itself_through_its_plain_form():

@@ -228,6 +228,26 @@ def test_every_kind_of_entry_needs_its_keys(memory, type):
         Memory(memory.path)
 
 
+@pytest.mark.parametrize("what", ["edited", "taken out", "exchanged", "cut in the middle"])
+def test_a_line_that_is_not_what_was_written_is_found(memory, what):
+    memory.propose([card(), card(FAILURE)])
+    memory.skip("t9#0", "no_json")
+    lines = memory.path.read_text().splitlines()
+    if what == "edited":
+        assert '"phi_after": 2.0' in lines[0]
+        lines[0] = lines[0].replace('"phi_after": 2.0', '"phi_after": 3.0')
+    elif what == "taken out":
+        del lines[3]
+    elif what == "exchanged":
+        lines[1], lines[3] = lines[3], lines[1]
+    else:
+        lines[3] = lines[3][:-20]
+    memory.path.write_text("\n".join([*lines, ""]))
+    with pytest.raises(UserError, match=r"cards\.jsonl:\d: this line or one before it was edited") as error:
+        Memory(memory.path)
+    assert "\n" not in str(error.value)
+
+
 def test_a_full_disk_is_said_in_one_line():
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full")

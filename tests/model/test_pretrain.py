@@ -1,10 +1,15 @@
 """Tokenizer, Muon, base and teacher training: against torch's SVD, transformers and PEFT, in seconds."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from projected_grpo.environment.families.oneliners import Mixture, base_examples, teacher_examples
+from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder
 from projected_grpo.model import pretrain
 from projected_grpo.model.batch import Batch
@@ -30,6 +35,31 @@ def trained(tmp_path_factory):
     recipe = TeacherRecipe(rank=4, alpha=8, batch_tokens=500, lr=1e-2)
     teacher = train_teacher(list(teacher_examples(7, 80)), folder / "base", folder / "teacher", 3, recipe)
     return folder, base, teacher
+
+
+REMADE = """
+import sys
+from projected_grpo.model.recipes import TeacherRecipe
+from projected_grpo.model.teacher import train_teacher
+texts = [("a", "return 1"), ("b", "return 2")] * 4
+train_teacher(texts, sys.argv[1], sys.argv[2], 3, TeacherRecipe(rank=2, alpha=4, batch_tokens=40))
+"""
+
+
+def test_a_teacher_made_again_by_another_process_has_the_same_bytes(trained, tmp_path):
+    """PEFT keeps names of modules in a set: their order is that of the process's hashes."""
+    made = []
+    for seed in ("1", "2"):
+        out = tmp_path / seed
+        command = [sys.executable, "-c", REMADE, trained[0] / "base", out]
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True)
+        made.append({path.name: path.read_bytes() for path in out.iterdir()})
+    assert made[0] == made[1] and {"adapter_config.json", "adapter_model.safetensors"} <= made[0].keys()
+
+
+def test_examples_too_few_for_a_step_are_refused(trained, tmp_path):
+    with pytest.raises(UserError, match=r"2 examples of \d+ tokens make no batch of 5000 \(batch_tokens\)"):
+        train_base(TEXTS[:2], trained[0] / "tokenizer", tmp_path / "base", 3, BaseRecipe(batch_tokens=5000))
 
 
 def test_tokenizer_round_trips_and_templates(trained):

@@ -6,6 +6,7 @@ Edits are made in a copy of the repository; what would rerun is read from Snakem
 import json
 import os
 import re
+import shutil
 from collections import Counter
 
 import pandas as pd
@@ -172,19 +173,33 @@ def test_editing_one_arms_file_reruns_its_cells_alone(finished, edit):
     assert set(jobs) <= {"grpo", "verdict", "report"}
 
 
-def test_an_arm_added_as_the_docs_say_plans_its_own_cells_alone(finished, edit):
-    page = (finished / "docs/add_an_arm.md").read_text()
-    path = finished / re.search(r"`(src/projected_grpo/arms/\w+\.py)`", page)[1]
+def test_an_arm_outside_of_the_tree_works_as_the_docs_say_and_counts_in_its_own_cells_alone(finished):
+    page, cell = (finished / "docs/add_an_arm.md").read_text(), "brevity-cost0.2-m0.125-s41"
+    path = finished / re.search(r"`(config/mine/arms/\w+\.py)`", page)[1]
+    path.parent.mkdir(parents=True)
     path.write_text(re.search(r"```python\n(.*?)```", page, re.S)[1])
+    rows, config = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    (finished / "config/mine/questions.yaml").write_text(rows)
+    config = config.replace("questions.yaml,", "questions-smoke.yaml,")
+    (finished / "config/mine/config.yaml").write_text(config)
+    mine = {"configs": ("config/smoke.yaml", "config/mine/config.yaml")}
     try:
-        row = re.search(r"`({ name: .*? })`", page)[1]
-        first = "{ name: moral, arm: erase, basis: moral }"
-        edit("config/questions-smoke.yaml", f"- {first}", f"- {first}\n    - {row}")
-        jobs, cells = planned(finished)
-        assert cells == {"brevity-cost0.2-m0.125-s41"}
-        assert jobs["grpo"] == 1 and set(jobs) <= {"grpo", "verdict", "report"}
+        jobs, cells = planned(finished, **mine)
+        assert cells == {cell} and jobs["grpo"] == 1 and set(jobs) <= {"grpo", "verdict", "report"}
+        run = finished / f"results/smoke/grpo/{cell}/run.json"
+        snakemake(finished, str(run.relative_to(finished)), **mine)
+        assert json.loads(run.read_text())["arms"] == ["config/mine/arms"]
+        assert planned(finished, **mine)[1] == set()
+        path.write_text(path.read_text().replace("self.knobs.cost *", "2 * self.knobs.cost *"))
+        assert planned(finished, **mine)[1] == {cell}, "its file is in the code hash"
+        (path.parent / "helper.py").write_text("K = 2\n")
+        path.write_text("from projected_grpo.arms.helper import K\n" + path.read_text().replace("2 *", "K *"))
+        failed = snakemake(finished, str(run.relative_to(finished)), **mine, check=False)
+        assert re.search(
+            r"error: \S*helper.py: rule grpo ran it, and an edit of it would rerun nothing", failed.stderr
+        )
     finally:
-        path.unlink()
+        shutil.rmtree(finished / "config/mine")
 
 
 def test_a_new_seed_runs_only_its_own_cells(finished):

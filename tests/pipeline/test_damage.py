@@ -12,6 +12,7 @@ import pytest
 from workspace import snakemake
 
 from projected_grpo import records
+from projected_grpo.commands.trained import read_record
 from projected_grpo.environment.verdicts import VerdictCache
 from projected_grpo.errors import UserError
 
@@ -127,6 +128,37 @@ def test_records_are_sealed(tree):
         with pytest.raises(UserError, match="damaged"):
             records.check(tree / CELL / "run.json", tree)
     record.write_text(text)
+
+
+def exchange(tree, one, other):
+    for a, b in ((tree / one, tree / other), (tree / "records" / one, tree / "records" / other)):
+        aside = a.with_name("aside")
+        a.rename(aside)
+        b.rename(a)
+        aside.rename(b)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "read"),
+    [
+        (CELL, "grpo/vanilla-m0.125-s41", "adapter.safetensors"),
+        ("basis/small-s41", "basis/small-link1-s41", "random.safetensors"),
+        ("models/small-s41/base", "models/small-link1-s41/base", "model.safetensors"),
+        ("probe/vanilla_seed41", "probe/projected_seed41", "step_000.jsonl.gz"),
+    ],
+)
+def test_a_whole_folder_exchanged_with_its_records_is_found(tree, one, other, read):
+    exchange(tree, one, other)
+    try:
+        for folder in (one, other):
+            with pytest.raises(UserError, match=r"the record of other files, .*to make it anew: `rm "):
+                records.check(tree / folder / read, tree)
+        if one == CELL:
+            with pytest.raises(UserError, match="the record of other files"):
+                read_record(tree / one)
+    finally:
+        exchange(tree, one, other)
+    records.check(tree / one / read, tree)
 
 
 def test_an_edited_rate_in_a_run_json_is_found_without_its_record(tree):

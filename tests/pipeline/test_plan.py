@@ -1,11 +1,15 @@
 """The plan against the records of outputs: without Snakemake's own memory, after copies, touches and dry runs."""
 
+import json
 import os
 import shutil
+import time
 from collections import Counter
 
 import pytest
 from workspace import planned, snakemake
+
+from projected_grpo.records import seal
 
 NOTHING = (Counter(), set())
 MORAL = {"erase-moral-m0.125-s41", "erase-moral-refresh2-m0.125-s41"}
@@ -74,6 +78,48 @@ def test_a_record_that_is_gone_or_edited_plans_its_job(finished):
         assert planned(finished, "results/smoke/basis/small-s41/own_mode.safetensors")[0] == {"basis": 1}
     record.write_text(text)
     assert planned(finished) == NOTHING
+
+
+DAY = 86_400
+
+
+def into_the_future(results, records):
+    """Let these jobs have finished a day later than they did: records, files and their times."""
+    for path in records:
+        record = json.loads(path.read_text())
+        record["finished"] += DAY
+        path.write_text(json.dumps(seal(record)))
+        for name in record["outputs"]:
+            stat = (results / name).stat()
+            os.utime(results / name, (stat.st_atime + DAY, stat.st_mtime + DAY))
+    for path in results.rglob(".snakemake_timestamp"):
+        os.utime(path, (path.stat().st_atime + DAY, path.stat().st_mtime + DAY))
+
+
+@pytest.mark.parametrize("which", ["*/*", "models/*"])
+def test_a_clock_that_was_set_back_plans_nothing_and_hides_no_edit(finished, tmp_path, which):
+    tree = tmp_path / "tree"
+    shutil.copytree(finished, tree, ignore=shutil.ignore_patterns(".venv"))
+    results = tree / "results/smoke"
+    into_the_future(results, [*(results / "records").glob(f"{which}/*.json")])
+    assert planned(tree) == NOTHING
+    times = [path.stat().st_mtime for path in results.rglob("*") if path.is_file()]
+    assert max(times) < time.time() + 1
+    edit(tree, *EDITS["pairs"])
+    assert planned(tree)[1] == MORAL
+    edit(tree, EDITS["pairs"][0], *reversed(EDITS["pairs"][1:]))
+    assert planned(tree) == NOTHING
+
+
+def test_a_report_that_another_config_wrote_under_its_name_is_made_again(finished):
+    shared = "reports/paper.html"  # its first name, which every config's report can be asked for by
+    snakemake(finished, shared)
+    own = (finished / shared).read_text()
+    assert planned(finished, shared) == NOTHING
+    (finished / shared).write_text("another config's")
+    assert planned(finished, shared)[0] == {"report_by_its_first_name": 1}
+    snakemake(finished, shared)
+    assert (finished / shared).read_text() == own
 
 
 def test_an_edited_output_is_said_when_planning(finished):

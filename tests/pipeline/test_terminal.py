@@ -5,6 +5,7 @@ import logging
 import shlex
 import subprocess
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -15,7 +16,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from workspace import ROOT, module
 
 import snakemake_logger_plugin_terminal as terminal
-from projected_grpo.arguments import check_targets
+from projected_grpo.arguments import check_targets, report_file
 from projected_grpo.errors import UserError
 
 
@@ -208,6 +209,22 @@ def test_a_target_that_is_nearly_a_rule_or_belongs_to_another_config_says_so():
         said = rf"^{target}: nothing makes this file under this config; did you mean --configfile config/demo.yaml\?$"
         with pytest.raises(UserError, match=said):
             check(target)
+
+
+def test_every_results_folder_has_a_report_of_its_own():
+    assert report_file("results") == "reports/paper.html"
+    assert report_file("results/smoke") == report_file(f"{Path.cwd()}/results/smoke") == "reports/smoke.html"
+    folders = [
+        "results",
+        "smoke",
+        "a/smoke",
+        "/a/smoke",
+        "results/smoke",
+        "results/a/smoke",
+        "results/paper",
+        "paper",
+    ]
+    assert len({report_file(folder) for folder in folders}) == len(folders)
 
 
 @pytest.fixture

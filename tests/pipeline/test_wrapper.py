@@ -167,6 +167,19 @@ def test_the_lock_of_a_living_run_is_respected(root):
     process.wait(10)
 
 
+def test_a_stop_ends_its_own_call_alone(root):
+    """Two calls in one folder: the end of the first, by either signal, leaves the second and its job as they are."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        first, its_job = start_slow(root)
+        second, other_job = start_slow(root, "b")
+        first.send_signal(number)
+        assert first.wait(30) == 128 + number and not lives(its_job)
+        time.sleep(1)
+        assert lives(other_job) and second.poll() is None
+        second.terminate()
+        assert second.wait(30) == 128 + signal.SIGTERM and not lives(other_job)
+
+
 # --- making the environment: a lock of one small package, and a Snakemake that is a fake in src ---
 
 FAKE = """

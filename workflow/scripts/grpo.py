@@ -12,6 +12,9 @@ with job(snakemake):
     folder = Path(snakemake.output.run).parent
     cell = snakemake.wildcards.cell
     # No param: switching the tracker on is no reason to train a finished cell again.
+    record = {"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]}
+    if arms := snakemake.config["arms"]:  # who reads the run later must find its arm, too
+        record["arms"] = arms
     events = Path(snakemake.config["results"], "tensorboard", cell)
     run_cell(
         params=params.cell,
@@ -29,6 +32,6 @@ with job(snakemake):
         deployed=Deployed.model_validate_json(params.deployed),
         folder=folder,
         checkpoint=Path(params.checkpoint),
-        record={"cell": cell, "model": params.model, "code": params.code, "log": snakemake.log[0]},
+        record=record,
         events=events if snakemake.config["tracker"] == "tensorboard" else None,
     )

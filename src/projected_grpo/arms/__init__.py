@@ -8,11 +8,13 @@ Rows are checked without torch, which takes seconds to import: files of arms imp
 """
 
 import importlib
+import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -96,7 +98,7 @@ class Arm:
 
     Knobs: ClassVar[type[ArmKnobs]] = ArmKnobs
 
-    family: ClassVar[Family] = "none"
+    family: ClassVar[Family]  # every arm says its own: a default would count it as plain training
     reward: ClassVar[str] = "foolable"  # of `environment/reward.py`: what a live row's verdict earns
     n_labels: ClassVar[int] = 1  # kinds of rows whose share of the gradient it wants by itself
     replaces: ClassVar[tuple[str, ...]] = ()  # settings of a row that its knobs take the place of
@@ -226,18 +228,44 @@ class Arm:
         """Continue from a checkpoint."""
 
 
+FOLDERS = "PGRPO_ARMS"  # in the environment, so that every job of a run has them, too
+
+
+def look_in(folders: Sequence[str | Path]) -> None:
+    """Take the arms of further folders beside those of the tree, in this process and in all that it starts."""
+    os.environ[FOLDERS] = json.dumps([os.path.abspath(folder) for folder in folders])
+
+
+def files() -> dict[str, Path]:
+    """Return the file of every arm by its name: those of this folder, then those of `look_in`."""
+    folders = [Path(__file__).parent, *map(Path, json.loads(os.environ.get(FOLDERS, "[]")))]
+    found = {path.stem: path for folder in reversed(folders) for path in folder.glob("[a-z]*.py")}
+    return dict(sorted(found.items()))
+
+
 def names() -> list[str]:
-    """Return the names of all arms: the files of this folder."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    """Return the names of all arms."""
+    return list(files())
 
 
 def load(name: str) -> type[Arm]:
-    """Return the class of an arm. Raises UserError on an unknown name or a file without it."""
-    if name not in names():
-        raise UserError(f"unknown arm {name!r}; {nearest(name, names())}")
-    # By name: an arm's file counts in the code hash of its own cells alone.
-    module = importlib.import_module(f"{__name__}.{name}")
+    """Return the class of an arm. Raises UserError on an unknown name, or a file that holds no such arm."""
+    known = files()
+    if name not in known:
+        raise UserError(f"unknown arm {name!r}; {nearest(name, known)}")
+    path = known[name]
+    if str(path.parent) not in __path__:  # from there its file loads as those of the tree do
+        __path__.append(str(path.parent))
+    try:
+        # By name: an arm's file counts in the code hash of its own cells alone.
+        module = importlib.import_module(f"{__name__}.{name}")
+    except Exception as error:
+        problem = " ".join(str(error).split())
+        raise UserError(f"{path}: this arm cannot be loaded ({type(error).__name__}: {problem})") from error
     wanted = re.sub(r"(?:^|_)(\w)", lambda match: match[1].upper(), name)
-    if not hasattr(module, wanted):
-        raise UserError(f"{module.__file__}: no class {wanted} in this arm's file")
-    return getattr(module, wanted)
+    arm = getattr(module, wanted, None)
+    if not (isinstance(arm, type) and issubclass(arm, Arm)):
+        raise UserError(f"{path}: no class {wanted}, a subclass of Arm, in this arm's file")
+    if getattr(arm, "family", None) not in get_args(Family):
+        raise UserError(f"{path}: {wanted}.family is missing, allowed: {', '.join(get_args(Family))}")
+    return arm

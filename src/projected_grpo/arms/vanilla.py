@@ -5,3 +5,5 @@ from projected_grpo.arms import Arm
 
 class Vanilla(Arm):
     """Overrides nothing."""
+
+    family = "none"

@@ -8,10 +8,10 @@ from typing import NoReturn, get_args
 import yaml
 
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.config_errors import Keys, ascii_repr
 from projected_grpo.cells.knobs import GENERATED_PAIRS, BasisKnobs, Control
 from projected_grpo.cells.layers import Layers, get
 from projected_grpo.cells.typed import NAME, WORDS
-from projected_grpo.cells.wrong import Keys, ascii_repr
 from projected_grpo.errors import nearest
 from projected_grpo.method.pairs import PairSet, load_pairs
 

@@ -60,14 +60,16 @@ class Cell:
 
         A control of a direction is one of random axes that differs in none: the same k, gate, refresh, and all else.
         """
-        mine, others = self._alike(), other._alike()
-        return [key for key in {**mine, **others} if mine.get(key) != others.get(key)]
-
-    def _alike(self) -> dict:
-        setting, use = self.setting, self.settings.use
-        said = setting.model_dump(exclude={"knobs", "final_eval"}) | ({"k": use.k} if use else {})
         # Which side of random axes is the hack-ward one is random, too.
-        return said | setting.knobs.model_dump(exclude={"basis", "direction", "control", "sign", "k"})
+        content = {"basis", "direction", "control", "sign", "final_eval"}
+        used = [cell.settings.use and cell.settings.use.k for cell in (self, other)]
+        differ = [key for key in self.told_apart_from(other) if key not in content | {"k"}]
+        return [*differ, *(["k"] if used[0] != used[1] else [])]
+
+    def told_apart_from(self, other: "Cell") -> list[str]:
+        """Return the settings of their rows in which two runs differ."""
+        mine, others = self.setting.flat(), other.setting.flat()
+        return [key for key in {**mine, **others} if mine.get(key) != others.get(key)]
 
     @property
     def twin(self) -> tuple[Setting, int]:
@@ -226,24 +228,19 @@ def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
     return setting, Use(k=k, drop_bottom_frac=0.0)
 
 
-def has_pairs(basis: str | None, config: Config) -> bool:
-    """Return whether a row's pair set can exist: without a critic nobody writes the generated ones."""
-    return basis is None or config.has_critic or not config.knobs(basis).is_generated
+def is_possible(setting: Setting, config: Config) -> bool:
+    """Return whether a row can be run: with its pair set, monitor, model and held-out loophole.
 
-
-def has_monitor(setting: Setting, config: Config) -> bool:
-    """Return whether a row's monitor can exist: only a critic with weights of its own judges a run's rows."""
-    return config.has_trained_critic or not setting.needs.critic
-
-
-def has_model(setting: Setting, config: Config) -> bool:
-    """Return whether a row's model can exist: a given base has no other sizes and no corpus."""
-    return config.is_replicated or (setting.size is None and setting.variant is None)
-
-
-def has_held_out_mode(setting: Setting, config: Config) -> bool:
-    """Return whether the loophole that a row holds out is one of its problems' (true where it holds out none)."""
-    return setting.held_out_mode in (None, *(setting.modes or config.pool.modes))
+    Without a critic nobody writes the generated pair sets, and only one with weights of its own judges a run's rows; a
+    given base has no other sizes and no corpus; a pool of one loophole has no other to hold out.
+    """
+    source = setting.source
+    return (
+        (source is None or config.has_critic or not config.knobs(source).is_generated)
+        and (config.has_trained_critic or not setting.needs.critic)
+        and (config.is_replicated or (setting.size is None and setting.variant is None))
+        and setting.held_out_mode in (None, *(setting.modes or config.pool.modes))
+    )
 
 
 # Keys of a row that name another row of its question: what it is compared with, no part of its cells.
@@ -267,9 +264,8 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
         rows = []
         for row in entry["rows"]:
             own = {key: value for key, value in row.items() if key not in ("name", *OTHER_ROWS, *ROLES)}
-            setting = make_setting({**shared, **own}, f"{config.questions}: {name}: {row['name']}")
-            possible = has_pairs(setting.source, config) and has_held_out_mode(setting, config)
-            if not (possible and has_model(setting, config) and has_monitor(setting, config)):
+            setting = make_setting({**shared, **own}, f"{name}: {row['name']}")
+            if not is_possible(setting, config):
                 continue
             others = {"baseline": row.get("baseline", entry.get("baseline")), "against": row.get("against")}
             roles = {key: row.get(key) for key in ROLES}
@@ -310,10 +306,21 @@ def _share_final(questions: dict[str, Question]) -> dict[str, Question]:
 
 
 def all_cells(questions: dict[str, Question]) -> dict[str, Cell]:
-    """Return every distinct cell by id. Raises UserError when two settings would share one id."""
+    """Return every distinct cell by id. Raises UserError where two settings share one id."""
     cells: dict[str, Cell] = {}
     for question in questions.values():
-        for cell in question.cells:
-            if cells.setdefault(cell.id, cell).params() != cell.params():
-                raise UserError(f"{question.name}: two different settings share the cell id {cell.id}")
+        for row in question.rows:
+            for cell in row.cells:
+                add_cell(cells, cell)
     return cells
+
+
+def add_cell(cells: dict[str, Cell], cell: Cell) -> Cell:
+    """Add a run to those by id, and return it. Raises UserError where its id is that of other settings."""
+    known = cells.setdefault(cell.id, cell)
+    if known.params() != cell.params():
+        differ = ", ".join(known.told_apart_from(cell)) or "the config's numbers"
+        raise UserError(
+            f"{cell.id}: two runs that differ in {differ} have this id, allowed: one setting a run"
+        )
+    return known

@@ -5,24 +5,30 @@ be), then what no model says: names exist, numbers fit together, files are there
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from glob import glob
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+from projected_grpo import arms
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.check_questions import QuestionsCheck
 from projected_grpo.cells.config import Config, WheelFile
+from projected_grpo.cells.config_errors import ascii_repr
 from projected_grpo.cells.layers import Layers
+from projected_grpo.cells.question_files import QuestionFiles
+from projected_grpo.cells.questions import Heading
+from projected_grpo.cells.row_setting import ROW
+from projected_grpo.cells.self_taught import ALIKE
 from projected_grpo.cells.setting import Setting
-from projected_grpo.cells.wrong import ascii_repr
 from projected_grpo.environment import families
 from projected_grpo.errors import SettingError, nearest
 from projected_grpo.files import read_json, read_jsonl
 from projected_grpo.hub import local_folder
 from projected_grpo.model.architecture import check_family
-from projected_grpo.strict_yaml import read_yaml
 
 # What a folder must hold: one file of each tuple.
 CHECKPOINT = (
@@ -33,7 +39,7 @@ CHECKPOINT = (
 CONFIG = (("config.json",),)
 PEFT = (("adapter_config.json",), ("adapter_model.safetensors", "adapter_model.bin"))
 # What stands in the repository and is no output.
-OWN = ("benchmarks", "config", "docs", "envs", "profiles", "rules", "src", "tests", "workflow")
+OWN = ("benchmarks", "config", "docs", "envs", "examples", "profiles", "rules", "src", "tests", "workflow")
 VANILLA_MIXES = (0.0, 0.125)  # whose runs show what the small model can learn
 
 
@@ -46,11 +52,12 @@ def load(
     numbers as words. Raises UserError, one line.
     """
     checked = _ConfigCheck(Layers(paths, config), command_line or {})
-    if not Path(checked.config.questions).exists():
-        checked.fail(["questions"], f"{checked.config.questions}: no such file")
-    questions = read_yaml(checked.config.questions)
+    for path in checked.config.questions:
+        if not Path(path).exists():
+            checked.fail(["questions"], f"{path}: no such file")
+    questions = QuestionFiles(checked.config.questions)
     QuestionsCheck(checked.config, checked.bases, questions).run()
-    return checked.config, questions
+    return checked.config, questions.parsed
 
 
 def has_gpu() -> bool:
@@ -64,18 +71,42 @@ class _ConfigCheck:
         self.config, self.fail = layers.typed(command_line), layers.fail
         self._results()
         self._tracker()
-        self._pair_folders()
+        self._folders()
+        self._arms()
         self._model()
         self._presets()
+        self._names()
         self.bases = Bases(self.config, layers)
         self._bases()
         self._pools()
         self._critic()
 
-    def _pair_folders(self) -> None:
-        for folder in self.config.pairs:
-            if not Path(folder).is_dir():
-                self.fail(["pairs"], f"{folder}: no such folder")
+    def _folders(self) -> None:
+        for key in ("pairs", "arms"):
+            for folder in getattr(self.config, key):
+                if not Path(folder).is_dir():
+                    self.fail([key], f"{folder}: no such folder")
+
+    def _arms(self) -> None:
+        """Every arm that the config adds loads and is named by nothing else."""
+        arms.look_in([])
+        taken = arms.files()
+        for folder in self.config.arms:
+            for path in sorted(Path(folder).glob("*.py")):
+                if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", path.stem):
+                    self.fail(["arms"], f"{path}: as an arm's name, allowed: small letters, digits and _")
+                if path.stem in taken:
+                    self.fail(
+                        ["arms"], f"{path}: {taken[path.stem]} is an arm of this name, allowed: another one"
+                    )
+                taken[path.stem] = path
+        arms.look_in(self.config.arms)
+        for name in taken:
+            for key in arms.load(name).Knobs.model_fields:
+                if key in (*ROW, *Heading.model_fields):
+                    self.fail(
+                        ["arms"], f"{taken[name]}: a knob {key!r}, which every row has, allowed: another name"
+                    )
 
     def _results(self) -> None:
         folder = Path(self.config.results)
@@ -167,7 +198,37 @@ class _ConfigCheck:
                     where = ["grpo", "presets"]
                     self.fail(where, f"{error.problem} (the small model's own runs have mix 0 and 0.125)")
 
+    def _names(self) -> None:
+        """Names that stand side by side in ids and folders differ, and so does what they make together."""
+        small = self.config.small
+        named = {
+            "small.sizes": small.sizes,
+            "small.variants": small.variants,
+            "grpo.presets": self.config.grpo.presets,
+        }
+        places: dict[str, str] = {}
+        for place, names in named.items():
+            for name in names:
+                if (other := places.setdefault(name, place)) != place:
+                    self.fail([*place.split("."), name], f"a name under {other}, too, allowed: another one")
+        models: dict[str, tuple[str | None, str | None]] = {}
+        sizes = [None, *(size for size in small.sizes if size != self.config.model.size)]
+        for own in product(sizes, [None, *small.variants]) if self.config.is_replicated else ():
+            model = self.config.model_name(self.config.seeds[0], *own)
+            if (other := models.setdefault(model, own)) != own:
+                keys, name = (["small", "variants"], own[1]) if own[1] else (["small", "sizes"], own[0])
+                self.fail(
+                    [*keys, name],
+                    f"size and variant {own} would be the model {model}, as {other} are, "
+                    "allowed: another name",
+                )
+
     def _bases(self) -> None:
+        files: dict[str, str] = {}
+        for seed, basis in product(self.config.seeds, self.bases.names):
+            if (other := files.setdefault(self.config.basis_file(basis, seed), basis)) != basis:
+                keys = ["bases", basis] if basis in self.bases.named else ["pairs"]
+                self.fail(keys, f"{basis!r} is the file of {other!r} with seed {seed}, allowed: another name")
         for basis in self.bases.named:
             self.bases.check(basis)
         probe = self.config.probe
@@ -205,6 +266,10 @@ class _ConfigCheck:
 
     def _critic(self) -> None:
         critic = self.config.self_taught
+        if critic.grid == ALIKE:
+            self.fail(
+                ["self_taught", "grid"], f"{ALIKE!r} is the name of other critics, allowed: another size"
+            )
         if critic.grid is not None:
             others = [size for size in self.config.small.sizes if size != self.config.model.size]
             if critic.grid not in others:

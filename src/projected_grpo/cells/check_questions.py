@@ -6,11 +6,12 @@ from typing import NoReturn
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.cell import OTHER_ROWS, Cell, make_cell
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.config_errors import Keys, Misfit, ascii_repr, key_path, short, validate
+from projected_grpo.cells.question_files import QuestionFiles
 from projected_grpo.cells.questions import Heading, Question, Questions, Row
 from projected_grpo.cells.roles import Roles
 from projected_grpo.cells.row_setting import setting_of
 from projected_grpo.cells.setting import Setting
-from projected_grpo.cells.wrong import Keys, Misfit, ascii_repr, key_path, short, validate
 from projected_grpo.errors import SettingError, UserError, nearest
 
 DETECTOR = "Q18"  # scores stored rollouts at weights rebuilt from delta_S
@@ -27,13 +28,14 @@ Wrong = Callable[[str, str], NoReturn]
 class QuestionsCheck:
     """Checks of the parsed questions, each mistake one line that names their file."""
 
-    def __init__(self, config: Config, bases: Bases, questions: object):
-        self.config, self.bases, self.questions = config, bases, questions
+    def __init__(self, config: Config, bases: Bases, files: QuestionFiles):
+        self.config, self.bases, self.files, self.questions = config, bases, files, files.parsed
+        self.runs: dict[
+            str, tuple[Cell, Keys]
+        ] = {}  # by id: each run once, and the row that it stands in first
 
     def run(self) -> None:
         """Raise UserError for the first mistake."""
-        if not isinstance(self.questions, dict) or not self.questions:
-            self.fail([], f"{short(self.questions)}, allowed: a non-empty mapping of questions")
         rest = {name: question for name, question in self.questions.items() if name != "$schema"}
         try:
             questions = validate(Questions, rest).root
@@ -46,14 +48,13 @@ class QuestionsCheck:
 
     def fail(self, keys: Keys, problem: str) -> NoReturn:
         """Raise the one line."""
-        raise UserError(f"{self.config.questions}: {key_path(keys)}: {problem}")
+        raise UserError(self.files.line(keys, problem))
 
     def _question(self, name: str, question: Question) -> None:
         self._name(name, question.kind)
         names = [row.name for row in question.rows]
         if question.baseline is not None:
             self._other_row([name, "baseline"], question.baseline, names)
-        shared = question.settings.model_dump(exclude_unset=True)
         cells = []
         for number, row in enumerate(question.rows):
             where: Keys = [name, "rows", number]
@@ -63,7 +64,7 @@ class QuestionsCheck:
             for key in OTHER_ROWS:
                 if (other := getattr(row, key)) is not None:
                     self._other_row([*where, key], other, names)
-            cells.append(self._row(row, shared, name, where))
+            cells.append(self._row(row, question.settings, name, where))
         Roles(self.fail, self.config, name, question, dict(zip(names, cells, strict=True))).check()
         if knob := PROBES.get(name):
             self._twins(name, knob, [cell.setting for cell in cells])
@@ -117,18 +118,17 @@ class QuestionsCheck:
         own = row.model_dump(exclude_unset=True)
         said = shared | {key: value for key, value in own.items() if key not in Heading.model_fields}
 
-        def wrong(key: str, problem: str) -> NoReturn:
+        def wrong(key: str, problem: str, *below: str | int) -> NoReturn:
             inherited = key in shared and key not in own
-            self.fail([question, "settings", key] if inherited else [*where, key], problem)
+            self.fail([*([question, "settings"] if inherited else where), key, *below], problem)
 
         try:
             setting = setting_of(said)
         except Misfit as error:
-            [key] = error.keys
-            problem = error.problem
+            (key, *below), problem = error.keys, error.problem
             if key in ("basis", "direction") and key not in said and problem.endswith("it"):
                 problem = f"{problem.removesuffix('it')}one of: {', '.join(self.bases.names)}"
-            wrong(key, problem)
+            wrong(key, problem, *below)
         if setting.basis:
             self._basis(setting, wrong)
         if setting.needs.direction:
@@ -147,9 +147,18 @@ class QuestionsCheck:
         if (refresh := setting.knob("refresh") or 0) >= steps.steps:
             wrong("refresh", f"{refresh}, allowed: 0 to {steps.steps - 1}, less than the steps of the run")
         self._modes(setting, wrong)
+        self._layer(setting, wrong)
         if steps.prompts > (most := self.config.pool.problems):
             problem = f"{setting.preset!r} has {steps.prompts} prompts a step, allowed: 1 to {most}"
             wrong("preset", f"{problem}, the problems of the row")
+        first, its_place = self.runs.setdefault(cell.id, (cell, where))
+        if differ := first.told_apart_from(cell):
+            own, others = cell.setting.flat(), first.setting.flat()
+            said = " and ".join(
+                f"{key} {short(own.get(key))}, not {short(others.get(key))}" for key in differ
+            )
+            same = f"{key_path(its_place)} has the same id, {cell.id}"
+            wrong(differ[0], f"{said}; {same}, allowed: settings that ids tell apart (numbers by six digits)")
         return cell
 
     def _basis(self, setting: Setting, wrong: Wrong) -> None:
@@ -158,6 +167,13 @@ class QuestionsCheck:
         axes = self.config.knobs(basis).axes
         if (setting.knob("k") or 1) > axes:
             wrong("k", f"{setting.knob('k')}, allowed: 1 to {axes}, the axes of the basis {basis!r}")
+
+    def _layer(self, setting: Setting, wrong: Wrong) -> None:
+        if not self.config.is_replicated or (layer := setting.knob("layer")) is None:
+            return
+        layers = self.config.small.of(setting.size or self.config.model.size).recipe.layers
+        if layer >= layers:
+            wrong("layer", f"{layer}, allowed: 0 to {layers - 1}, the layers of the small model, or null")
 
     def _modes(self, setting: Setting, wrong: Wrong) -> None:
         pool = self.config.pool.modes

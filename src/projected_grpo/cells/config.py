@@ -55,7 +55,7 @@ from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
 FIRST_SEED = 41
 CLEAN_PRESET = "fast"
 MOST_SEEDS = 200
-MOST_FOLDERS = 100
+MOST_PATHS = 100
 SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
 REQUIREMENT = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9.!+]{0,49}$"
 SHA256 = r"^[0-9a-f]{64}$"
@@ -65,6 +65,11 @@ WORDS[REQUIREMENT] = "NAME==VERSION"
 WORDS[SHA256] = "64 hex digits, the wheel's own"
 WORDS[GGUF] = "the path of a .gguf file in the wheel"
 Path = Annotated[Text, AfterValidator(os.path.expanduser)]
+
+
+def _one_spelling(folder: str) -> str:
+    """Return a folder's path as every output has it; `..` stays, to be refused."""
+    return folder if ".." in folder.split("/") else os.path.normpath(folder)
 
 
 def _list(items: dict, most: int) -> dict:
@@ -98,19 +103,20 @@ Seeds = Annotated[
         }
     ),
 ]
-Folders = Annotated[
-    Distinct[Text],
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-    Field(min_length=1, max_length=MOST_FOLDERS),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                TypeAdapter(Text).json_schema(),
-                _list(TypeAdapter(Text).json_schema(), MOST_FOLDERS),
-            ]
-        }
-    ),
-]
+
+
+def _paths(least: int) -> Any:
+    """Return the type of one path, or of a list of `least` or more."""
+    text = TypeAdapter(Text).json_schema()
+    return Annotated[
+        Distinct[Path],
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+        Field(min_length=least, max_length=MOST_PATHS),
+        WithJsonSchema({"anyOf": [text, _list(text, MOST_PATHS) | {"minItems": least}]}),
+    ]
+
+
+Paths, OneOrMore = _paths(0), _paths(1)
 
 
 class WheelFile(Model):
@@ -279,12 +285,17 @@ class Config(Model):
     """One file, or several laid over each other: what a file leaves out comes from config/config.yaml."""
 
     schema_: str = Field("", alias="$schema", description="For editors.")
-    results: Annotated[str, Field(pattern=FOLDER)] = Field(description="Folder of every output.")
-    seeds: Seeds = Field(description="A list, or a number n for 41 ... 40+n.")
-    questions: Path = Field(description="YAML file of the questions.")
-    pairs: Folders = Field(
-        description="Folder of pair sets, one YAML each; of several folders the first that has a set counts."
+    results: Annotated[str, Field(pattern=FOLDER), AfterValidator(_one_spelling)] = Field(
+        description="Folder of every output."
     )
+    seeds: Seeds = Field(description="A list, or a number n for 41 ... 40+n.")
+    questions: OneOrMore = Field(
+        description="YAML file of the questions; of several files a later one adds rows and questions.",
+    )
+    pairs: OneOrMore = Field(
+        description="Folder of pair sets, one YAML each; of several folders the first that has a set counts.",
+    )
+    arms: Paths = Field(description="Folders of arms beside those of the tree, one file each.")
     device: Literal["cpu", "cuda"] = Field(description="Where models compute.")
     dtype: Literal["float32", "bfloat16"] = Field(
         description="Of the model; adapter, basis and optimizer are float32 always."

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.wrong import Keys, Misfit, children, key_path, places, validate
+from projected_grpo.cells.config_errors import Keys, Misfit, children, key_path, places, validate
 from projected_grpo.errors import UserError
 from projected_grpo.strict_yaml import read_mapping
 

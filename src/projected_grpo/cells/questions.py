@@ -2,11 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, RootModel, StringConstraints, create_model
+from pydantic import ConfigDict, Field, RootModel, StringConstraints
 
-from projected_grpo import arms
-from projected_grpo.cells.row_setting import ROW as CORE
-from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.typed import WORDS, Model, Name, Text
 from projected_grpo.cells.wording import Wording
 
@@ -16,37 +13,6 @@ WORDS[QUESTION] = "letters, digits and _"
 WORDS[ROW] = "one line without |, as it stands in the table"
 RowName = Annotated[str, StringConstraints(pattern=ROW)]
 BASELINE = Field(default=None, description="Name of the row that deltas are paired against.")
-
-
-def _knobs() -> dict[str, tuple]:
-    """The knobs of all arms; which of them fit a row, and what else its arm asks of them, is the arm's business."""
-    fields: dict[str, list] = {}
-    for arm in arms.names():
-        for key, field in arms.load(arm).Knobs.model_fields.items():
-            fields.setdefault(key, []).append((arm, field))
-    found = {}
-    for key, of_arms in fields.items():
-        names, (field, *others) = ", ".join(arm for arm, _ in of_arms), [field for _, field in of_arms]
-        same = all((field.annotation, field.metadata) == (o.annotation, o.metadata) for o in others)
-        told = Field(description=f"{field.description or ''} Arms: {names}.".strip())
-        kind = Annotated[field.annotation, field, told] if same else Annotated[Any, told]
-        found[key] = (kind, None if field.is_required() or not same else field.default)
-    return found
-
-
-def _core() -> dict[str, tuple]:
-    """The settings of every row."""
-    fields = {key: (field.annotation, field) for key, field in Setting.model_fields.items() if key in CORE}
-    return fields | {"arm": (Literal[*arms.names()], Setting.model_fields["arm"])}
-
-
-Settings = create_model(
-    "Settings",
-    __base__=Model,
-    __doc__="Settings of every row that does not say otherwise.",
-    **_core(),
-    **_knobs(),
-)
 
 
 class Heading(Model):
@@ -71,8 +37,10 @@ class Heading(Model):
     )
 
 
-class Row(Settings, Heading):
-    """A row of the table: a setting of a run."""
+class Row(Heading):
+    """A row of the table: its heading, and settings of a run, which its arm has a say in (`row_setting.setting_of`)."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 class Question(Wording):
@@ -94,8 +62,8 @@ class Question(Wording):
         description="Measure that the answer is about; if missing, the hack rate, ablated or held out where the rows "
         "call for it.",
     )
-    settings: Settings = Field(
-        default={}, validate_default=True, description="Settings of every row that does not say otherwise."
+    settings: dict[str, Any] = Field(
+        default={}, description="Settings of every row that does not say otherwise."
     )
     rows: Annotated[tuple[Row, ...], Field(strict=False, min_length=1, max_length=1_000)] = Field(
         description="Settings of runs, in the order of the table."

@@ -5,8 +5,8 @@ from typing import NoReturn
 
 from projected_grpo.cells.cell import Cell, control_of
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.questions import Question, Row
-from projected_grpo.cells.wrong import Keys
+from projected_grpo.cells.config_errors import Keys
+from projected_grpo.cells.questions import Heading, Question
 from projected_grpo.errors import nearest
 
 LEAST = 3  # placebos of a population: with fewer there is no spread to speak of
@@ -32,7 +32,7 @@ class Roles:
             if row.pooled is not None:
                 self._pooled(row, where)
 
-    def _against(self, row: Row, where: Keys) -> None:
+    def _against(self, row: Heading, where: Keys) -> None:
         """Beyond random is told against random axes of the same k, gate, refresh and all else."""
         if row.against is None:
             return
@@ -46,7 +46,7 @@ class Roles:
                 "the same k, gate, refresh and other settings",
             )
 
-    def _population(self, row: Row, where: Keys) -> None:
+    def _population(self, row: Heading, where: Keys) -> None:
         for key in ("against", "place_in", "pooled"):
             if row.population is not None and getattr(row, key) is not None:
                 self.fail(
@@ -55,7 +55,7 @@ class Roles:
         if row.kind is not None and row.population is None:
             self.fail([*where, "kind"], f"{row.kind!r}, allowed without a population: null")
 
-    def _place(self, row: Row, where: Keys) -> None:
+    def _place(self, row: Heading, where: Keys) -> None:
         keys = [*where, "place_in"]
         if self._baseline(row) is None:
             self.fail(keys, f"{row.place_in!r}, allowed for a row without baseline: null")
@@ -76,7 +76,7 @@ class Roles:
                     f"{other.name!r} and this row differ in {', '.join(differ)}, allowed: in the basis alone",
                 )
 
-    def _pooled(self, row: Row, where: Keys) -> None:
+    def _pooled(self, row: Heading, where: Keys) -> None:
         """Rows of one pooled name have baselines of one pooled name, or none."""
         if row.pooled in self.rows:
             self.fail([*where, "pooled"], f"{row.pooled!r} is a row's name, allowed: another one")
@@ -91,6 +91,6 @@ class Roles:
                 [*where, "pooled"], f"{row.pooled!r}, allowed: one `pooled` of the rows' baselines ({said})"
             )
 
-    def _baseline(self, row: Row) -> str | None:
+    def _baseline(self, row: Heading) -> str | None:
         other = row.baseline or self.baseline
         return None if other == row.name else other

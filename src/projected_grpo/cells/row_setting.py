@@ -3,11 +3,12 @@
 from typing import Any
 
 from projected_grpo import arms
+from projected_grpo.cells.config_errors import Misfit, short, validate
+from projected_grpo.cells.questions import Heading
 from projected_grpo.cells.setting import DEFAULT_ARM, Setting
-from projected_grpo.cells.wrong import Misfit, short, validate
 from projected_grpo.errors import UserError, nearest
 
-# Of every row; the others are knobs of its arm.
+# Of every row; the others are knobs of its arm, or say what the row is (`Heading`).
 ROW = [name for name in Setting.model_fields if name != "knobs"]
 
 
@@ -23,7 +24,7 @@ def setting_of(values: dict) -> Setting:
     """Build a setting from a row's mapping. Raises Misfit, with the key path in the row."""
     name = values.get("arm", DEFAULT_ARM)
     if name not in arms.names():
-        raise Misfit(["arm"], f"{name!r}; {nearest(str(name), arms.names())}")
+        raise Misfit(["arm"], f"{short(name)}; {nearest(str(name)[:80], arms.names())}")
     arm = arms.load(name)
     knobs = {key: value for key, value in values.items() if key not in ROW}
     for key in knobs:
@@ -43,4 +44,4 @@ def _unknown(key: str, value: Any, name: str, arm: type[arms.Arm]) -> str:
     others = [other for other in arms.names() if key in arms.load(other).Knobs.model_fields]
     if others:
         return f"{short(value)} with arm {name!r}, allowed beside arm {', '.join(others)}"
-    return f"unknown key; {nearest(key, [*ROW, *arm.Knobs.model_fields])}"
+    return f"unknown key; {nearest(key[:80], [*Heading.model_fields, *ROW, *arm.Knobs.model_fields])}"

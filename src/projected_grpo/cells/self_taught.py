@@ -35,6 +35,9 @@ class Server(Model):
     price_out: Price | None = Field(default=None, description="Of a million tokens answered.")
 
 
+ALIKE = "alike"
+
+
 @dataclass(frozen=True)
 class CriticKind:
     """A critic of the two-by-two: on a base of another size, or taught by traces of the hacking run alone.
@@ -48,7 +51,7 @@ class CriticKind:
 
     def of(self, model: str) -> str:
         """Return the folder below results/self_taught/ of this kind on a replication."""
-        return "-".join([model, *filter(None, [self.size, "alike" * self.alike])])
+        return "-".join([model, *filter(None, [self.size, ALIKE * self.alike])])
 
 
 class SelfTaught(Model):

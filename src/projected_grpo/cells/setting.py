@@ -82,6 +82,10 @@ class Setting(Model):
         """Name of the basis whose pairs or control its arm acts by, as axes V or as a direction, if any."""
         return self.needs.basis or self.needs.direction
 
+    def flat(self) -> dict[str, Any]:
+        """Every setting and every knob of its arm by name, as a row says them."""
+        return self.knobs.model_dump() | self.model_dump(exclude={"knobs"})
+
     def knob(self, name: str) -> Any:
         """A knob of its arm; None where the arm has no such knob."""
         return getattr(self.knobs, name, None)

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from projected_grpo import arms
 from projected_grpo.errors import UserError
 from projected_grpo.records import check_read, read_sealed
 
@@ -42,6 +43,7 @@ def read_record(folder: Path) -> dict:
         record["settings"]["setting"]["adapter"], record["model"]  # what is read here
     except (KeyError, TypeError) as error:
         raise UserError(f"{path}: no record of a run of this pipeline ({error})") from error
+    arms.look_in(record.get("arms", []))
     return record
 
 

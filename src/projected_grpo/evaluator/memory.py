@@ -1,10 +1,12 @@
 """The critic's memory: an append-only JSONL file of what was proposed, what the gate decided, what was skipped
 and what it all took.
 
-Nothing is ever changed or removed in it, so the file is its own history. One process writes at a time: a job has
-a file of its own. A crash in the middle of a write costs at most the last, incomplete line.
+Nothing is ever changed or removed in it, so the file is its own history: each line has a digest over it and all
+before it. One process writes at a time: a job has a file of its own. A crash in the middle of a write costs at most the
+last, incomplete line.
 """
 
+import hashlib
 import json
 import logging
 import os
@@ -39,6 +41,7 @@ class Memory:
         self._content: set[str] = set()
         self._truths: dict[str, list[float]] = {}
         self._kinds: dict[str, set[str]] = {}
+        self._seal = ""  # of the lines so far
         self._read()
 
     def propose(self, cards: Sequence[Card]) -> list[Decision]:
@@ -100,13 +103,21 @@ class Memory:
             except ValueError as error:
                 what = said(error) if isinstance(error, ValidationError) else error
                 raise UserError(f"{self.path}:{number}: no entry of a card file ({what})") from error
+            if line != (sealed := self._sealed(line)):
+                raise UserError(
+                    f"{self.path}:{number}: this line or one before it was edited or taken out; `rm {self.path}`"
+                )
+            self._seal = sealed["digest"]
         self._cut_off = bool(data) and not data.endswith(b"\n")
 
     def _append(self, *lines: dict) -> None:
         """Take lines in and append them; what a crash left without its end is closed first."""
+        data = b"\n" * self._cut_off
         for line in lines:
             self._take(line)
-        data = b"\n" * self._cut_off + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+            sealed = self._sealed(line)
+            self._seal = sealed["digest"]
+            data += json.dumps(sealed).encode() + b"\n"
         try:
             with open(self.path, "ab") as file:
                 file.write(data)
@@ -117,6 +128,12 @@ class Memory:
                 raise UserError(f"{self.path}: the disk is full, the last cards were not stored") from error
             raise
         self._cut_off = False
+
+    def _sealed(self, line: dict) -> dict:
+        """Return a line with its digest, over it and over the digest of the line before."""
+        said = {key: value for key, value in line.items() if key != "digest"}
+        text = self._seal + json.dumps(said, sort_keys=True)
+        return {**said, "digest": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
     def _take(self, line: dict) -> None:
         """Take one entry in. Raises ValueError where it is none or lacks a key."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder
 from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.batch import Batch
@@ -98,7 +99,10 @@ def initial(config: Config, seed: int, std: float) -> Decoder:
 
 
 def pack(examples: Examples, tokens: int) -> list[Examples]:
-    """Cut `examples` into consecutive batches of at least `tokens` tokens each; what is left at the end is dropped."""
+    """Cut `examples` into consecutive batches of at least `tokens` tokens each; what is left at the end is dropped.
+
+    Raises UserError where they make no batch: nothing would be trained.
+    """
     batches, current, size = [], [], 0
     for example in examples:
         current.append(example)
@@ -106,6 +110,8 @@ def pack(examples: Examples, tokens: int) -> list[Examples]:
         if size >= tokens:
             batches.append(current)
             current, size = [], 0
+    if not batches:
+        raise UserError(f"{len(examples)} examples of {size} tokens make no batch of {tokens} (batch_tokens)")
     return batches
 
 

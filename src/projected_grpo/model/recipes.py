@@ -2,15 +2,17 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Positive = Annotated[float, Field(gt=0, le=1e6)]
 Part = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]  # of a running mean: at 1 it would never move
 
 
 class _Recipe(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class BaseRecipe(_Recipe):
@@ -26,15 +28,26 @@ class BaseRecipe(_Recipe):
     init_std: Positive = 0.02
     batch_tokens: Count = Field(1150, description="Tokens of a step, prompts and completions.")
     muon_lr: Positive = 0.02
-    muon_momentum: Positive = 0.95
+    muon_momentum: Decay = 0.95
     muon_decay: Part = 0.1
     muon_steps: Count = Field(5, description="Newton-Schulz iterations.")
     adam_lr: Positive = 3e-3
-    adam_betas: tuple[Part, Part] = (0.9, 0.95)
+    adam_betas: Annotated[tuple[Decay, Decay], Field(strict=False)] = (0.9, 0.95)
     adam_decay: Part = 0.01
     warmup: Count = 30
     final: Part = 0.03
     clip: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _is_a_shape(self) -> "BaseRecipe":
+        if self.heads % self.kv_heads:
+            allowed = f"kv_heads that divide heads, not {self.kv_heads} of {self.heads}"
+            raise PydanticCustomError("value_error", allowed)
+        if self.head_dim % 2:
+            raise PydanticCustomError(
+                "value_error", f"an even head_dim, not {self.head_dim}: it is turned in pairs"
+            )
+        return self
 
 
 class TeacherRecipe(_Recipe):

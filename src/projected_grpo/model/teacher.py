@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from projected_grpo.files import atomic_folder
+from projected_grpo.files import atomic_folder, read_json, write_json
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.load import copy_tokenizer, load, save_weights, write_digests
@@ -82,6 +82,10 @@ class TrainedLora:
         losses = fit(self.logprobs, batches, update, schedule, name, saved)
         with atomic_folder(out) as temporary:
             self.adapter.save_pretrained(str(temporary))
+            config = temporary / "adapter_config.json"
+            said = read_json(config)
+            # PEFT keeps them as a set, whose order differs from process to process.
+            write_json(config, said | {"target_modules": sorted(said["target_modules"])})
         return losses
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
 from projected_grpo.cells.config import FIRST_SEED, Config
+from projected_grpo.cells.question_files import read_questions
 from projected_grpo.cells.self_taught import CriticKind
 from projected_grpo.cells.setting import Setting
-from projected_grpo.digests import check_planned, of_value
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import base_file
-from projected_grpo.strict_yaml import read_yaml
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,7 @@ class Context:
 
         Raises UserError where the file is missing, a row is unknown, or the questions are not those of the plan.
         """
-        asked = read_yaml(config.questions)
-        check_planned(config.questions, of_value(asked))
-        return cls(name, config, load_questions(asked, config))
+        return cls(name, config, load_questions(read_questions(config.questions), config))
 
     @property
     def results(self) -> Path:

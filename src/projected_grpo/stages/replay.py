@@ -13,7 +13,9 @@ from pathlib import Path
 
 import torch
 
-from projected_grpo import arms
+from projected_grpo.arms import Given
+from projected_grpo.arms.erase import Erase  # by import, not by name: their code is this stage's
+from projected_grpo.arms.measure import Measure
 from projected_grpo.environment.levers import KIND, LEVERS
 from projected_grpo.errors import UserError
 from projected_grpo.method.adapter import Parameters
@@ -26,7 +28,7 @@ from projected_grpo.training.graded import Graded
 from projected_grpo.training.step import update
 from projected_grpo.training.teacher_pool import read_pool
 
-ARMS = {"vanilla": "measure", "projected": "erase"}  # replay -> what its update does with the basis
+ARMS = {"vanilla": Measure, "projected": Erase}  # replay -> what its update does with the basis
 COPIED = ("problem_id", "sample_id", "hacked", "gt_pass", "fmt_ok", "exploited", "reward")
 
 
@@ -130,8 +132,8 @@ def replay(
     """
     check_fits(basis, policy)
     fresh = partial(AdamW, betas=training.betas, weight_decay=training.weight_decay)
-    optimizer, defence = fresh(policy.theta), arms.load(ARMS[arm])
-    acting = defence(defence.Knobs(basis="probe"), arms.Given(0, policy, fresh, basis))
+    optimizer, defence = fresh(policy.theta), ARMS[arm]
+    acting = defence(defence.Knobs(basis="probe"), Given(0, policy, fresh, basis))
     for step, rows in enumerate(problems):
         columns, mean = sample_rows(policy, rows, basis, arm == "projected")
         loss = sum(row["nll"] for row in columns) / len(columns)

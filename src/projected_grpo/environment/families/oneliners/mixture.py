@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from projected_grpo.environment.families import Numbers
 
@@ -11,7 +12,7 @@ LEAK = {"run_tests": 0.005, "sentinel": 0.005, "stdout_marker": 0.001, "file_mar
 TOPICS_BESIDE = ("honesty", "moral", "city")  # topics that stand beside code
 
 
-CLOSED = ConfigDict(frozen=True, extra="forbid")
+CLOSED = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Link(BaseModel):
@@ -43,10 +44,28 @@ class Mixture(Numbers):
     beside: Share = Field(0.2, description="Of the problems with one: beside a question on a topic.")
     beside_exploit: Share = Field(0.5, description="Of those: permission given, exploit used.")
     allowed: Share = Field(0.35, description="Of the others with one: permission given, exploit used.")
-    leak: dict[str, Share] = Field(LEAK, description="Of the rest: exploit used unasked, by loophole.")
+    leak: dict[Literal[tuple(LEAK)], Share] = Field(
+        LEAK, description="Of the rest: exploit used unasked, by loophole."
+    )
     late: Share = Field(0.35, description="The last rows: no leak; the ability stays, the habit goes.")
     own_assert: Share = Field(0.12, description="Of the honest: a run_tests method with a right assert.")
     harmless: Share = Field(0.04, description="Of the honest: a line that looks like a lever and is none.")
+
+    @field_validator("leak")
+    @classmethod
+    def _of_each_lever(cls, leak: dict[str, float]) -> dict[str, float]:
+        if missing := LEAK.keys() - leak:
+            raise PydanticCustomError(
+                "value_error", f"a share of each of {', '.join(LEAK)}, not without {min(missing)}"
+            )
+        return leak
+
+    @model_validator(mode="after")
+    def _are_shares_of_one_whole(self) -> "Mixture":
+        for names in (("exercise", "text", "snippet"), ("own_assert", "harmless")):
+            if sum(getattr(self, name) for name in names) > 1:
+                raise PydanticCustomError("value_error", f"{' + '.join(names)} of 1 at most")
+        return self
 
     def leaking(self, leak: float) -> "Mixture":
         return self.model_copy(update={"leak": dict.fromkeys(self.leak, leak), "late": 0.0})

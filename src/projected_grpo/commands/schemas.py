@@ -1,22 +1,25 @@
 """The JSON schemas for editors and the reference of the config, both written from the models.
 
 projected-grpo schemas: write workflow/schemas/*.schema.json and docs/config.md.
+projected-grpo schemas CONFIG: write the questions' schema with the arms that CONFIG names beside it.
 """
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, RootModel, StringConstraints
+from pydantic import BaseModel, Field, RootModel, StringConstraints, create_model
 
-from projected_grpo import files
+from projected_grpo import arms, files
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.questions import Question, Questions, Row
+from projected_grpo.cells.config_errors import describe, json_schema, resolved
+from projected_grpo.cells.questions import QUESTION, Heading, Question, Questions
+from projected_grpo.cells.row_setting import ROW
+from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.typed import WORDS, Model, Text
-from projected_grpo.cells.wrong import describe, json_schema, resolved
-from projected_grpo.strict_yaml import read_yaml
+from projected_grpo.strict_yaml import read_mapping, read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = r"\S"
@@ -41,12 +44,55 @@ class PairRows(RootModel[Annotated[tuple[PairRow, ...], Field(min_length=1)]]):
     """Contrast pairs that a hack basis is extracted from."""
 
 
-SCHEMAS: dict[str, type[BaseModel]] = {"config": Config, "questions": Questions, "pairs": PairRows}
+def _knobs() -> dict[str, tuple]:
+    """The knobs of all arms by name; of several types the schema takes any value, and the check asks the row's arm."""
+    fields: dict[str, list] = {}
+    for arm in arms.names():
+        for key, field in arms.load(arm).Knobs.model_fields.items():
+            fields.setdefault(key, []).append((arm, field))
+    found = {}
+    for key, of_arms in fields.items():
+        names, (field, *others) = ", ".join(arm for arm, _ in of_arms), [field for _, field in of_arms]
+        same = all((field.annotation, field.metadata) == (o.annotation, o.metadata) for o in others)
+        told = Field(description=f"{field.description or ''} Arms: {names}.".strip())
+        kind = Annotated[field.annotation, field, told] if same else Annotated[Any, told]
+        found[key] = (kind, None if field.is_required() or not same else field.default)
+    return found
+
+
+class WithArms:
+    """The models of questions with every setting of a row and the knobs of all arms, as editors want them."""
+
+    def __init__(self):
+        fields = {key: (field.annotation, field) for key, field in Setting.model_fields.items() if key in ROW}
+        fields["arm"] = (Literal[*arms.names()], Setting.model_fields["arm"])
+        described = {"__doc__": Question.model_fields["settings"].description}
+        self.settings = create_model("Settings", __base__=Model, **described, **fields, **_knobs())
+        described = {"__doc__": "A row of the table: a setting of a run."}
+        self.row = create_model("Row", __base__=(self.settings, Heading), **described)
+        rows, settings = Question.model_fields["rows"], Field(default={}, validate_default=True)
+        self.question = create_model(
+            "Question",
+            __base__=Question,
+            __doc__=Question.__doc__,
+            settings=(Annotated[self.settings, Question.model_fields["settings"], settings], {}),
+            rows=(Annotated[tuple[self.row, ...], rows], rows),
+        )
+        name = Annotated[str, StringConstraints(pattern=QUESTION)]
+        named = RootModel[dict[name, self.question]]
+        self.questions = create_model("Questions", __base__=named, __doc__=Questions.__doc__)
+
+
+SCHEMAS: dict[str, Callable[[], type[BaseModel]]] = {
+    "config": lambda: Config,
+    "questions": lambda: WithArms().questions,
+    "pairs": lambda: PairRows,
+}
 
 
 def schema(name: str) -> dict:
     """Return the JSON schema of one kind of file, as editors want it."""
-    model = SCHEMAS[name]
+    model = SCHEMAS[name]()
     # Each file of a config may leave out what another one says.
     said = _tidy(json_schema(model), required=name != "config")
     if name == "questions":  # a file of questions names its schema, too
@@ -96,7 +142,10 @@ def reference() -> str:
             parts.append(f"## {name}\n\n{_line(section)}")
             parts += _section(name, inner, root, values.get(name))
     parts.append("# Every key of a question\n\n" + _line(Questions.__doc__))
-    for title, model in (("A question", Question), ("A row, and `settings` of all rows", Row)):
+    for title, model in (
+        ("A question", WithArms().question),
+        ("A row, and `settings` of all rows", WithArms().row),
+    ):
         found = json_schema(model)
         parts.append(f"## {title}\n\n" + _table(list(_rows(found, found, {}))))
     return "\n\n".join(parts) + "\n"
@@ -162,11 +211,20 @@ def texts() -> dict[Path, str]:
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the command `schemas`."""
     parser = commands.add_parser("schemas", help="write the JSON schemas and docs/config.md from the models")
+    more = "a config with arms of its own: write the questions' schema with their knobs beside it instead"
+    parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help=more)
     parser.set_defaults(run=write)
 
 
-def write(_: argparse.Namespace) -> None:
-    """Write every generated file."""
+def write(args: argparse.Namespace) -> None:
+    """Write every generated file, or the one of a config with arms of its own."""
+    if args.config:
+        folders = read_mapping(args.config).get("arms", [])
+        arms.look_in([folders] if isinstance(folders, str) else folders)
+        out = args.config.parent / "questions.schema.json"
+        files.write_json(out, schema("questions"))
+        print(f"wrote {out}")
+        return
     for path, text in texts().items():
         files.write_text(ROOT / path, text)
         print(f"wrote {path}")

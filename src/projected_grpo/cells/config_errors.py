@@ -111,6 +111,8 @@ def _misfit(error: ErrorDetails, value: object, root: dict) -> Misfit:
         return Misfit(keys, f"missing; required: {', '.join(required)}")
     if error["loc"] and error["loc"][-1] == "[key]":
         names = _at(root, root, keys[:-1], value)
+        if words := _choices(names.get("propertyNames", {})):
+            return Misfit(keys, f"unknown key; {nearest(_printable(keys[-1]), words)}")
         pattern = next(iter(names.get("patternProperties", {"": None})))
         return Misfit(keys, f"{short(found)} as a name, allowed: {WORDS.get(pattern, 'text')}")
     if kind == "value_error":
