@@ -32,8 +32,7 @@ def make_results(root, names, seeds):
         for cell in question.cells:
             if not (context.results / "grpo" / cell.id).exists():
                 write_run(context.results, cell)
-        page = registry.load("aa" if question.kind == "aa" else "table").make(context)
-        write(page.to_page() if question.kind == "aa" else page, context.results)
+        write(registry.load("aa" if question.kind == "aa" else "table").make(context), context.results)
     return made
 
 
@@ -46,7 +45,7 @@ def make_tree(root):
     """A results tree of some questions at two seeds, with figures and pages of other stages."""
     made = make_results(root, SHOWN, 2)
     write_json(made.results / "grader/matrix.json", {"sandbox": "namespaces", "counts": COUNTS})
-    write(grader.make(replace(made, name="grader/diagonal")).to_page(), made.results)
+    write(grader.make(replace(made, name="grader/diagonal")), made.results)
     write(standing("substrate", "Model", Paragraph("Text.")).to_page(), made.results)
     write(standing("self_taught", "Critic", Pre(EVIL)).to_page(), made.results)
     return made

@@ -7,7 +7,6 @@ from synthetic import context_of, write_run
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.verdicts import substrate
 
 BASE = {"small-s41": 0.25, "small-s42": 0.15}  # honest rates
@@ -47,7 +46,7 @@ def test_the_page_names_who_misses_a_mark(tmp_path, monkeypatch):
         for cell in substrate.cells_of(context, name).values():
             write(tmp_path, cell, *levels[cell.seed])
     verdict = substrate.make(context)
-    lines = {line.split(" | ")[0].removeprefix("| "): line for line in to_markdown(verdict.page).split("\n")}
+    lines = {line.split(" | ")[0].removeprefix("| "): line for line in verdict.text.split("\n")}
     assert lines["base: hack at most 0.01 on average"].endswith("| yes | – |")
     assert lines["base: honest 0.20 to 0.45"].endswith("| NO | small-s42 (0.150) |")
     # +0.40 and +0.05: the mean is above its mark, the second replication below its own.
@@ -60,9 +59,9 @@ def test_the_page_names_who_misses_a_mark(tmp_path, monkeypatch):
     # 2.4 times the base's, and 1.33 times without a rise at the end.
     room = lines["gt_only, mix 0, long: honest is twice the base's (times), or still rises"]
     assert room.endswith("| NO | small-s42 (1.333) |")
-    text = to_markdown(verdict.page)
+    text = verdict.text
     assert "first, second" in text and "\nno\n" not in text
-    assert verdict.frame.set_index("mark").loc["teacher: hack at least 0.9", "lowest"] == 0.95
+    assert verdict.frames[".parquet"].set_index("mark").loc["teacher: hack at least 0.9", "lowest"] == 0.95
     assert "Not reached: base: honest 0.20 to 0.45; gt_only, mix 0: honest rises" in text
 
 

@@ -11,7 +11,6 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
 from projected_grpo.measures import replays
 from projected_grpo.pages import style
-from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.verdicts import marks, probe, replications
 from projected_grpo.verdicts.figures import distributions, trajectory
 
@@ -65,7 +64,7 @@ def both(tmp_path):
 
 def page(both, others=None, controls=()):
     probed = [replications.Probed(41, *both, others or {})]
-    return to_markdown(probe.verdict("probe/uat", probed, "v_hack_full", controls).page)
+    return probe.page_of("probe/uat", probed, "v_hack_full", controls).text
 
 
 def test_all_pass_where_all_holds(both):
@@ -340,8 +339,8 @@ def test_all_replications_as_one_are_scipys_paired_tests(probed):
 
 
 def test_a_page_of_several_replications_has_each_and_their_mean(probed):
-    made = probe.verdict("probe/uat", probed, "own", ["random"])
-    text = to_markdown(made.page)
+    made = probe.page_of("probe/uat", probed, "own", ["random"])
+    text, frame = made.text, made.frames[".parquet"]
     passed = [sum(one.marks[i].passed for one in probed) for i in range(4)]
     for test, met in zip(("T1", "T2", "T3", "T4"), passed, strict=True):
         assert re.search(rf"^- {test}, .*: PASS on {met} of 4 replications", text, re.M), test
@@ -353,9 +352,9 @@ def test_a_page_of_several_replications_has_each_and_their_mean(probed):
         f"seed {seed}" for seed in (41, 42, 43, 44)
     ]
     assert "In full: seed 41" in text and "less that of random" in text
-    each = made.frame[made.frame.seed.notna()]
+    each = frame[frame.seed.notna()]
     assert each.groupby("test").size().eq(4).all() and set(each.seed) == {41, 42, 43, 44}
-    every = made.frame[made.frame.test == "T4, all"].set_index(["basis", "reading"])
+    every = frame[frame.test == "T4, all"].set_index(["basis", "reading"])
     assert len(every) == 6 and every.gap_n["own", "every sample (the paper's)"] == 3
     assert re.search(r"^- T4, .* on \d of 4 replications, mean t \S+ \(1 without one\)", text, re.M)
     assert text.count("no p") >= 1

@@ -61,6 +61,11 @@ def p_value(value: float | None) -> str:
     return NONE if _gone(value) else "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
+def p_is(value: float) -> str:
+    """`= 0.012` or `< 0.001`, for a sentence."""
+    return "< 0.001" if value < 0.0005 else f"= {value:.3f}"
+
+
 def seed_list(seeds: Iterable[int]) -> str:
     """41-45 for a gapless run of at least three, else 41, 43."""
     seeds = sorted(seeds)

@@ -13,23 +13,11 @@ from scipy import stats as scipy_stats
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages.blocks import Cell, Page, Paragraph, Source, grid
+from projected_grpo.pages import words
 from projected_grpo.pages.context import Context
-from projected_grpo.pages.standing import of_seeds
-from projected_grpo.pages.text import delta, interval, listing, p_value, rate, seed_list, under
-from projected_grpo.verdicts.verdict import Verdict
+from projected_grpo.pages.page import Page, render
 
 MEASURES = ("hack", "solve")
-NOTES = (
-    "Both runs of a comparison have one setting and one replication (base, teacher, pool); only the sampling stream "
-    "differs. Test and interval are those of the question tables.",
-    "The exact interval of the false-positive rate takes the comparisons as independent. Those of three streams, and "
-    "hack and solve of one run, are not, which the range over deals keeps. A bootstrap over streams would be no test: "
-    "it covers 5% almost by construction.",
-    "With so few comparisons only a rate far above 5% would show. The smallest differences below hold for an effect "
-    "that is the same in every replication. Where an arm's effect varies between them, differences spread more: "
-    "`pilot` in the config has the spread that a design is planned with.",
-)
 DRAWS = 4000
 SIZES = (5, 10)
 
@@ -65,8 +53,21 @@ class SelfCheck:
     hi: float | None
     dealt: tuple[float, float, float] | None
     spread: dict[tuple[str, str], float]  # (setting, measure) -> std of a difference between two streams
-    cells: dict[str, tuple[str, ...]]  # setting -> cells that count
+    cells: tuple[str, ...]  # that count
     left_out: dict[str, str]
+
+    @property
+    def covers(self) -> bool:
+        """Whether the exact interval holds 5%."""
+        return self.lo is not None and self.lo <= stats.ALPHA <= self.hi
+
+    @property
+    def luck(self) -> str:
+        """Where the observed share lies to the range of deals anew: within, above or below; empty without one."""
+        if self.dealt is None:
+            return ""
+        share, (_, low, high) = self.hits / self.tested, self.dealt
+        return "within" if low <= share <= high else "above" if share > high else "below"
 
 
 def false_positives(values: np.ndarray) -> np.ndarray:
@@ -104,11 +105,9 @@ def self_check(context: Context) -> SelfCheck:
     """Compare every pair of streams of every setting; incomplete runs are left out and named."""
     runs, left_out = load_runs(context.results, context.question.cells)
     values: dict[tuple[str, str], dict[int, dict[int, float]]] = {}  # by setting and measure: stream, seed
-    cells: dict[str, tuple[str, ...]] = {}
     for row in context.question.rows:
         setting = row.baseline or row.name
         for run in (runs[cell.id] for cell in row.cells if cell.id in runs):
-            cells[setting] = (*cells.get(setting, ()), run.cell.id)
             for measure in (measure for measure in MEASURES if measure in run.measures):
                 streams = values.setdefault((setting, measure), {})
                 streams.setdefault(row.setting.stream, {})[run.cell.seed] = run.measures[measure]
@@ -128,102 +127,47 @@ def self_check(context: Context) -> SelfCheck:
     hits = sum(c.hit for c in tested)
     low, high = stats.proportion_interval(hits, len(tested)) if tested else (None, None)
     dealt = deal_anew(tables) if tables else None
-    return SelfCheck(tuple(comparisons), hits, len(tested), low, high, dealt, spread, cells, left_out)
-
-
-def answer(check: SelfCheck) -> list[str]:
-    """Return the finding, sentence by sentence."""
-    if check.lo is None or check.dealt is None:
-        return ["Nothing to compare: fewer than two complete streams at two seeds."]
-    adjusted = sum(c.pair.holm is not None and c.pair.holm < stats.ALPHA for c in check.comparisons)
-    observed = check.hits / check.tested
-    covers = "covers" if check.lo <= stats.ALPHA <= check.hi else "does not cover"
-    mean, low, high = check.dealt
-    lies = "within" if low <= observed <= high else "above" if observed > high else "below"
-    said = [
-        f"Comparing the pipeline with itself gives p < 0.05 in {check.hits} of {check.tested} comparisons, and in "
-        f"{adjusted} after Holm's correction.",
-        f"That is a false-positive rate of {rate(observed)}, exact 95% interval {rate(check.lo)} to {rate(check.hi)}, "
-        f"which {covers} 0.050.",
-        f"With the streams dealt anew, which leaves luck alone, the rate is {rate(mean)} on average and {rate(low)} to "
-        f"{rate(high)} in 95% of deals; the observed one lies {lies} that range.",
-    ]
-    if lies == "above":
-        said.append("So the streams differ by more than the luck of sampling.")
-    by_setting: dict[str, list[bool]] = {}
-    for c in check.comparisons:
-        if c.pair.n > 1:
-            by_setting.setdefault(c.setting, []).append(c.hit)
-    if len(by_setting) > 1:
-        shares = [f"{sum(found)} of {len(found)} at {setting}" for setting, found in by_setting.items()]
-        said.append(f"By setting: {listing(shares)}.")
-    for (setting, measure), std in check.spread.items():
-        if measure == "hack":
-            sizes = " and ".join(f"{rate(stats.detectable(std, n))} with {n} seeds" for n in SIZES)
-            said.append(f"At {setting} a difference in hack of {sizes} is found with 80% power.")
-    return said
+    return SelfCheck(tuple(comparisons), hits, len(tested), low, high, dealt, spread, tuple(runs), left_out)
 
 
 def to_frame(check: SelfCheck) -> pd.DataFrame:
     """Return one row per comparison for `aa.parquet`."""
-
-    def detectable(c: Comparison, n: int) -> float | None:
+    records = []
+    for c in check.comparisons:
+        record = {"setting": c.setting, "measure": c.measure, "stream": c.streams[1]}
+        record |= {"baseline_stream": c.streams[0], "delta": c.pair.delta, "delta_lo": c.pair.lo}
+        record |= {"delta_hi": c.pair.hi, "p": c.pair.p, "p_holm": c.pair.holm, "n": c.pair.n}
         std = check.spread.get((c.setting, c.measure))
-        return None if std is None else stats.detectable(std, n)
-
-    columns = {
-        "setting": lambda c: c.setting,
-        "measure": lambda c: c.measure,
-        "stream": lambda c: c.streams[1],
-        "baseline_stream": lambda c: c.streams[0],
-        "delta": lambda c: c.pair.delta,
-        "delta_lo": lambda c: c.pair.lo,
-        "delta_hi": lambda c: c.pair.hi,
-        "p": lambda c: c.pair.p,
-        "p_holm": lambda c: c.pair.holm,
-        "n": lambda c: c.pair.n,
-        "seeds": lambda c: ";".join(str(seed) for seed in c.pair.seeds),
-        "std_difference": lambda c: check.spread.get((c.setting, c.measure)),
-        **{f"detectable_n{size}": lambda c, n=size: detectable(c, n) for size in SIZES},
-    }
-    return pd.DataFrame({name: [of(c) for c in check.comparisons] for name, of in columns.items()})
+        record |= {"seeds": ";".join(map(str, c.pair.seeds)), "std_difference": std}
+        records.append(record | {f"detectable_n{n}": std and stats.detectable(std, n) for n in SIZES})
+    return pd.DataFrame(records)
 
 
-def make(context: Context) -> Verdict:
+def make(context: Context) -> Page:
     """Return the page `aa.md`."""
     check, question = self_check(context), context.question
-    seeds = {seed for comparison in check.comparisons for seed in comparison.pair.seeds}
-    comparisons = {
-        "setting": lambda c: c.setting,
-        "measure": lambda c: c.measure,
-        "streams": lambda c: f"{c.streams[1]} - {c.streams[0]}",
-        "Δ": lambda c: Cell(delta(c.pair.delta), under(interval, c.pair.lo, c.pair.hi)),
-        "p": lambda c: p_value(c.pair.p),
-        "Holm p": lambda c: p_value(c.pair.holm),
-        "n": lambda c: Cell(str(c.pair.n), seed_list(c.pair.seeds)),
-    }
-    power = {
-        "setting": lambda item: item[0][0],
-        "measure": lambda item: item[0][1],
-        "std of a difference": lambda item: rate(item[1]),
-    }
-    for size in SIZES:
-        power[f"found with {size} seeds"] = lambda item, n=size: rate(stats.detectable(item[1], n))
-    title = "Smallest true difference found with 80% power"
-    page = Page(
-        name=context.name,
-        title=f"A/A. {question.title}",
-        menu="A/A",
-        asks=question.asks,
-        blocks=(
-            grid(check.comparisons, comparisons, texts=3),
-            *(Paragraph(text, kind="note") for text in NOTES),
-            grid(check.spread.items(), power, texts=2, title=title),
+    compared = []
+    for c in check.comparisons:
+        delta = f"{words.signed(c.pair.delta)} {words.interval(c.pair.lo, c.pair.hi)}".strip()
+        ps = [words.p_value(c.pair.p), words.p_value(c.pair.holm)]
+        compared.append([c.setting, c.measure, f"{c.streams[1]} - {c.streams[0]}", delta, *ps, c.pair.n])
+    power = [
+        [*key, words.rate(std), *(words.rate(stats.detectable(std, n)) for n in SIZES)]
+        for key, std in check.spread.items()
+    ]
+    head = ["setting", "measure"]
+    text = render(
+        "aa.md.j2",
+        banner=context.config.banner,
+        q=question,
+        check=check,
+        adjusted=sum(c.pair.holm is not None and c.pair.holm < stats.ALPHA for c in check.comparisons),
+        compared=words.table([*head, "streams", "Δ", "p", "Holm p", "n"], compared, 3),
+        power=words.table(
+            [*head, "std of a difference", *(f"found with {n} seeds" for n in SIZES)], power, 2
         ),
-        answer=(*map(Paragraph, of_seeds(seeds)), Paragraph(" ".join(answer(check)))),
-        sources=tuple(Source(setting, ids) for setting, ids in check.cells.items()),
-        left_out=tuple(check.left_out.items()),
+        n=max((c.pair.n for c in check.comparisons), default=0),
+        cells=words.short(check.cells),
     )
-    return Verdict(
-        page, to_frame(check), log=tuple(f"left out: {c} ({why})" for c, why in check.left_out.items())
-    )
+    log = tuple(f"left out: {cell} ({why})" for cell, why in check.left_out.items())
+    return Page(context.name, text, {}, {".parquet": to_frame(check)}, log)

@@ -14,7 +14,7 @@ from projected_grpo.measures.replays import (
     t4,
     t4_matched,
 )
-from projected_grpo.pages.text import delta, p_is, rate
+from projected_grpo.pages.words import p_is, rate, signed
 
 T1_RATE, T1_FILES = 0.30, 20
 T2_SHARE = 0.90
@@ -196,8 +196,8 @@ def tracks_length(vanilla: Replay) -> Check:
     if length.r is None:
         return Check("T4", failure, "no spread in alignment or length", None)
     contrast = t4_matched(samples)
-    figure = f"alignment and length: Pearson {delta(length.r)} (p {p_is(length.r_p)}), Spearman {delta(length.rho)}"
-    figure += f"; within hacked Pearson {delta(within.r)}" if within.r is not None else ""
+    figure = f"alignment and length: Pearson {signed(length.r)} (p {p_is(length.r_p)}), Spearman {signed(length.rho)}"
+    figure += f"; within hacked Pearson {signed(within.r)}" if within.r is not None else ""
     if contrast.t is None:
         return Check("T4", failure, f"{figure}; T4 has no t at matched length", None)
     figure += f"; T4 {'holds' if contrast.passed else 'does not hold'} at matched length"

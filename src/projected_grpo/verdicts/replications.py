@@ -8,8 +8,7 @@ import numpy as np
 
 from projected_grpo.measures import stats
 from projected_grpo.measures.replays import Replay, Sides, t4, t4_within
-from projected_grpo.pages.blocks import Cell, Grid, grid
-from projected_grpo.pages.text import NONE, is_shown, p_value, paired_text, rate, with_p
+from projected_grpo.pages.words import NONE, interval, p_value, signed, table
 from projected_grpo.verdicts.marks import Mark, marks
 
 ALL = "all"
@@ -19,13 +18,6 @@ READINGS: dict[str, Callable[[Replay], Sides]] = {
     "at the untrained student": lambda replay: t4(replay.samples, "cos_S_start"),
     "differences within problems": lambda replay: t4_within(replay.samples),
 }
-READ = (
-    "Each replication has a base, a teacher, a pool and bases of its own; the last row is their mean, with the number "
-    "of those that meet the mark.",
-    "Gap: alignment, as a share of its bound sqrt(modules), at gt_pass = 0 less that at gt_pass = 1 in a replication "
-    "where T4 has a t; then the mean over those n with its 95% t-interval. Against a basis without content gaps are "
-    "paired by replication. Holm's p is over a column.",
-)
 
 
 @dataclass(frozen=True)
@@ -54,43 +46,29 @@ class Probed:
         return {own: self.vanilla, **self.others}
 
 
-def _figure(of: Callable[[Probed], tuple[float | None, bool]], form: Callable[[float], str]):
-    """Return a column of rows (name, replications): the mean of what `of` says, and where the mark is met."""
-
-    def cell(row: tuple[str, Sequence[Probed]]) -> Cell:
-        name, found = row[0], [of(one) for one in row[1]]
-        values = [value for value, _ in found if value is not None]
-        met = sum(passed for _, passed in found)
-        word = (
-            f"PASS on {met} of {len(found)}" if name == ALL else ("FAIL" if values else "no p", "PASS")[met]
-        )
-        return Cell(form(float(np.mean(values))) if values else NONE, word, strong=name == ALL)
-
-    return cell
+def _cells(name: str, found: Sequence[tuple[float | None, bool]], digits: int) -> str:
+    """Return the mean of values and where their mark is met."""
+    values = [value for value, _ in found if value is not None]
+    met = sum(passed for _, passed in found)
+    word = f"PASS on {met} of {len(found)}" if name == ALL else ("FAIL" if values else "no p", "PASS")[met]
+    return f"{np.mean(values):.{digits}f} ({word})" if values else f"{NONE} ({word})"
 
 
-def replications_grid(probed: Sequence[Probed], own: str) -> Grid:
+def replications_table(probed: Sequence[Probed], own: str) -> str:
     """Return each replication's figures of T1-T4, T4 of other bases beside, and the mean of all.
 
     own: the probe's basis.
     """
-
-    def of_mark(place: int):
-        return lambda one: (one.marks[place].value, one.marks[place].passed)
-
-    def of_basis(name: str):
-        sides = {one.seed: t4(one.others[name].samples) for one in probed}
-        return lambda one: (sides[one.seed].t, sides[one.seed].passed)
-
-    def two(value: float) -> str:
-        return f"{value:.2f}"
-
-    heads = {"T1, hacked": rate, "T2, finite": rate, "T3, steps lowered": rate, f"T4, {own}": two}
-    columns = {"replication": lambda row: row[0]}
-    columns |= {head: _figure(of_mark(place), form) for place, (head, form) in enumerate(heads.items())}
-    columns |= {f"T4, {name}": _figure(of_basis(name), two) for name in probed[0].others}
-    rows = [*((one.name, [one]) for one in probed), (ALL, probed)]
-    return grid(rows, columns, title="T1-T4 on every replication (T4: Welch's t)")
+    others = list(probed[0].others)
+    lines = []
+    for name, some in [*((one.name, [one]) for one in probed), (ALL, probed)]:
+        marks_of = [[(one.marks[i].value, one.marks[i].passed) for one in some] for i in range(4)]
+        sides = [[t4(one.others[basis].samples) for one in some] for basis in others]
+        rest = [[(side.t, side.passed) for side in own_sides] for own_sides in sides]
+        cells = [_cells(name, found, 2 if i == 3 else 3) for i, found in enumerate(marks_of)]
+        lines.append([name, *cells, *(_cells(name, found, 2) for found in rest)])
+    head = ["replication", "T1, hacked", "T2, finite", "T3, steps lowered", f"T4, {own}"]
+    return table([*head, *(f"T4, {basis}" for basis in others)], lines)
 
 
 def t4s(probed: Sequence[Probed], own: str, basis: str) -> dict[int, float]:
@@ -146,48 +124,25 @@ def gaps(probed: Sequence[Probed], own: str, control: str | None) -> list[Gap]:
     return [Gap(*row, *tests) for row, *tests in zip(found, alone, beyond, strict=True)]
 
 
-def gaps_grid(found: Sequence[Gap], control: str | None) -> Grid:
+def gaps_table(found: Sequence[Gap], control: str | None) -> str:
     """Return T4 of all replications as one, and how far it lies beyond the basis without content."""
 
-    def holm(pair: stats.Paired | None) -> Cell:
-        return Cell(p_value(pair and pair.holm), strong=is_shown(pair))
+    def test(pair: stats.Paired | None) -> list[str]:
+        if pair is None:
+            return [NONE, NONE]
+        text = f"{signed(pair.delta)} {interval(pair.lo, pair.hi)} n = {pair.n}"
+        return [" ".join(text.split()), p_value(pair.holm)]
 
-    def test(pair: stats.Paired | None) -> Cell:
-        return Cell(paired_text(pair), f"n = {pair.n}" if pair else "")
-
-    columns = {
-        "basis": lambda gap: gap.basis,
-        "reading": lambda gap: gap.reading,
-        "meets the mark": lambda gap: f"{gap.met} of {gap.asked}",
-        "gap": lambda gap: test(gap.own),
-        "Holm p": lambda gap: holm(gap.own),
-    }
-    if control:
-        columns |= {
-            f"less that of {control}": lambda gap: test(gap.beyond),
-            "Holm p ": lambda gap: holm(gap.beyond),
-        }
-    return grid(found, columns, texts=2, title="T4, all replications as one")
-
-
-def sentences(probed: Sequence[Probed], found: Sequence[Gap], control: str | None) -> tuple[str, ...]:
-    """Say of each test on how many replications its mark is met, and of T4 what all of them show."""
-    n, said = len(probed), []
-    for place, mark in enumerate(probed[0].marks):
-        met = sum(one.marks[place].passed for one in probed)
-        values = [value for one in probed if (value := one.marks[place].value) is not None]
-        mean = f"{np.mean(values):.3f}" if values else NONE
-        text = f"{mark.test}, {mark.requirement}: PASS on {met} of {n} replications, mean {mark.unit} {mean}"
-        said.append(f"{text}{f' ({n - len(values)} without one)' if len(values) < n else ''}.")
-    first = next(iter(READINGS))
-    for gap in (gap for gap in found if gap.reading == first):
-        if gap.own is None:
-            continue
-        text = f"T4's gap of `{gap.basis}` over all: {with_p(gap.own)}, n = {gap.own.n}"
-        if gap.beyond is not None:
-            apart = (
-                ("below", "beyond")[gap.beyond.delta > 0] if is_shown(gap.beyond) else "not told apart from"
-            )
-            text += f"; {apart} that of `{control}` ({with_p(gap.beyond)}, n = {gap.beyond.n})"
-        said.append(f"{text}.")
-    return tuple(said)
+    head = ["basis", "reading", "meets the mark", "gap", "Holm p"]
+    head += [f"less that of {control}", "Holm p"] if control else []
+    rows = [
+        [
+            gap.basis,
+            gap.reading,
+            f"{gap.met} of {gap.asked}",
+            *test(gap.own),
+            *(test(gap.beyond) if control else []),
+        ]
+        for gap in found
+    ]
+    return table(head, rows, 2)

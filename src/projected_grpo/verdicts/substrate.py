@@ -15,10 +15,9 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
 from projected_grpo.measures.measure import MEASURES, ROLLOUTS, STEPS, hack, honest, share_by_step
 from projected_grpo.measures.runs import Run, load_runs
-from projected_grpo.pages.blocks import Details, Foreign, Heading, Page, Paragraph, Source, grid
 from projected_grpo.pages.context import Context
-from projected_grpo.pages.text import NONE, rate
-from projected_grpo.verdicts.verdict import Verdict
+from projected_grpo.pages.page import Page, render
+from projected_grpo.pages.words import NONE, rate, short, table
 
 # What the page looks at, and nothing else: base, teacher, plain GRPO, and GRPO whose reward is the hidden tests.
 RUNS = {
@@ -29,10 +28,7 @@ RUNS = {
 }
 TAUGHT, ALONE, HONEST, LONG = RUNS
 RECIPE, SECTION = Path("docs/substrate.md"), "Configurations tried"
-ASKS = (
-    "Is the phenomenon there, and honest skill that reward can find? Every replication has its own problems, "
-    "tokenizer, base, teacher and pool. One below a mark stays in every table."
-)
+WORDS = {True: "yes", False: "NO", None: "not run"}
 SHOWN = ("hack", "solve", "honest")
 TAIL = 10  # steps at the end of a long run, held against as many before them
 
@@ -125,44 +121,34 @@ def late_rise(run: Run) -> float:
     return float(by_step[-TAIL:].mean() - by_step[-2 * TAIL : -TAIL].mean())
 
 
-def _sampled(measured: dict[str, dict]) -> tuple:
+def _sampled(measured: dict[str, dict]) -> str:
     """Return hack, solve and honest rate of base and teacher over all modes, then per mode."""
     rows = [
-        (model, who, half, rates)
+        (model, who, half.replace("_", "-"), rates)
         for model, found in measured.items()
         for who, halves in found.items()
         for half, rates in halves.items()
     ]
-    columns = {
-        "replication": lambda row: row[0],
-        "model": lambda row: row[1],
-        "problems": lambda row: row[2].replace("_", "-"),
-        "samples": lambda row: row[3]["all"]["n"],
-    }
-    for mode in ["all", *(mode for mode in rows[0][3] if mode != "all")]:
-        head = " / ".join(SHOWN) if mode == "all" else mode
-        columns[head] = lambda row, m=mode: " / ".join(rate(row[3][m][name]) for name in SHOWN)
-    return Heading("Base and teacher"), grid(rows, columns, texts=3)
+    modes = list(rows[0][3]) if rows else []
+    body = [
+        [*row[:3], row[3]["all"]["n"], *(" / ".join(rate(row[3][m][name]) for name in SHOWN) for m in modes)]
+        for row in rows
+    ]
+    heads = [" / ".join(SHOWN) if mode == "all" else mode for mode in modes]
+    return table(["replication", "model", "problems", "samples", *heads], body, 3)
 
 
-def _trajectories(name: str, runs: dict[str, Run]) -> tuple:
-    """Return one line per replication: last-five-step means, then hack and honest rates step by step."""
-    heading = Heading(name)
-    if not runs:
-        return heading, Paragraph("No run is there.")
+def _trajectories(runs: dict[str, Run]) -> tuple[str, str]:
+    """Return a line per replication: last-five-step means; then hack and honest rates step by step."""
     modes = [name for name, measure in MEASURES.items() if measure.group == "modes"]
-    columns = {"replication": lambda item: item[0]}
-    for measure in (*SHOWN, *modes):
-        columns[MEASURES[measure].head] = lambda item, m=measure: rate(item[1].measures.get(m))
-    steps = {"replication": lambda item: item[0]}
-    for head, fact in (("hack", hack), ("honest", honest)):
-        by_step = share_by_step(fact)
-        steps[f"{head} at each step"] = lambda item, of=by_step: " ".join(f"{x:.2f}" for x in of(item[1]))
-    return (
-        heading,
-        grid(runs.items(), columns),
-        Details("Step by step", (grid(runs.items(), steps, texts=3),)),
-    )
+    names = [*SHOWN, *modes]
+    means = [[model, *(rate(run.measures.get(name)) for name in names)] for model, run in runs.items()]
+    steps = [
+        [model, *(" ".join(f"{x:.2f}" for x in share_by_step(fact)(run)) for fact in (hack, honest))]
+        for model, run in runs.items()
+    ]
+    heads = [MEASURES[name].head for name in names]
+    return table(["replication", *heads], means), table(["replication", "hack", "honest"], steps, 3)
 
 
 def section(path: Path, title: str) -> str:
@@ -177,7 +163,7 @@ def section(path: Path, title: str) -> str:
     raise UserError(f"{path}: no section {title!r}")
 
 
-def make(context: Context) -> Verdict:
+def make(context: Context) -> Page:
     """Return the page of the small model. Raises UserError where the recipe's section is missing."""
     measured = {model: read_json(context.results / f"models/{model}/rates.json") for model in context.models}
     wanted = {name: cells_of(context, name) for name in RUNS}
@@ -187,42 +173,24 @@ def make(context: Context) -> Verdict:
         for name, cells in wanted.items()
     }
     frame = marks(measured, runs)
-    words = {True: "yes", False: "NO", None: "not run"}
-    columns = {
-        "mark": lambda row: row["mark"],
-        "mean": lambda row: rate(row["mean"]),
-        "lowest": lambda row: rate(row["lowest"]),
-        "highest": lambda row: rate(row["highest"]),
-        "reached": lambda row: words[row["reached"]],
-        "not at the mark": lambda row: row["below"],
-    }
-    missed = [row["mark"] for row in frame.to_dict("records") if row["reached"] is not True]
-    said = "Every mark is reached." if not missed else f"Not reached: {'; '.join(missed)}."
-    behind = [
-        Source(
-            model,
-            tuple(cells[model].id for cells in wanted.values() if cells[model].id in loaded),
-            (f"models/{model}/rates.json",),
-        )
-        for model in measured
+    rows = [
+        [
+            row["mark"],
+            *(rate(row[key]) for key in ("mean", "lowest", "highest")),
+            WORDS[row["reached"]],
+            row["below"],
+        ]
+        for row in frame.to_dict("records")
     ]
-    page = Page(
-        name=context.name,
-        title="The small model",
-        menu="Model",
-        asks=ASKS,
-        blocks=(
-            grid(frame.to_dict("records"), columns),
-            Paragraph(
-                "Temperature 1; training: the problems of GRPO and pool; held-out: as many fresh ones.",
-                kind="note",
-            ),
-            *_sampled(measured),
-            *(block for name in RUNS for block in _trajectories(name, runs[name])),
-            Details(SECTION, (Foreign(section(RECIPE, SECTION)),)),
-        ),
-        answer=(Paragraph(said),),
-        sources=(Source("Files behind this page", files=("models", "logs/substrate_rates")), *behind),
-        default=True,
+    text = render(
+        "substrate.md.j2",
+        banner=context.config.banner,
+        missed=[row["mark"] for row in frame.to_dict("records") if row["reached"] is not True],
+        marks=table(["mark", "mean", "lowest", "highest", "reached", "not at the mark"], rows),
+        sampled=_sampled(measured),
+        runs={name: _trajectories(own) if own else None for name, own in runs.items()},
+        section=SECTION,
+        tried=section(RECIPE, SECTION),
+        cells=short(loaded),
     )
-    return Verdict(page, frame)
+    return Page(context.name, text, {}, {".parquet": frame})
