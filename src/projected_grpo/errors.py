@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-FEW = 20  # names that are all told
+FEW = 50  # names that are all told: the keys of a row, but not all bases
 
 
 class UserError(Exception):

@@ -12,7 +12,7 @@ QUESTIONS = [
     (
         ["Q10", "rows", 1, "basis"],
         "own_mod",
-        "Q10.rows[1].basis: 'own_mod' is no basis and no pair set; .*'own_mode'?",
+        "Q10.rows[1].basis: 'own_mod' is no basis and no pair set; allowed: own_mode, .* more; .*'own_mode'?",
     ),
     (["Q10", "rows", 1, "basis"], DROP, "Q10.rows[1].basis: missing, arm 'erase' needs one of: "),
     (
