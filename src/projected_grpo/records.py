@@ -104,8 +104,12 @@ def relative(path: str | os.PathLike, results: str | os.PathLike) -> str:
 
 def record_path(output: str | os.PathLike, results: str | os.PathLike) -> Path:
     """Return the record that lies under the name of `output`."""
-    name = relative(output, results).replace(f"..{os.sep}", "")
-    return Path(results, FOLDER, f"{name}.json")
+    return Path(results, FOLDER, f"{_below(relative(output, results))}.json")
+
+
+def _below(name: str) -> str:
+    """Return a name as seen from the results folder as one below it."""
+    return name.replace(f"..{os.sep}", "")
 
 
 def record_paths(outputs: Iterable[str], results: str) -> list[Path]:
@@ -121,11 +125,8 @@ def write(record: dict[str, Any], outputs: list[str], results: str) -> None:
     files = sorted({part for output in outputs for part in parts(Path(output))})
     digests = {relative(file, results): one_digest(file) for file in files}
     # Finished is when the digests are known: what reads these files starts later.
-    finished, paths = datetime.now(UTC).timestamp(), record_paths(outputs, results)
-    # A record names where it lies: put beside other files, as with a whole folder exchanged, it says so.
-    beside = [relative(path, Path(results, FOLDER)) for path in paths]
-    sealed = seal({**record, "outputs": digests, "beside": beside, "finished": finished})
-    for path in paths:
+    sealed = seal({**record, "outputs": digests, "finished": datetime.now(UTC).timestamp()})
+    for path in record_paths(outputs, results):
         write_json(path, sealed)
 
 
@@ -142,13 +143,15 @@ def _read(path: Path, version: int) -> dict[str, Any]:
     try:
         record = read_json(path)
         intact = seal(record)["digest"] == record.get("digest") and isinstance(record["outputs"], dict)
-        beside = record["beside"]
     except (UserError, KeyError) as error:
         raise Unusable(f"{path}: damaged ({error})") from error
     if not intact:
         raise Unusable(f"{path}: damaged or edited")
-    if str(path).rpartition(f"{FOLDER}{os.sep}")[2] not in beside:
-        raise Unusable(f"{path}: the record of other files, {' and '.join(beside)}")
+    # It lies under the name of one of its files (a folder's name has no suffix, and may hold none): put beside other
+    # files, as where whole folders were exchanged, it is none.
+    beside = str(path).rpartition(f"{FOLDER}{os.sep}")[2].removesuffix(".json")
+    if Path(beside).suffix and beside not in map(_below, record["outputs"]):
+        raise Unusable(f"{path}: the record of other files, first {min(record['outputs'])}")
     return record
 
 
