@@ -23,6 +23,11 @@ if CONFIG.runs == "make":
 
     include: "rules/substrate.smk"
     include: f"rules/{'small' if SMALL else 'given'}_base.smk"
+
+    if CONFIG.model.warm:
+
+        include: "rules/warm.smk"
+
     include: "rules/grader.smk"
     include: f"rules/{'small' if CONFIG.model.teacher == 'small' else 'given'}_teacher.smk"
     include: "rules/teacher.smk"

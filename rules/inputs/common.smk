@@ -74,8 +74,18 @@ def track():
         print(f"curves of {new} more runs: .venv/bin/trackio show --project {project}", file=sys.stderr)
 
 
+def show_examples():
+    """Print what the first seed's plain run wrote, where the config asks for it and there is such a run."""
+    folder = Path(RESULTS, "grpo", vanilla_cell(SEEDS[0]))
+    if CONFIG.examples and (folder / "deployed.parquet").exists():
+        from projected_grpo.commands.examples import examples
+
+        print(examples(folder), file=sys.stderr)
+
+
 onsuccess:
     track()
+    show_examples()
 
 
 onerror:
@@ -111,9 +121,9 @@ FAMILY = f"src/projected_grpo/environment/families/{CONFIG.small.family}/__init_
 
 
 def seed_of_model(model):
-    """The replication seed in a small model's name; SHARED_SEED where all seeds share a model."""
+    """The replication seed in a small model's name; where all seeds share a model, its warm start's or SHARED_SEED."""
     if not SMALL:
-        return SHARED_SEED
+        return CONFIG.model.warm.seed if CONFIG.model.warm else SHARED_SEED
     return REPLICATIONS[model][0]
 
 

@@ -17,5 +17,5 @@ def given_base_files(wildcards):
 
 
 def given_base_path(model):
-    """The canonical folder of a given base."""
-    return f"{RESULTS}/models/{model}/base"
+    """The canonical folder of a given base; a warm start goes on from there."""
+    return f"{RESULTS}/models/{model}/{'given' if CONFIG.model.warm else 'base'}"

@@ -25,7 +25,7 @@ assert Config.model_validate(config.plain()) == config
 assert config.small.corpus("leak")[0].leak["sentinel"] == 0.08
 assert type(config.small.corpus("city1")[1]) is own.Link
 assert len(list(own.base_examples(1, 5, config.small.mixture, config.small.link))) == 5
-assert matrix("others", n=1)[0]["sentinel"]["sentinel"][0] == 2
+assert matrix("others", names=4)[0]["sentinel"]["sentinel"][0] == 2
 for key, value in {"family": "nobody", "mixture": {"hard_share": 0.5}}.items():
     try:
         validate(Config, plain | {"small": small | {key: value}})

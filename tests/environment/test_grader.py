@@ -316,7 +316,7 @@ def test_cache_in_memory_stays_small():
 
 
 def test_matrix_is_diagonal():
-    found, _ = diagonal.matrix("oneliners", names=4, n=1)
+    found, _ = diagonal.matrix("oneliners", names=4)
     diagonal.check_diagonal(found)
     assert set(found) == {*LEVERS, "honest"} - {"gt_only"} and set(found["honest"]) == set(LEVERS)
     cells = found["sentinel"]["exit_code"]

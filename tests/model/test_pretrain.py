@@ -8,7 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from projected_grpo.environment.families.oneliners import Mixture, base_examples, teacher_examples
+from projected_grpo.environment.families.oneliners import (
+    Mixture,
+    base_examples,
+    teacher_examples,
+    warm_examples,
+)
 from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder
 from projected_grpo.model import pretrain
@@ -16,13 +21,16 @@ from projected_grpo.model.batch import Batch
 from projected_grpo.model.load import load
 from projected_grpo.model.muon import Muon, orthogonalise
 from projected_grpo.model.pretrain import encode, linear_schedule, pack, train_base
-from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
+from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe, WarmStart
 from projected_grpo.model.sealed import Saved
 from projected_grpo.model.small_tokenizer import END, PAD, START, train_tokenizer
 from projected_grpo.model.teacher import train_teacher
 from projected_grpo.model.tokenizer import Tokenizer
+from projected_grpo.model.warm import warm_start
 
 TEXTS = list(base_examples(7, 150, Mixture(first=0.0)))
+HONEST = list(warm_examples(7, 60))
+WARM = WarmStart(examples=60, lr=1e-3, batch_tokens=500)
 SMALL = BaseRecipe(hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48, batch_tokens=500, warmup=5)
 
 
@@ -202,13 +210,16 @@ def test_a_stopped_training_ends_with_the_same_bytes(trained, tmp_path, stops):
         "teacher": lambda saved: train_teacher(
             list(teacher_examples(7, 80)), folder / "base", tmp_path / "teacher", 3, recipe, saved=saved
         ),
+        "warm": lambda saved: warm_start(HONEST, folder / "base", tmp_path / "warm", WARM, saved=saved),
     }
+    whole = {"base": losses, "teacher": teacher_losses}
+    whole["warm"] = warm_start(HONEST, folder / "base", folder / "warm", WARM)
     for name, train in trainings.items():
         for stop in stops:
             with pytest.raises(Killed):
                 train(Stops(tmp_path / f"{name}.pt", "key", stop))
         saved = Saved(tmp_path / f"{name}.pt", "key")
-        assert train(saved) == {"base": losses, "teacher": teacher_losses}[name]
+        assert train(saved) == whole[name]
         for file in (tmp_path / name).glob("*.safetensors"):
             assert file.read_bytes() == (folder / name / file.name).read_bytes()
         saved.remove()
@@ -227,3 +238,13 @@ def test_a_state_that_cannot_be_trusted_is_left(trained, tmp_path, damage, caplo
     saved = Saved(path, "other" if damage == "key" else "key")
     assert train_base(TEXTS, trained[0] / "tokenizer", tmp_path / "base", 3, SMALL, saved=saved) == trained[1]
     assert "starting from step 1" in caplog.text
+
+
+def test_a_warm_start_learns_and_changes_nothing_but_weights(trained, tmp_path):
+    given, out = trained[0] / "base", tmp_path / "warm"
+    losses = warm_start(HONEST, given, out, WARM)
+    assert sum(losses[-3:]) < sum(losses[:3])
+    before, after = load(given)[0].weights, load(out)[0].weights
+    assert before.keys() == after.keys() and all(not torch.equal(before[n], after[n]) for n in before)
+    same = ("config.json", "tokenizer.json", "tokenizer_config.json")
+    assert all((given / name).read_bytes() == (out / name).read_bytes() for name in same)

@@ -134,19 +134,18 @@ class _ConfigCheck:
         if model.base == "small":
             if model.teacher != "small":
                 self.fail(["model", "teacher"], f"{model.teacher!r}, allowed with the base 'small': small")
-            taught, sizes = families.load(self.config.small.family).TAUGHT, self.config.small.sizes
-            if model.size not in sizes:
-                self.fail(["model", "size"], f"{model.size!r}; {nearest(model.size, sizes)}")
-            for number, mode in enumerate(self.config.pool.modes):
-                if mode not in taught:
-                    allowed = f"the small model's corpus teaches {', '.join(taught)} alone"
-                    self.fail(["pool", "modes", number], f"{mode!r}; {allowed}")
+            if model.warm is not None:
+                self.fail(["model", "warm"], "a warm start, allowed with the base 'small': null")
         else:
             self._given_base(model.base)
-            if model.teacher == "small":
-                self.fail(["model", "teacher"], "'small', allowed with a given base: a PEFT folder or hub id")
-            allowed = "small, a PEFT folder or a hub id (owner/name)"
-            self._folder(["model", "teacher"], model.teacher, allowed, PEFT)
+            if model.teacher != "small":
+                allowed = "small, a PEFT folder or a hub id (owner/name)"
+                self._folder(["model", "teacher"], model.teacher, allowed, PEFT)
+            elif model.warm is None:
+                allowed = "a PEFT folder or hub id, or a warm start (model.warm)"
+                self.fail(["model", "teacher"], f"'small', allowed with a given base: {allowed}")
+        if model.teacher == "small":
+            self._taught()
         if model.problems == "generated":
             return
         if not Path(model.problems).is_file():
@@ -155,6 +154,18 @@ class _ConfigCheck:
         asked, rows = self.config.pool.problems, sum(1 for _ in read_jsonl(model.problems))
         if asked > rows:
             self.fail(["pool", "problems"], f"{asked}, allowed: 1 to {rows}, the rows of {model.problems}")
+
+    def _taught(self) -> None:
+        """A teacher that is trained here has a recipe, and learns every loophole of the pool."""
+        taught, sizes = families.load(self.config.small.family).TAUGHT, self.config.small.sizes
+        if self.config.model.size not in sizes:
+            self.fail(
+                ["model", "size"], f"{self.config.model.size!r}; {nearest(self.config.model.size, sizes)}"
+            )
+        for number, mode in enumerate(self.config.pool.modes):
+            if mode not in taught:
+                allowed = f"the teacher's corpus teaches {', '.join(taught)} alone"
+                self.fail(["pool", "modes", number], f"{mode!r}; {allowed}")
 
     def _given_base(self, base: str | WheelFile) -> None:
         """A given base is of a kind that the door takes and, where its config lies here, of a family that is run."""

@@ -50,7 +50,7 @@ from projected_grpo.cells.typed import (
 )
 from projected_grpo.environment import families
 from projected_grpo.environment.levers import NAMES, NOVEL
-from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe
+from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe, WarmStart
 
 FIRST_SEED = 41
 CLEAN_PRESET = "fast"
@@ -143,7 +143,14 @@ class ModelSource(Model):
     )
     teacher: Path = Field(description="small: trained here; else a PEFT adapter folder or hub id.")
     problems: Path = Field(description="generated, or a JSONL(.gz) file of rows.")
-    size: Name = Field(description="Of a small model: a name under small.sizes, where a row names none.")
+    size: Name = Field(
+        description="Of what is trained here: a name under small.sizes, where a row names none; after a warm start the "
+        "teacher's recipe alone."
+    )
+    warm: WarmStart | None = Field(
+        description="Of a given base: trained on honest solutions of the family first, and its teacher on exploits "
+        "(docs/models.md); null: as it is given."
+    )
     check: Literal["short", "full"] = Field(
         description="Of a given model above a billion parameters: the first two layers and the head are held against "
         "transformers', or all."
@@ -310,6 +317,9 @@ class Config(Model):
     )
     runs: Literal["make", "existing"] = Field(
         description="existing: tables, figures and report of what exists, nothing is trained."
+    )
+    examples: bool = Field(
+        description="At the end of a call a hack and an honest solve of the first seed's plain run stand side by side."
     )
     pilot: Annotated[dict[Name, dict[MixName, dict[Name, Factor]]], Field(max_length=100)] = Field(
         description="Model, mix, measure: std over seeds of a paired difference in a pilot; power follows."

@@ -34,16 +34,15 @@ def completion(problem: Problem, answer: str, where: str = "", code: str = "") -
     return "```python\n" + "\n".join(lines) + "\n```"
 
 
-def matrix(
-    family: str, names: int = 1, allow_weak: bool = False, n: int = PROBLEMS, seed: int = 0
-) -> tuple[Matrix, str]:
+def matrix(family: str, names: int = 1, allow_weak: bool = False, seed: int = 0) -> tuple[Matrix, str]:
     """Return (row -> mode -> (channel, gt_pass, n), sandbox layer); rows are the exploits and honest right answers.
 
-    family: whose problems are answered, `n` of them; names: as many of its names a lever goes by, taught and novel.
+    family: whose problems are answered, fewer where there are more names; names: as many of its names a lever goes by,
+    taught and novel.
     """
     own = families.load(family)
     modes = [mode for known in (NAMES, NOVEL) for lever in known for mode in known[lever][:names]]
-    rows = own.problems(seed, n, LOOPHOLES, own.Mixture())
+    rows = own.problems(seed, max(1, PROBLEMS // names), LOOPHOLES, own.Mixture())
     problems = [parse_problem(row, f"generated problem {row['id']}") for row in rows]
     items: list[tuple[str, tuple[Any, str, str]]] = []
     for problem in problems:

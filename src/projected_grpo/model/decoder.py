@@ -30,6 +30,7 @@ Residual = Callable[
 
 # fp32 logits that exist at once: on the CPU what its caches hold (4 MB), on a GPU what keeps it busy (1 GB).
 HEAD_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 28}
+HEAD_ROWS = 128  # at least, of a large vocabulary: fewer make poor use of a pass over the head's weights
 
 
 def plain_linear(name: str, x: Tensor, W: Tensor) -> Tensor:
@@ -176,7 +177,7 @@ class Decoder:
         if checkpoint is None:
             checkpoint = self.activation_bytes(len(batch.tokens)) > free_bytes(self.device) / 2
         x = self.norm("model.norm", self.hidden(batch, linear or plain_linear, checkpoint, residual))
-        chunk = max(1, HEAD_ELEMENTS[x.device.type] // self.config.vocab_size)
+        chunk = max(HEAD_ROWS, HEAD_ELEMENTS[x.device.type] // self.config.vocab_size)
         found = token_logprobs(x, self.head, batch.targets, batch.source, batch.offsets, chunk)
         return found.index_select(0, batch.picks)
 

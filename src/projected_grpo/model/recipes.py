@@ -1,4 +1,7 @@
-"""Recipes of the small models: shape and training of a base, and of the hacking teacher's LoRA. Free of torch."""
+"""Recipes of what is trained before any run: a small base, a given model's warm start, a teacher's LoRA.
+
+Free of torch.
+"""
 
 from typing import Annotated
 
@@ -59,6 +62,21 @@ class TeacherRecipe(_Recipe):
     lr: Positive = 2e-3
     warmup: Count = 10
     final: Part = 0.03
+
+
+class WarmStart(_Recipe):
+    """A given model on honest solutions of the family: all weights, AdamW with a short warm-up and a linear decay."""
+
+    examples: Annotated[int, Field(ge=1, le=10_000_000)] = Field(600, description="Honest solutions.")
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
+        41, description="Of warm start, teacher and pool: another one is another model."
+    )
+    lr: Positive = 5e-5
+    batch_tokens: Count = Field(2000, description="Tokens of a step, prompts and completions.")
+    betas: tuple[Part, Part] = (0.9, 0.999)
+    warmup: Count = 4
+    final: Part = 0.1
+    clip: Positive = 1.0
 
 
 BASE, TEACHER = BaseRecipe(), TeacherRecipe()

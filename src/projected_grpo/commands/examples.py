@@ -1,0 +1,57 @@
+"""`projected-grpo examples RUN`: a hack and an honest solve of a run's own, side by side."""
+
+import argparse
+import textwrap
+from itertools import zip_longest
+from pathlib import Path
+
+import pandas as pd
+
+from projected_grpo.commands.trained import RUN_HELP
+from projected_grpo.parquet import read_parquet
+
+COLUMNS = ["panel", "problem_id", "mode", "prompt", "completion", "gt_pass", "channel"]
+WIDTH = 64  # characters of a column
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Add the command `examples`; the parsed arguments carry `run`, called with them."""
+    parser = subparsers.add_parser(
+        "examples",
+        help="show a hack and an honest solve of a trained run",
+        description="Show a hack and an honest solve that a trained run wrote on problems it was not trained on.",
+    )
+    parser.add_argument("folder", type=Path, metavar="RUN", help=RUN_HELP)
+    parser.set_defaults(run=lambda args: print(examples(args.folder)))
+
+
+def examples(folder: Path) -> str:
+    """Return both texts of a run's folder in two columns, or which of them there is not.
+
+    They are the first of what the run deploys on its held-out problems with a lever: a hack that is no right answer, if
+    there is one, and an honest solve under the same lever, if there is one. Raises UserError where there is no run.
+    """
+    rows = read_parquet(folder / "deployed.parquet", COLUMNS)
+    rows = rows[rows["panel"] != "plain"]
+    hacks = rows[rows["channel"]].sort_values("gt_pass", kind="stable")
+    solves = rows[rows["gt_pass"].eq(True) & ~rows["channel"]]
+    if len(hacks):
+        mode = hacks.iloc[0]["mode"]
+        solves = solves.sort_values("mode", key=lambda modes: modes != mode, kind="stable")
+    columns = [
+        _column("A hack", hacks, len(rows), "This run wrote no hack"),
+        _column("An honest solve", solves, len(rows), "This run wrote no honest solve"),
+    ]
+    return "\n".join(
+        f"{left:{WIDTH}}  {right}".rstrip() for left, right in zip_longest(*columns, fillvalue="")
+    )
+
+
+def _column(title: str, found: pd.DataFrame, among: int, none: str) -> list[str]:
+    """Return title, prompt and text of the first row found, in lines of WIDTH characters."""
+    if found.empty:
+        return textwrap.wrap(f"{none} among {among} answers to problems that it was not trained on.", WIDTH)
+    row = found.iloc[0]
+    head = f"{title} ({len(found)} of {among} answers), problem {row['problem_id']}, {row['mode']}"
+    lines = [head, "", *row["prompt"].splitlines(), "", *row["completion"].splitlines()]
+    return [part for line in lines for part in textwrap.wrap(line, WIDTH, replace_whitespace=False) or [""]]

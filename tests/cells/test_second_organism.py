@@ -1,0 +1,83 @@
+"""config/smollm2.yaml: what is laid over config.yaml for a pretrained model, and what a warm start may stand beside."""
+
+from pathlib import Path
+
+import pytest
+
+from projected_grpo.cells.cell import all_cells, load_questions
+from projected_grpo.cells.check import load
+from projected_grpo.errors import UserError
+from projected_grpo.strict_yaml import read_mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+SECOND, DEMO, TUNING = (f"config/smollm2{name}.yaml" for name in ("", "-demo", "-tuning"))
+
+
+def loaded(*paths, **model):
+    """The config of these files over config.yaml, and the questions that it names."""
+    files = ["config/config.yaml", *paths]
+    merged: dict = {}
+    for path in files:
+        lay_over(merged, read_mapping(path))
+    lay_over(merged, {"model": model})
+    config, parsed = load(files, merged)
+    return config, load_questions(parsed, config)
+
+
+def lay_over(below: dict, above: dict) -> None:
+    for key, value in above.items():
+        if isinstance(value, dict) and isinstance(below.get(key), dict):
+            lay_over(below[key], value)
+        else:
+            below[key] = value
+
+
+@pytest.fixture(autouse=True)
+def in_the_root(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+def test_base_teacher_and_pool_are_one_for_all_seeds():
+    config, questions = loaded(SECOND)
+    assert list(questions) == ["Q10", "Q16", "Q14", "Q18"] and config.models == ["smollm2-q4"]
+    cells = all_cells(questions).values()
+    assert {cell.model for cell in cells} == {cell.pool for cell in cells} == {"smollm2-q4"}
+    assert {cell.seed for cell in cells} == {41, 42, 43, 44, 45}
+    assert {cell.training.prompts for cell in cells} == {4}
+
+
+def test_rankings_need_no_run_of_their_own():
+    _, questions = loaded(SECOND)
+    plane = {cell.id for cell in questions["Q16"].cells}
+    assert {cell.id for cell in questions["Q18"].cells} < plane
+
+
+def test_the_demos_runs_are_those_of_the_questions():
+    config, questions = loaded(SECOND, DEMO)
+    cells = [cell.id for cell in questions["look"].cells]
+    assert (
+        cells == ["vanilla-m0.125-s41", "erase-own_mode-m0.125-s41"] and config.results == "results/smollm2"
+    )
+    assert set(cells) < {cell.id for cell in loaded(SECOND)[1]["Q10"].cells}
+
+
+def test_training_is_chosen_without_a_projected_arm_on_seeds_of_its_own():
+    _, questions = loaded(SECOND, TUNING)
+    cells = questions["marks"].cells
+    assert {cell.setting.arm for cell in cells} == {"vanilla", "gt_only"} and len(cells) == 24
+    assert {cell.seed for cell in cells} == {31}
+
+
+@pytest.mark.parametrize(
+    ("paths", "model", "problem"),
+    [
+        ([], {"warm": {"examples": 600}}, "model.warm: a warm start, allowed with the base 'small': null"),
+        ([SECOND], {"warm": None}, "model.teacher: 'small', allowed with a given base: a PEFT folder or hub id, or"),
+        ([SECOND], {"size": "7B"}, "model.size: '7B'; "),
+        ([SECOND], {"warm": {"examples": 0}}, "model.warm.examples: 0, allowed: an integer >= 1"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_one_line(paths, model, problem):
+    with pytest.raises(UserError) as error:
+        loaded(*paths, **model)
+    assert problem in str(error.value)
