@@ -5,6 +5,7 @@ from broken import CONFIG_YAML, matches
 
 from projected_grpo.cells.cell import add_cell, make_cell
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.setting import Setting
 from projected_grpo.errors import UserError
 
@@ -109,3 +110,11 @@ def test_a_run_of_no_row_takes_no_other_run_s_id():
                 first.settings.model_copy(update={"setting": first.setting.model_copy(update={"lr": 0.1})}),
             ),
         )
+
+
+@pytest.mark.parametrize("arm", ["vanilla", "gt_only", "trusted"])
+def test_a_run_of_no_row_is_that_of_the_row_that_says_as_little(arm):
+    """Knobs that nobody says are the arm's defaults, wherever the setting comes from: one id, one text."""
+    config = Config.model_validate(CONFIG_YAML)
+    of_row = make_cell(make_setting({"arm": arm}, "row"), 41, config)
+    assert make_cell(Setting(arm=arm), 41, config).params() == of_row.params()

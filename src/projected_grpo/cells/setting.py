@@ -56,10 +56,10 @@ class Setting(Model):
     @model_validator(mode="before")
     @classmethod
     def _of_its_arm(cls, values: Any) -> Any:
-        """Read stored knobs as those of the arm."""
-        if isinstance(values, dict) and isinstance(values.get("knobs"), dict):
+        """Read stored knobs as those of the arm; without any they are its defaults, so that one run has one text."""
+        if isinstance(values, dict) and isinstance(values.get("knobs", {}), dict):
             arm = arms.load(values.get("arm", DEFAULT_ARM))
-            values = {**values, "knobs": arm.Knobs.model_validate(values["knobs"])}
+            values = {**values, "knobs": arm.Knobs.model_validate(values.get("knobs", {}))}
         return values
 
     @property
