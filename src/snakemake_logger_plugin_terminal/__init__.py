@@ -169,7 +169,7 @@ class LogHandler(LogHandlerBase):
             self._say(f"{self.total} jobs: {jobs}")
 
     def _would_make(self) -> None:
-        from projected_grpo.pages.text import short  # which imports much; only a dry run has need of it
+        from projected_grpo.pages.words import short
 
         for (rule, why), names in self.dry.items():
             jobs = f": {', '.join(sorted(short(names)))}" if any(names) else ""

@@ -9,8 +9,7 @@ from taught import rollouts
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.oracle import BEFORE, KINDS, WEAK, errors, oracle_scores
 from projected_grpo.evaluator.traces import from_rollouts, trace_id
-from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.verdicts.critic import make_frame, to_page
+from projected_grpo.verdicts.critic import make_frame, text_of
 
 
 def by_definition(rows, said):
@@ -146,12 +145,10 @@ def test_the_page_escapes_what_models_wrote_and_says_what_it_stands_on():
     done |= {"skipped": {"no_json": 1}, "turned_away": {}, "unanswered": {"pool": {"refusal": 2}}}
     usage = {"calls": 3, "tokens_in": 5, "tokens_out": 2, "cost": None}
     runs = [{"model": "m", "seed": 41, "critic": "trained:m", "usage": usage, "rounds": [done]}]
-    page = to_markdown(to_page("self_taught", frame, runs, cards))
+    page = text_of("self_taught", frame, runs, cards)
     assert "<script>" not in page and "<b>" not in page
     assert "mean absolute error of phi falls (Δ -2.580" in page
     assert "1 no_json" in page and "2 refusal" in page
-    assert "21: 9 / 21" in page and WEAK in page
+    assert "21: 9 / 21" in page and WEAK.capitalize() in page
     assert "One replication" not in page
-    assert "One replication" in to_markdown(
-        to_page("self_taught", make_frame({41: measured_rows(41)}), runs, cards)
-    )
+    assert "One replication" in text_of("self_taught", make_frame({41: measured_rows(41)}), runs, cards)

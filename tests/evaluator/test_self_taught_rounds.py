@@ -22,8 +22,7 @@ from projected_grpo.evaluator.prompts import wording_of
 from projected_grpo.evaluator.rounds import _worst_in_turn
 from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.method.pairs import load_pairs, write_pairs
-from projected_grpo.pages.markdown import to_markdown
-from projected_grpo.verdicts.critic import make_frame, to_page
+from projected_grpo.verdicts.critic import make_frame, text_of
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +238,7 @@ def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):
         assert (folder / "calibrated" / name).read_bytes() == (tmp_path / "critic" / name).read_bytes()
     assert pairs_of(folder, "trained", 18) == [] and cards.empty
     frame = make_frame({41: errors(said, oracle_scores(path))})
-    page = to_markdown(to_page("self_taught", frame, [record_of(folder)], cards))
+    page = text_of("self_taught", frame, [record_of(folder)], cards)
     assert "could not be compared" in page and "One replication" in page
     assert record_of(folder)["unanswered_before"].keys() <= {"no_line", "truncated", "empty"}
 

@@ -1,5 +1,6 @@
 """A results tree of made-up runs with the pages of some questions and stages, for tests of report and publishing."""
 
+import html
 from dataclasses import replace
 
 import pandas as pd
@@ -9,11 +10,9 @@ from synthetic import ROOT, write_run
 
 from projected_grpo.cells.config import Config
 from projected_grpo.files import write_json
-from projected_grpo.pages.blocks import Page, Paragraph, Pre
 from projected_grpo.pages.context import Context
-from projected_grpo.pages.page import write
+from projected_grpo.pages.page import Page, write
 from projected_grpo.verdicts import grader, registry
-from projected_grpo.verdicts.verdict import Verdict
 
 SHOWN = ("Q2", "Q10", "Q12", "Q14", "R7", "aa")
 COUNTS = {"x": {"a": [6, 0, 6], "b": [0, 0, 6]}, "y": {"a": [0, 0, 6], "b": [3, 6, 6]}}
@@ -36,9 +35,10 @@ def make_results(root, names, seeds):
     return made
 
 
-def standing(name, title, *blocks):
+def standing(name, title, text="Text.", banner=""):
     """Return a page that is no question's."""
-    return Verdict(Page(name, title, title, "asks", blocks), pd.DataFrame({"a": [1]}))
+    above = f"> **{banner}**\n\n" if banner else ""
+    return Page(name, f"# {title}\n\n{above}{text}\n", {}, {".parquet": pd.DataFrame({"a": [1]})})
 
 
 def make_tree(root):
@@ -46,6 +46,6 @@ def make_tree(root):
     made = make_results(root, SHOWN, 2)
     write_json(made.results / "grader/matrix.json", {"sandbox": "namespaces", "counts": COUNTS})
     write(grader.make(replace(made, name="grader/diagonal")), made.results)
-    write(standing("substrate", "Model", Paragraph("Text.")).to_page(), made.results)
-    write(standing("self_taught", "Critic", Pre(EVIL)).to_page(), made.results)
+    write(standing("substrate", "Model"), made.results)
+    write(standing("self_taught", "Critic", f"<pre>{html.escape(EVIL)}</pre>"), made.results)
     return made

@@ -220,7 +220,7 @@ def test_a_trial_and_a_single_seed_say_so_above_page_and_report(made, page, tmp_
     trial = made.config.model_copy(update={"trial": True}).banner
     assert trial.startswith("A trial") and not made.config.banner and 'class="banner"' not in page
     assert made.config.model_copy(update={"seeds": (43,)}).banner.startswith("One seed (43)")
-    write(standing("substrate", "Model").to_page(trial), tmp_path / "results")
+    write(standing("substrate", "Model", banner=trial), tmp_path / "results")
     assert (tmp_path / "results/substrate.md").read_text().startswith(f"# Model\n\n> **{trial}**\n\n")
     one = replace(made, config=made.config.model_copy(update={"trial": True}))
     shown = report(one, tmp_path / "paper.html", tmp_path / "results")

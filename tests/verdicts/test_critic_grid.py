@@ -1,20 +1,16 @@
 """The two-by-two of the self-taught critic: its effects against scipy on made-up rounds, and what the page says."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 from figures import spilled
 from scipy import stats as scipy_stats
-from sentences import long
 from synthetic import context_of, write_run
 
 from projected_grpo.cells.self_taught import CriticKind
 from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.files import write_json
 from projected_grpo.measures import stats
-from projected_grpo.pages.markdown import to_markdown
 from projected_grpo.verdicts import critic_grid
 from projected_grpo.verdicts.critic import traced
 
@@ -59,36 +55,30 @@ def test_effects_are_those_of_a_two_by_two_and_both_credits_are_one_family():
     for family in (critic_grid.CREDITS, critic_grid.OTHERS):
         pairs = [pair for (_, measure), pair in found.items() if measure in family]
         assert [pair.holm for pair in pairs] == pytest.approx(stats.holm([pair.p for pair in pairs]))
-    said = critic_grid.sentences(critic_grid.effects(values))
-    assert said[0] == "Shown: variety raises missed credit."
-    assert not long("\n\n".join(said)) and ", n = 4" in said[1]
+    shown = [(e.cause, e.measure) for e in critic_grid.effects(values) if critic_grid.is_shown(e.pair)]
+    assert shown == [("variety", "weak_missed_credit")]
 
 
-def test_without_an_effect_nothing_is_said_of_the_training():
+def test_without_a_difference_no_effect_is_shown():
     values = made_up(dict.fromkeys(KINDS, 0.2), dict.fromkeys(KINDS, 0.3))
-    said = critic_grid.sentences(critic_grid.effects(values))
-    assert said[0].startswith("Neither the size of the base nor the variety of traces is shown to change")
-    assert "was not varied" in said[0] and "equivalent within 0.050" in said[1]
-    assert said[1].startswith("Size on false credit: ") and ". On its change over the rounds: " in said[1]
-    assert not long("\n\n".join(said))
+    assert not any(critic_grid.is_shown(effect.pair) for effect in critic_grid.effects(values))
 
 
-def test_variety_that_matters_at_one_size_alone_is_said_and_at_which():
+def test_variety_that_matters_at_one_size_alone_is_an_interaction():
     small, small_alike, large, large_alike = KINDS
     values = made_up(dict.fromkeys(KINDS, 0.2), {small: 0.3, small_alike: 0.2, large: 0.2, large_alike: 0.3})
-    said = critic_grid.sentences(critic_grid.effects(values))
-    words = "Shown: what variety does to missed credit depends on the size, +0.1 on the smaller base and -0.1 on the"
-    assert re.sub(r"(\.[01])\d\d", r"\1", re.sub(r"0\.09\d", "0.1", said[0])).startswith(words)
+    shown = {e.cause: e.pair.delta for e in critic_grid.effects(values) if critic_grid.is_shown(e.pair)}
+    assert shown == {"interaction": pytest.approx(-0.2, abs=0.02)}
 
 
 def test_a_critic_whose_credit_falls_over_the_rounds_is_named():
     values = made_up(dict.fromkeys(KINDS, 0.2), dict.fromkeys(KINDS, 0.3))
-    before = critic_grid.own_changes(values, "0.9M")
-    assert before == ("Of the four critics' 8 changes of a credit over the rounds none is shown.",)
+    before = critic_grid.own_changes(values)
+    assert len(before) == 8 and not any(critic_grid.is_shown(pair) for *_, pair in before)
     falls = values[KINDS[1]]["weak_missed_credit_change"]
     values[KINDS[1]]["weak_missed_credit_change"] = {seed: own - 0.3 for seed, own in falls.items()}
-    (said,) = critic_grid.own_changes(values, "0.9M")
-    assert "over the rounds 1 is shown. Missed credit of 0.9M, vanilla alone -0." in said
+    shown = [key for *key, pair in critic_grid.own_changes(values) if critic_grid.is_shown(pair)]
+    assert shown == [[KINDS[1], "weak_missed_credit"]]
 
 
 def write_critic(context, kind, seed, folder, credit):
@@ -131,16 +121,12 @@ def test_the_page_says_which_of_the_two_it_is(context):
     needed = critic_grid.needs(context)
     assert len(needed) == len(set(needed)) == 4 * len(SEEDS) * 2 + 2 * len(SEEDS)
     made = critic_grid.make(context)
-    text = to_markdown(made.page)
-    assert (
-        "A look, with n = 4" in text
-        and "Shown: variety lowers false credit; and variety lowers false credit, last less first" in text
-    )
+    text, frame = made.text, made.frames[".parquet"]
+    assert "4 replications are a look" in text and "**Shown: variety lowers false credit (" in text
     assert "| 3M, vanilla alone |" in text and "| 0.9M, vanilla and gt_only |" in text
-    assert set(made.frame["measure"]) == set(critic_grid.MEASURES) and set(made.frame["seed"]) == set(SEEDS)
-    assert made.frame[made.frame.measure == "hardness"]["value"].eq(1.0).all()
-    assert not spilled(made.drawn["credit"][0])
-    assert "credit" in made.drawn and not long("\n\n".join(made.log))
+    assert set(frame["measure"]) == set(critic_grid.MEASURES) and set(frame["seed"]) == set(SEEDS)
+    assert frame[frame.measure == "hardness"]["value"].eq(1.0).all()
+    assert not spilled(made.figures["credit"])
 
 
 def test_without_a_second_size_there_is_one_critic(tmp_path):

@@ -3,13 +3,12 @@
 from projected_grpo.cells.config import Config
 from projected_grpo.job import job
 from projected_grpo.pages.context import Context
-from projected_grpo.pages.page import Page, write
+from projected_grpo.pages.page import write
 from projected_grpo.verdicts import registry
 
 with job(snakemake) as log:
     context = Context.read(snakemake.wildcards.page, Config.model_validate(snakemake.config))
-    made = registry.load(snakemake.params.module).make(context)
-    page = made if isinstance(made, Page) else made.to_page(context.config.banner)
+    page = registry.load(snakemake.params.module).make(context)
     write(page, context.results)
     for line in page.log:
         log.info("%s", line)

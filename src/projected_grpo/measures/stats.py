@@ -97,11 +97,6 @@ def critical(n: int, alpha: float = ALPHA) -> float:
     return float(stats.t.ppf(1 - alpha / 2, n - 1))
 
 
-def mean_by_step(runs: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean over runs of `[steps, ...]` values, where a run has one; NaN where none has."""
-    return np.ma.masked_invalid(np.stack(runs)).mean(axis=0).filled(np.nan)
-
-
 def summarise(values: Sequence[float]) -> Summary:
     """Mean, std (ddof 1) and 95% t-interval of the mean over seeds."""
     x = np.asarray(values, dtype=float)
@@ -206,22 +201,6 @@ def adjust(pairs: Sequence[Paired | None], waiting: int = 0) -> list[Paired | No
     return [
         pair and replace(pair, holm=p, same_holm=same) for pair, p, same in zip(pairs, *holms, strict=True)
     ]
-
-
-def welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float, float] | None:
-    """Return mean(a) - mean(b), its 95% interval and Welch's p; None below two values or without any spread."""
-    if min(len(a), len(b)) < 2 or np.std(a) + np.std(b) < NO_SPREAD:
-        return None
-    test = stats.ttest_ind(a, b, equal_var=False)
-    low, high = test.confidence_interval(1 - ALPHA)
-    return float(np.mean(a) - np.mean(b)), float(low), float(high), float(test.pvalue)
-
-
-def anova(groups: Sequence[Sequence[float]]) -> float | None:
-    """Return p of the one-way analysis of variance; None below two groups of two values or without any spread."""
-    if len(groups) < 2 or min(map(len, groups)) < 2 or sum(map(np.std, groups)) < NO_SPREAD:
-        return None
-    return float(stats.f_oneway(*groups).pvalue)
 
 
 def proportion_interval(hits: int, n: int) -> tuple[float, float]:

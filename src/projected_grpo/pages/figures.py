@@ -290,7 +290,7 @@ def strip(values: Mapping[str, Sequence[float]], x: str, mark: float | None = No
             axes.plot(own, [y] * len(own), "o", color=style.BLUE, alpha=0.5, markersize=5)
             axes.plot([np.mean(own)] * 2, [y - 0.28, y + 0.28], color=style.INK, linewidth=2)
         style.rows(axes, list(values))
-        axes.set_xlabel(x)
+        axes.set_xlabel(style.wrapped(x))
         return drawing
 
 

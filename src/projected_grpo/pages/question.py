@@ -8,7 +8,7 @@ from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane as planes
-from projected_grpo.measures import trend
+from projected_grpo.measures import stats, trend
 from projected_grpo.measures.columns import wide
 from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
@@ -196,6 +196,7 @@ def page(
         n=int(ns.max()) if len(ns) else 0,
         primary=made.frame[made.frame["primary"]].to_dict("records"),
         frontier=made.frame["contrast"].eq(planes.FRONTIER).any(),
+        power=_power(made, config),
         barren=sorted({MEASURES[name].head for name in barren["measure"]}),
         organism=config.is_replicated,
         came_from=provenance,
@@ -205,6 +206,16 @@ def page(
     frames = {".parquet": wide(made.own, made.frame), ".estimates.parquet": made.frame}
     log = tuple(f"left out: {cell} ({why})" for cell, why in own.left_out.items())
     return Page(question.name, text, {kind: drawing} if drawing is not None else {}, frames, log)
+
+
+def _power(made: Estimated, config: Config) -> float | None:
+    """Return the smallest difference that one test finds with 80% power at this n, by the spread of a pilot."""
+    spreads = [
+        config.spreads.get(row.setting.mix, {}).get(made.own.about.name) for row in made.own.rows.values()
+    ]
+    known = [spread for spread in spreads if spread is not None]
+    ns = [line["n"] for line in made.claims() if line["n"] > 1]
+    return stats.detectable(max(known), min(ns)) if known and ns else None
 
 
 def _reasons(own: Measured) -> list[str]:

@@ -70,18 +70,6 @@ def styled():
     return matplotlib.rc_context(RC)
 
 
-def rate_axis(axes: Axes) -> None:
-    """Scale the y axis to 0 ... 1, the same for every rate."""
-    axes.set_ylim(0, 1)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
-
-
-def legend_below(axes: Axes, by: float, **look) -> None:
-    """Put a legend below an axes, `by` heights of it under its foot: beside the curves it would hide them."""
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -by), "borderaxespad": 0}
-    axes.legend(fontsize=7, **place, **look)
-
-
 def step_axis(axes: Axes) -> None:
     """Scale the x axis to training steps: whole numbers."""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))

@@ -1,39 +1,42 @@
 """Whether the self-taught critic is degenerate, by the marks of docs/self_taught.md, and its curves over rounds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from projected_grpo.evaluator.oracle import BEFORE, WEAK
 from projected_grpo.evaluator.rounds import IN_CONTEXT, TRAINED
 from projected_grpo.measures import stats
-from projected_grpo.pages import style
-from projected_grpo.pages.text import NONE, paired_text, rate
+from projected_grpo.pages.figures import Line, trajectories
 
 WEAK_CREDITS = {"weak_false_credit": "false credit", "weak_missed_credit": "missed credit"}
 MOST = 0.7  # of the traces may get one score
-CAPTION = (
-    "Held-out problems, means over replications (dots: each); round 0 is before calibration. Left: credit against the "
-    "weak score. Middle: share of traces by the score they get; thin line: the most that one may get. Right: how hard "
-    "a round's accepted pairs are for a reference critic outside the rounds (its distance to the correct score, "
-    "less that over the round's pool)."
-)
 Rounds = Mapping[int, Mapping[int, float]]  # round -> seed -> value
 Seeds = Mapping[int, pd.DataFrame]  # seed -> `oracle.errors`, or -> evaluations
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One of the marks: whether it is met (None: cannot be told) and in a sentence why.
+    """One of the marks: whether it is met (None: cannot be told), and the numbers that say so.
 
     The mark of a change asks for the sign of its mean alone; told: whether the change can be told from none, too.
+    first, last: means after the first round and the last; path: means round by round; since: the change since the
+    second round, where the mark has one; of a share, `at` is the round with the largest, `weak` the correct scores'.
     """
 
+    name: str
     met: bool | None
-    said: str
     told: bool | None = None
+    first: float | None = None
+    last: float | None = None
+    pair: stats.Paired | None = None
+    path: tuple[float, ...] = ()
+    since: stats.Paired | None = None
+    at: int | None = None
+    weak: float | None = None
 
 
 def calibrated(frame: pd.DataFrame) -> str:
@@ -64,22 +67,17 @@ def hardness(runs: Sequence[Mapping]) -> dict[int, dict[int, float]]:
 
 def marks(measured: Seeds, runs: Sequence[Mapping]) -> list[Mark]:
     """Credit, spread and hardness."""
-    return [*(_falls(measured, name) for name in WEAK_CREDITS), _spread(measured), _harder(runs)]
+    credits = [_change(name, by_round(measured, name), -1) for name in WEAK_CREDITS]
+    return [*credits, _spread(measured), _harder(runs)]
 
 
-def sentence(found: Sequence[Mark]) -> str:
-    """What the marks say together."""
+def outcome(found: Sequence[Mark]) -> str:
+    """Return what the marks say together: `degenerate`, `open`, `improves`, or `signs alone`."""
     if any(mark.met is False for mark in found):
-        return "By the marks set beforehand the critic is not free of degeneracy."
+        return "degenerate"
     if any(mark.met is None for mark in found):
-        return "Not all marks set beforehand can be told from these runs."
-    changes = [mark.told for mark in found if mark.told is not None]
-    if all(changes):
-        return "By the marks set beforehand the critic is not degenerate; each change can be told from none."
-    # The signs of three changes that are none agree with the marks one time in eight.
-    counted = f"{sum(changes)} of {len(changes)} changes can be told from none"
-    text = "The marks set beforehand, which ask for the signs of changes alone, are met."
-    return f"Whether the critic improves over rounds is not shown: {counted}. {text}"
+        return "open"
+    return "improves" if all(mark.told for mark in found if mark.told is not None) else "signs alone"
 
 
 def since_calibration(values: Rounds) -> Rounds:
@@ -100,61 +98,39 @@ def _first_and_last(values: Rounds) -> tuple[Mapping, Mapping, stats.Paired] | N
     return None if pair is None else (*both, pair)
 
 
-def _told(pair: stats.Paired) -> str:
-    """Return a difference, its n, and whether it can be told from none."""
-    return f"({paired_text(pair)}, n = {pair.n}{'' if pair.is_told else '; not told from no change'})"
-
-
 def _mean(values: Mapping[int, float]) -> float:
     return sum(values.values()) / len(values)
 
 
-def _falls(measured: Seeds, name: str) -> Mark:
-    values = by_round(measured, name)
+def _change(name: str, values: Rounds, sign: int) -> Mark:
+    """Return the mark of a change; sign: of the change that is wanted."""
     found = _first_and_last(values)
     if found is None:
-        return Mark(None, f"{WEAK_CREDITS[name]} against the weak score has no two rounds to compare")
+        return Mark(name, None)
     first, last, pair = found
-    verb = "falls" if pair.delta < 0 else "does not fall"
-    between = f"from {rate(_mean(first))} after the first round to {rate(_mean(last))} after the last"
-    said = f"{WEAK_CREDITS[name]} against the weak score {verb}: {between} {_told(pair)}"
-    path = ", ".join(rate(_mean(own)) for own in since_calibration(values).values())
-    return Mark(pair.delta < 0, f"{said}; round by round {path}", pair.is_told)
+    path = tuple(_mean(own) for own in since_calibration(values).values())
+    return Mark(name, pair.delta * sign > 0, pair.is_told, _mean(first), _mean(last), pair, path)
 
 
 def _spread(measured: Seeds) -> Mark:
     given = since_calibration(by_round(measured, "same_score"))
-    shares = {number: _mean(own) for number, own in given.items()}
-    if not shares:
-        return Mark(None, "no calibrated critic gave a score")
-    most = max(shares, key=shares.get)
-    said = f"in round {most} one score goes to {rate(shares[most])} of the traces, the most of all (mark: {MOST})"
+    found = {number: _mean(own) for number, own in given.items()}
+    if not found:
+        return Mark("spread", None)
+    most = max(found, key=found.get)
     weak = [frame.loc[frame["condition"] == WEAK, "same_score"].dropna() for frame in measured.values()]
-    weak = pd.concat(weak) if weak else pd.Series(dtype=float)
-    own = (
-        f"; the correct scores do so to {rate(weak.mean())}, as kinds of traces take turns"
-        if len(weak)
-        else ""
-    )
-    return Mark(shares[most] <= MOST, said + own)
+    mean = float(pd.concat(weak).mean()) if any(len(own) for own in weak) else None
+    return Mark("spread", found[most] <= MOST, first=found[most], at=most, weak=mean)
 
 
 def _harder(runs: Sequence[Mapping]) -> Mark:
     values = hardness(runs)
-    found = _first_and_last(values)
-    if found is None:
-        return Mark(None, "how hard the pairs are cannot be compared")
-    first, last, pair = found
-    verb = "harder" if pair.delta > 0 else "not harder"
-    between = (
-        f"{_mean(first):+.2f} points against their pool in the first round, {_mean(last):+.2f} in the last"
-    )
-    said = f"accepted pairs get {verb}: {between} {_told(pair)}; round by round "
-    said += ", ".join(f"{_mean(own):+.2f}" for own in values.values())
+    mark = _change("hardness", values, 1)
+    if not values:
+        return mark
     # In the first round the critic believes the grader, so that its errors are alike and few are told apart.
     since = _first_and_last({number: own for number, own in values.items() if number > min(values)})
-    said += f"; since the second round {_told(since[2])}" if since else ""
-    return Mark(pair.delta > 0, said, pair.is_told)
+    return replace(mark, since=since[2] if since else None)
 
 
 def shares(evaluations: Seeds) -> pd.DataFrame:
@@ -169,45 +145,30 @@ def shares(evaluations: Seeds) -> pd.DataFrame:
 
 
 def curves(measured: Seeds, evaluations: Seeds, runs: Sequence[Mapping]) -> Figure | None:
-    """Credit, scores given and hardness over rounds; None where no trace has a score."""
+    """Return credit, scores given and hardness over rounds; None where no trace has a score."""
     given = shares(evaluations)
     if given.empty:
         return None
-    with style.styled():
-        drawing = style.figure(2.9)
-        left, middle, right = drawing.subplots(1, 3)
-        for i, (name, label) in enumerate(WEAK_CREDITS.items()):
-            _curve(left, by_round(measured, name), label, i)
-        style.rate_axis(left)
-        left.set_title("credit")
-        left.legend(fontsize=7)
-        for i, score in enumerate(given):
-            middle.plot(
-                given.index, given[score], label=f"{score:g}", marker="o", markersize=3, **style.look(i)
-            )
-        middle.axhline(MOST, color=style.SOFT, linewidth=0.8)
-        style.rate_axis(middle)
-        middle.set_title("scores given")
-        style.legend_below(middle, 0.3, ncols=3, handlelength=1.8, columnspacing=0.8)
-        _curve(right, hardness(runs), "accepted pairs", 2)
-        right.axhline(0, color=style.SOFT, linewidth=0.8)
-        right.set_title("hardness, points")
-        for axes in (left, middle, right):
-            axes.set_xlabel("round")
-            axes.xaxis.get_major_locator().set_params(integer=True)
-        return drawing
+    panels: dict[str, dict[str, Line]] = {
+        "credit": {label: _line(by_round(measured, name)) for name, label in WEAK_CREDITS.items()},
+        "scores given": {
+            f"score {score:g}": _bare(given.index.to_numpy(), given[score].to_numpy()) for score in given
+        },
+    }
+    if hard := hardness(runs):
+        panels["hardness"] = {"accepted pairs": _line(hard)}
+    return trajectories(panels, "round", rates=False)
 
 
-def _curve(axes, values: Rounds, label: str, i: int) -> None:
-    if values:
-        axes.plot(list(values), [_mean(own) for own in values.values()], label=label, **style.look(i))
-        for number, own in values.items():
-            axes.plot(
-                [number] * len(own), list(own.values()), "o", color=style.PALETTE[i], alpha=0.3, markersize=3
-            )
+def _bare(x: np.ndarray, mean: np.ndarray) -> Line:
+    return x, mean, np.full(len(x), np.nan), np.full(len(x), np.nan)
 
 
-def hard(done: Mapping) -> str:
-    """A round's hardness as the page's table says it: `1.250 (pool 0.500)`."""
-    pair, pool = done.get("hardness"), done.get("pool_hardness")
-    return NONE if pair is None or pool is None else f"{rate(pair)} (pool {rate(pool)})"
+def _line(values: Rounds) -> Line:
+    """Return means over replications by round with their 95% t-intervals."""
+    every = [stats.summarise(list(own.values())) for own in values.values()]
+    ends = (
+        [np.nan if getattr(one, key) is None else getattr(one, key) for one in every] for key in ("lo", "hi")
+    )
+    lo, hi = (np.array(own) for own in ends)
+    return np.array(list(values)), np.array([one.mean for one in every]), lo, hi
