@@ -1,8 +1,15 @@
 """Base model -> teacher pool -> replay probe -> hack basis -> GRPO cells -> tables -> report."""
 
+import os
+import shlex
+import sys
+
 from snakemake.utils import min_version
 
 min_version("9.0")
+# Snakemake writes the path of its Python unquoted into shell commands; the wrapper sees to that.
+if "PGRPO_RUN" not in os.environ and shlex.quote(sys.executable) != sys.executable:
+    raise SystemExit(f"error: {sys.executable}: a blank in this path, start ./snakemake instead")
 
 
 configfile: "config/config.yaml"

@@ -1,11 +1,11 @@
 """Make the environment if need be, then run Snakemake in it: `./snakemake SNAKEMAKE-ARGUMENTS`.
 
-Paths and targets are relative to the repository root. Every run holds a shared lock on
-`.snakemake/running` for its lifetime, and whoever builds the environment holds it alone: two starts at
-once are safe, and a run that can get the lock alone knows that no other lives, so it clears what a
-killed one left (Snakemake's lock, jobs without a parent). SIGINT, SIGTERM and SIGHUP end a run within
-five seconds: its jobs get SIGTERM, to save a checkpoint, Snakemake an interrupt, and what is still there
-at the end is killed.
+Paths and targets are relative to the repository root, config files also to where the call is typed. Every run
+holds a shared lock on `.snakemake/running` for its lifetime, and whoever builds the environment holds it alone:
+two starts at once are safe, and a run that can get the lock alone knows that no other lives, so it clears what a
+killed one left (Snakemake's lock, jobs without a parent). SIGINT, SIGTERM and SIGHUP end a run within five
+seconds: its jobs get SIGTERM, to save a checkpoint, Snakemake an interrupt, and what is still there at the end is
+killed.
 """
 
 import ctypes
@@ -36,6 +36,7 @@ READ_ONLY = re.compile(
 
 def main(arguments: list[str]) -> int:
     """Return the exit status of the whole run."""
+    typed_in = os.environ.get("PWD") or str(ROOT)  # the folder may be gone
     os.chdir(ROOT)
     (ROOT / ".snakemake").mkdir(exist_ok=True)
     lock = os.open(ROOT / ".snakemake" / "running", os.O_RDWR | os.O_CREAT, 0o666)
@@ -56,7 +57,7 @@ def main(arguments: list[str]) -> int:
     if starts_jobs(arguments) and alone(lock):
         clear()
     fcntl.flock(lock, fcntl.LOCK_SH)
-    return run(arguments, lock)
+    return run(arguments, lock, typed_in)
 
 
 def starts_jobs(arguments: list[str]) -> bool:
@@ -80,12 +81,16 @@ class Stopped(Exception):
     """A signal asked for the end; `args` is (its number,)."""
 
 
-def run(arguments: list[str], lock: int) -> int:
-    """Run Snakemake to its end and return its exit status, 128 + n after signal n."""
+def run(arguments: list[str], lock: int, typed_in: str) -> int:
+    """Run Snakemake to its end and return its exit status, 128 + n after signal n.
+
+    typed_in: the folder where the call was typed; config files may lie there, too.
+    """
     environ = {**KEEP_MEMORY, **os.environ}
     environ |= homes()
     environ["PYTHONPATH"] = str(ROOT / "src")  # for jobs in a conda environment, which lacks the package
     environ[MARK] = str(ROOT)
+    environ["PGRPO_TYPED_IN"] = typed_in
     environ |= [CALL.split("=")]
     environ["PATH"] = os.pathsep.join(
         [str(VENV / "bin"), environ.get("PATH", os.defpath), str(ROOT / "envs" / "bin")]
@@ -112,7 +117,8 @@ def run(arguments: list[str], lock: int) -> int:
         status = snakemake.wait()
     except Stopped as stopped:
         stop(snakemake)
-        say("stopped; type the same command to go on, finished steps are kept")
+        say("stopped; finished steps and checkpoints of training are kept, what else was under way is not")
+        say("type the same command to go on")
         return 128 + stopped.args[0]
     return status if status >= 0 else 128 - status
 

@@ -170,6 +170,33 @@ def quiet(execute):
     return executed
 
 
+def find_configs(arguments: list[str], files: list, typed_in: str) -> list[str]:
+    """Return `arguments` with each config file that lies not here but where the call was typed under its path there."""
+    for file in files:
+        there = os.path.relpath(os.path.join(typed_in, file))
+        if not os.path.exists(file) and os.path.exists(there):
+            arguments = [_with_path(word, Path(file), there) for word in arguments]
+    return arguments
+
+
+def _with_path(word: str, file: Path, there: str) -> str:
+    option, equals, value = word.partition("=")
+    if equals and option.startswith("--conf") and Path(value) == file:
+        return f"{option}={there}"
+    return there if Path(word) == file else word
+
+
+def can_be_config(path: Path) -> bool:
+    """Return whether a file holds keys of a config and no others, as the schema for editors has them."""
+    from projected_grpo.errors import UserError
+    from projected_grpo.strict_yaml import read_mapping
+
+    known = json.loads(Path("workflow/schemas/config.schema.json").read_text())["properties"]
+    with suppress(UserError):
+        return read_mapping(path).keys() <= known.keys()
+    return False
+
+
 def check_yaml(files: list[str]) -> None:
     """End with one line where one of the config `files` is missing or no YAML of keys and values."""
     from projected_grpo.errors import UserError, nearest
@@ -178,7 +205,7 @@ def check_yaml(files: list[str]) -> None:
     try:
         for file in files:
             if not os.path.exists(file):
-                there = [str(path) for path in sorted(Path("config").glob("*.y*ml"))]
+                there = [str(path) for path in sorted(Path("config").glob("*.y*ml")) if can_be_config(path)]
                 raise UserError(f"{file}: no such config file; {nearest(file, there)}")
             read_mapping(file)
     except UserError as error:
@@ -227,6 +254,8 @@ if __name__ == "__main__":
     parser, typed = get_argument_parser(), None
     arguments = free_targets(sys.argv[1:], parser)
     with suppress(CliException):  # Snakemake's own start says what is wrong
+        typed = parser.parse_args(arguments)
+        arguments = find_configs(arguments, typed.configfile or [], os.environ.get("PGRPO_TYPED_IN", "."))
         typed = parser.parse_args(arguments)
         check_config(typed.config or [])
         arguments = fit_cores(arguments, typed, len(os.sched_getaffinity(0)))

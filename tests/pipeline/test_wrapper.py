@@ -50,6 +50,48 @@ def test_snakemakes_own_parser_finds_the_target(typed):
     assert parser.parse_args(start.free_targets(typed.split(), parser)).targets == ["results/Q10.md"]
 
 
+@pytest.mark.parametrize(
+    "words", ["--configfile mine.yaml", "--configfile ./mine.yaml", "--configfile=./mine.yaml"]
+)
+def test_a_config_file_lies_where_one_stands_or_in_the_repository(tmp_path, monkeypatch, words):
+    parser, start = get_argument_parser(), module(HERE, "start")
+    monkeypatch.chdir(tmp_path)
+    below = tmp_path / "work"
+    below.mkdir()
+    (below / "mine.yaml").write_text("seeds: 1")
+
+    def found():
+        arguments = [*words.split(), "--cores", "1"]
+        files = parser.parse_args(arguments).configfile
+        return [
+            str(path)
+            for path in parser.parse_args(start.find_configs(arguments, files, str(below))).configfile
+        ]
+
+    assert found() == ["work/mine.yaml"]
+    (tmp_path / "mine.yaml").write_text("seeds: 2")
+    assert found() == ["mine.yaml"]  # the repository's own comes first
+
+
+def test_files_that_can_be_no_config_are_not_offered(capsys, monkeypatch):
+    monkeypatch.chdir(HERE)
+    with pytest.raises(SystemExit) as end:
+        module(HERE, "start").check_yaml(["config/smok.yaml"])
+    assert "config/smoke.yaml" in str(end.value) and "questions" not in str(end.value)
+
+
+def test_a_python_in_a_path_with_a_blank_is_one_line(tmp_path):
+    borrowed = tmp_path / "a blank"
+    borrowed.mkdir()
+    for part in Path(sys.prefix).iterdir():
+        (borrowed / part.name).symlink_to(part)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PGRPO_")}
+    command = [borrowed / "bin/python", "-m", "snakemake", "-n"]
+    done = subprocess.run(command, cwd=HERE, env=environ, capture_output=True, text=True)
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("a blank in this path, start ./snakemake instead")
+
+
 def test_what_belongs_to_an_option_stays_there():
     parser = get_argument_parser()
     words = "results/Q1.md --cores 4 --resources gpu=2 mem_mb=9 results/Q2.md"
@@ -120,16 +162,19 @@ def test_a_signal_ends_all_in_time_after_the_job_saved(root, limit):
         assert not list((root / ".snakemake" / "locks").glob("*"))
 
 
-def test_ctrl_c_reaches_all_at_once_and_is_three_lines(root):
+def test_ctrl_c_reaches_all_at_once_and_is_four_lines(root):
     process, job = start_slow(root, stderr=subprocess.PIPE, text=True)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does; the wrapper's own is a second one
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130 and not lives(job)
-    ends, job, last = said.splitlines()[-3:]
+    ends, job, kept, last = said.splitlines()[-4:]
     assert ends.startswith("Terminating processes on user request") and job.startswith(
         "0/1 slow a stopped in "
     )
-    assert last == "snakemake: stopped; type the same command to go on, finished steps are kept"
+    assert kept.startswith(
+        "snakemake: stopped; finished steps and checkpoints of training are kept, what else "
+    )
+    assert last == "snakemake: type the same command to go on"
     assert "Traceback" not in said and "Error" not in said
 
 
