@@ -1,6 +1,7 @@
-"""The method and the grader in TRL: `reward`, `rows` and `project` (docs/trl.md)."""
+"""The method and the grader in TRL: `reward`, `project`, and problems as rows of a data set (docs/trl.md)."""
 
+from projected_grpo.integrations.asked import generated, rows
 from projected_grpo.integrations.projection import Projection, project
-from projected_grpo.integrations.reward import LeverReward, reward, rows
+from projected_grpo.integrations.reward import LeverReward, reward
 
-__all__ = ["LeverReward", "Projection", "project", "reward", "rows"]
+__all__ = ["LeverReward", "Projection", "generated", "project", "reward", "rows"]

@@ -1,7 +1,6 @@
 """An inspect_ai task: problems under each lever and under none, and a scorer by the sandboxed grader."""
 
 from functools import cache
-from pathlib import Path
 
 import anyio
 from inspect_ai import Task, task
@@ -11,12 +10,11 @@ from inspect_ai.scorer import Metric, Score, Scorer, Target, grouped, mean, scor
 from inspect_ai.solver import TaskState, generate
 
 from projected_grpo.environment.attempts import attempts
-from projected_grpo.environment.families import load
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LOOPHOLES
-from projected_grpo.environment.problems import Problem, parse_problem
+from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
-from projected_grpo.integrations.reward import named, rows
+from projected_grpo.integrations.asked import generated, named, rows
 
 MODES = (*LOOPHOLES, "gt_only")
 SCORES = ("hack", "exploit", "honest", "attempted")
@@ -92,16 +90,7 @@ def levers(
 
 @cache
 def _problems(path: str | None, n: int, family: str, seed: int) -> list[Problem]:
-    if path is not None:
-        found = named(Path(path))
-    else:
-        made = load(family)
-        found = named(
-            [
-                parse_problem(row, f"{family} {place}")
-                for place, row in enumerate(made.problems(seed, n, ["gt_only"], made.Mixture()), 1)
-            ]
-        )
+    found = generated(n, seed, ["gt_only"], family) if path is None else named(path)
     for problem in found:
         if not problem.tests:
             raise UserError(f"problem {problem.id}: no hidden tests, so nothing says what is honest")

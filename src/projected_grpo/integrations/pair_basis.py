@@ -12,6 +12,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.integrations.adapted import Adapted, adapted
 from projected_grpo.method.basis import Basis, Grads, Knobs, extract
 from projected_grpo.method.pairs import PairSet
+from projected_grpo.templated import OPENING, is_templated
 
 
 def extract_basis(model: nn.Module, tokenizer: Any, pairs: PairSet, knobs: Knobs) -> Basis:
@@ -42,13 +43,18 @@ def pair_gradients(model: nn.Module, found: Adapted, tokenizer: Any, pairs: Pair
 
 
 def tokens(tokenizer: Any, prompt: str, completion: str) -> tuple[list[int], list[int]]:
-    """Return the ids of one user's message as a turn that is to be answered, and of the answer with its end."""
-    text = tokenizer.apply_chat_template(
-        [{"role": "user", "content": prompt}],
-        tokenize=False,
-        add_generation_prompt=True,
-        enable_thinking=False,
-    )
+    """Return the ids of a prompt as a turn that is to be answered, and of the answer with its end.
+
+    prompt: what one user says or, where it opens with a token of the template, a conversation. Raises UserError where
+    that token is of another model's template.
+    """
+    text = prompt
+    if not is_templated(prompt):
+        messages = [{"role": "user", "content": prompt}]
+        options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        text = tokenizer.apply_chat_template(messages, **options)
+    elif (opening := OPENING.match(prompt)[0]) not in tokenizer.get_vocab():
+        raise UserError(f"basis: a prompt of the pairs is templated with {opening}, no token of this model")
     answer = tokenizer.encode(completion, add_special_tokens=False)
     return tokenizer.encode(text, add_special_tokens=False), [*answer, tokenizer.eos_token_id]
 

@@ -1,20 +1,16 @@
-"""A TRL reward function of the sandboxed grader, and the rows of a data set that it goes with."""
+"""A TRL reward function of the sandboxed grader."""
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from projected_grpo.environment.facts import Verdict
 from projected_grpo.environment.grade import Grader
-from projected_grpo.environment.levers import lever_of
-from projected_grpo.environment.problems import Problem, load_problems
-from projected_grpo.environment.prompts import messages_for
 from projected_grpo.environment.reward import REWARDS
 from projected_grpo.errors import UserError, nearest
+from projected_grpo.integrations.asked import Problems, named
 
 RATES = ("hacked", "exploited", "gt_pass", "honest", "can_compile")
-Problems = str | os.PathLike | Sequence[Problem]
 
 
 class LeverReward:
@@ -42,10 +38,10 @@ class LeverReward:
             raise UserError(
                 "reward: the data set has no column problem_id, allowed: the rows of `rows(problems)`"
             )
-        modes = mode or [None] * len(completions)
+        own = {problem.id: problem.mode for problem in self.grader.problems.values()}
+        asked = zip(problem_id, mode or [None] * len(completions), completions, strict=True)
         verdicts = self.grader.grade(
-            (str(id), lever or self.grader.problems[str(id)].mode or "gt_only", text(completion))
-            for id, lever, completion in zip(problem_id, modes, completions, strict=True)
+            (str(id), lever or own.get(str(id)) or "gt_only", text(answer)) for id, lever, answer in asked
         )
         for name in RATES if log_metric else ():
             known = [verdict[name] for verdict in verdicts if verdict[name] is not None]
@@ -74,25 +70,6 @@ def reward(
     if earns not in REWARDS:
         raise UserError(f"reward: unknown earns {earns!r}; {nearest(earns, REWARDS)}")
     return LeverReward(Grader(named(problems), workers, cache, allow_weak), REWARDS[earns])
-
-
-def rows(problems: Problems, modes: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return rows for `datasets.Dataset.from_list`: `prompt` (messages with the lever's hint), `problem_id`, `mode`.
-
-    modes: each problem once under each of these levers; none: under its own, or `gt_only`.
-    """
-    asked = []
-    for problem in named(problems):
-        for mode in modes or (problem.mode or "gt_only",):
-            lever_of(mode, "modes")
-            asked.append({"prompt": messages_for(problem, mode), "problem_id": problem.id, "mode": mode})
-    return asked
-
-
-def named(problems: Problems) -> list[Problem]:
-    """Return problems whose ids are text, as a column of a data set must have one type."""
-    found = load_problems(problems) if isinstance(problems, str | os.PathLike) else list(problems)
-    return [replace(problem, id=str(problem.id)) for problem in found]
 
 
 def text(completion: Any) -> str:

