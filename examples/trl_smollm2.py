@@ -117,4 +117,7 @@ if __name__ == "__main__":
     parser.add_argument("--vllm", action="store_true", help="sample by vLLM; LoRA alone")
     parser.add_argument("--report-to", default="none", help="wandb, trackio, tensorboard, ...")
     parser.add_argument("--out", type=Path, default=Path("build/trl-smollm2"))
-    main(parser.parse_args())
+    given = parser.parse_args()
+    if given.prompts * given.rows % given.per_device:
+        parser.error("--prompts times --rows: allowed are multiples of --per-device")
+    main(given)
