@@ -3,8 +3,8 @@
 
 rule given_teacher:
     input:
-        base=base_files,
         teacher=given_checkpoint(CONFIG.model.teacher, "adapter_config.json"),
+        base=base_files,
         plan=planned("given_teacher"),
     output:
         weights=f"{RESULTS}/models/{{model}}/teacher/model.safetensors",

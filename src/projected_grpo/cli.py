@@ -5,7 +5,7 @@ import signal
 import sys
 from importlib.metadata import version
 
-from projected_grpo.commands import chat, examples, export, grade, pairs, schemas
+from projected_grpo.commands import canonical, chat, examples, export, grade, pairs, schemas
 from projected_grpo.errors import UserError
 from projected_grpo.integrations import basis_command
 
@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="projected-grpo", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=version("projected-grpo"))
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    for command in (grade, pairs, basis_command, export, chat, examples, schemas):
+    for command in (grade, pairs, basis_command, canonical, export, chat, examples, schemas):
         command.add_parser(commands)
     signal.signal(signal.SIGTERM, _terminate)
     try:

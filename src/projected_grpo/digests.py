@@ -16,7 +16,14 @@ from projected_grpo.files import write_text
 
 LARGE = 64 << 20
 CACHE = Path(".snakemake") / "digests"
-CHECKPOINT_FILES = ("*.json", "*.safetensors", "*.jinja", "*.txt")  # what loading a checkpoint reads
+CHECKPOINT_FILES = (
+    "*.json",
+    "*.safetensors",
+    "*.jinja",
+    "*.txt",
+    "*.model",
+    "*.bin",
+)  # what reading one may need
 MODEL = ("config.json", "model.safetensors", "adapter_config.json", "adapter_model.safetensors")
 
 

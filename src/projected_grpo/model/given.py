@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from projected_grpo.digests import CHECKPOINT_FILES
 from projected_grpo.errors import UserError
 from projected_grpo.hub import has_weights, local_folder, split_revision
 from projected_grpo.model.architecture import Config, check_family, shapes
 from projected_grpo.model.wheel import Wheel, unpacked
 
-FILES = ("*.json", "*.safetensors", "*.jinja", "*.txt", "*.model", "*.bin")
 PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
 
@@ -70,7 +70,7 @@ def find(name: str, marker: str) -> Path:
 
     owner, revision = split_revision(name)
     try:
-        folder = Path(snapshot_download(owner, revision=revision, allow_patterns=list(FILES)))
+        folder = Path(snapshot_download(owner, revision=revision, allow_patterns=list(CHECKPOINT_FILES)))
     except Exception as error:  # the hub's own, of requests and of the file system
         raise UserError(
             f"{name}: no such folder, and the hub did not give it ({type(error).__name__}); download it where the "
