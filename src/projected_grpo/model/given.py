@@ -70,7 +70,10 @@ def find(name: str, marker: str) -> Path:
 
     owner, revision = split_revision(name)
     try:
-        folder = Path(snapshot_download(owner, revision=revision, allow_patterns=list(CHECKPOINT_FILES)))
+        for files in ([name for name in CHECKPOINT_FILES if name != "*.bin"], list(CHECKPOINT_FILES)):
+            folder = Path(snapshot_download(owner, revision=revision, allow_patterns=files))
+            if has_weights(folder):  # older checkpoints alone need the second round
+                break
     except Exception as error:  # the hub's own, of requests and of the file system
         raise UserError(
             f"{name}: no such folder, and the hub did not give it ({type(error).__name__}); download it where the "
