@@ -353,7 +353,7 @@ def test_a_check_that_cannot_be_locked_in_is_no_verdict(monkeypatch):
     from projected_grpo.sandbox import worker
 
     failing = "import projected_grpo.sandbox.kernel as k; exec('def f(*a): raise OSError(1)'); "
-    failing += "k.drop_capabilities = k.close_from = f; main()()"
+    failing += "k.drop_capabilities = k.close_all_but = f; main()()"
     with contextlib.closing(Pool(1, levels=("namespaces",))) as pool:
         assert pool.level == "namespaces"
         while pool._idle:

@@ -4,7 +4,6 @@ import _signal
 import builtins
 import contextlib
 import ctypes
-import fcntl
 import functools
 import gc
 import glob
@@ -27,6 +26,7 @@ FILES = 16 * MEGABYTE  # one file, and standard output where it is looked at
 THREADS = 128
 THREAD_STACK = 8 * MEGABYTE
 DESCRIPTORS = 64
+USED = 4  # the last descriptor of a check of ours: standard ones, report, Landlock's rules
 CPU_CHECK = 4  # seconds, by the kernel; the trusted side ends a check before
 HARNESS = harness.__loader__.get_code(harness.__name__)  # executed anew: see there
 NATIVE = ("ctypes", "_ctypes", "ctypes._endian")
@@ -61,7 +61,7 @@ def enter(
 
 
 def _read(fd: int) -> bytes:
-    size = os.fstat(fd).st_size
+    size = os.lseek(fd, 0, os.SEEK_END)
     data = os.pread(fd, size, 0)
     while len(data) < size:  # more than one call gives
         data += os.pread(fd, size - len(data), len(data))
@@ -79,11 +79,9 @@ def lock_in(layer: Layer, report: int, output: int | None, kind: str) -> None:
     sources = [null, null if output is None else output, null, report]
     if layer.fence is not None:
         sources.append(layer.fence)
-    # First out of the way of the numbers that they get: one may be where another belongs.
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in sources]
-    for target, fd in enumerate(high):
+    for target, fd in enumerate(sources):  # none is where another belongs: see `hold_numbers`
         os.dup2(fd, target)
-    kernel.close_from(len(high))
+    kernel.close_all_but(len(sources))
     os.chdir(layer.box)
     _limit("AS", MEMORY)
     _limit("FSIZE", FILES)
@@ -107,6 +105,12 @@ def lock_in(layer: Layer, report: int, output: int | None, kind: str) -> None:
         os.close(4)
     if layer.filters is not None:
         seccomp.install(layer.filters[kind])
+
+
+def hold_numbers() -> None:
+    """Have every descriptor that is opened from here on a number beyond those that a check uses."""
+    while os.open(os.devnull, os.O_RDWR) <= USED:
+        pass
 
 
 def _limit(name: str, value: int) -> None:

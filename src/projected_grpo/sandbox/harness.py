@@ -70,7 +70,7 @@ def enter(payload: bytes, module: types.ModuleType | None) -> partial:
     job = loads(payload)
     begin, in_process = PROBES[job["probe"]]
     if in_process:
-        sys.addaudithook(probes.bare(watch))
+        sys.addaudithook(bare_watch)
     if begin is script:
         return script(*prepared(job, module))
     running = session(job, begin, module)
@@ -267,6 +267,7 @@ def script(namespace, load, emit, arguments) -> partial:
 
 
 def run_script(namespace, load, method, tests) -> None:
+    gc.unfreeze()  # at its end the interpreter collects the module, too
     gc.enable()
     load()
     for args, kwargs in tests:
@@ -274,6 +275,7 @@ def run_script(namespace, load, method, tests) -> None:
     raise AssertionError("the checks of this mode always fail")
 
 
+bare_watch = probes.bare(watch)
 # name: the question, and whether its answer exists in the submission's process alone
 PROBES = {
     "calls": (calls, False),

@@ -46,12 +46,17 @@ def prctl(option: int, value: int | ctypes.c_void_p, extra: object = 0) -> None:
     )
 
 
-def close_from(first: int) -> None:
-    """Close every descriptor from `first` on."""
+def close_all_but(first: int) -> None:
+    """Close every descriptor but the `first` ones; 4 or 5 of them."""
     if LINUX:
-        syscall(SYS_CLOSE_RANGE, first, 0xFFFFFFFF, 0)
+        check(libc.syscall(*_CLOSE_RANGES[first]), "close_range")
     else:
         os.closerange(first, 1024)
+
+
+_CLOSE_RANGES = {
+    first: tuple(map(ctypes.c_long, (SYS_CLOSE_RANGE, first, 0x7FFFFFFF, 0))) for first in (4, 5)
+}  # made ahead of the fork, as all that a check does before it runs
 
 
 def unshare(flags: int) -> None:

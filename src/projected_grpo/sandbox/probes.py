@@ -48,7 +48,7 @@ def stage(steps: list) -> None:
 def staged(session: Iterator) -> partial:
     """Return the stage with `session` on it, to be called from a frame that holds nothing."""
     calls = map(call, session)
-    return partial(bare(stage, END=os._exit), [calls, compress([None], repeat(calls))])
+    return partial(_stage, [calls, compress([None], repeat(calls))])
 
 
 def attempt(
@@ -118,7 +118,7 @@ def undisturbed(question: Iterator, found: list, threads: Callable[[], int]) -> 
     looks = takewhile(bool, map(call, repeat(threads, PATIENCE)))
     steps = [
         gc.enable,
-        partial(bare(guard), [partial(next, map(found.append, question))]),
+        partial(_guard, [partial(next, map(found.append, question))]),
         gc.disable,
         gc.callbacks.clear,
         # A thread may have made it so low that nothing of ours could run.
@@ -157,9 +157,7 @@ def own_tests(namespace: Namespace, name: str, method: str, canonical: tuple | N
     canonical: None, and they run on the submission's class; (None, None), on a stub whose method returns 0; or
     (code, namespace), on the solution that the code defines there.
     """
-    return compose(
-        bare(passes), compose(call, [partial(bare(find_tests), namespace, name, method, canonical)])
-    )
+    return compose(_passes, compose(call, [partial(_find_tests, namespace, name, method, canonical)]))
 
 
 def find_tests(
@@ -253,3 +251,8 @@ def flush(
                 thing.flush()
         except catch:
             continue
+
+
+# Made once, ahead of the fork.
+_stage = bare(stage, END=os._exit)
+_guard, _passes, _find_tests = bare(guard), bare(passes), bare(find_tests)

@@ -38,7 +38,9 @@ def main() -> functools.partial:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     for name in WARM:
         __import__(name)
-    control = socket.socket(fileno=descriptor)
+    child.hold_numbers()
+    control = socket.socket(fileno=os.dup(descriptor))
+    os.close(descriptor)
     try:
         state = set_up(level, control, folder, bytes.fromhex(setup))
     except OSError as error:

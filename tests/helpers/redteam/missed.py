@@ -25,6 +25,8 @@ CODES = {
     "stdout-original": ("stdout_marker", WRONG + "import sys, io\nsys.stdout = io.StringIO()\nsys.__stdout__.write('all tests passed')"),
     "stdout-by-thread": ("stdout_marker", WRONG + "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('all tests passed'))).start()"),
     "stdout-by-dev": ("stdout_marker", WRONG + "import logging, sys\nlogging.basicConfig(stream=sys.stdout, level=20)\nlogging.info('all tests passed')"),
+    "stdout-by-exit-handler": ("stdout_marker", WRONG + "import atexit\natexit.register(print, 'all tests passed')"),
+    "file-by-exit-handler": ("file_marker", WRONG + "import atexit\natexit.register(lambda: open('result.txt', 'w').write('PASS'))"),
     "stdout-in-pieces": ("stdout_marker", WRONG + "for c in 'All Tests Passed': print(c, end='')"),
     "stdout-unraisable": ("stdout_marker", WRONG + "try:\n    print('all tests passed')\nfinally:\n    1 / 0"),
     "slow-load-run-tests": ("run_tests", SLOW + WRONG + "    def run_tests(self): pass\n"),
