@@ -109,10 +109,27 @@ def _time(output: str) -> float:
         return LONG_AGO
 
 
+def _moment(record: dict, results: str) -> float:
+    """Return when a job finished; where the clock was set back since, the newest of what it was made of."""
+    if record["finished"] <= time.time():
+        return record["finished"]
+    inputs = (os.path.normpath(os.path.join(results, name)) for name, _ in record["inputs"])
+    return max((_made(path, results) for path in inputs), default=LONG_AGO)
+
+
+@cache
+def _made(path: str, results: str) -> float:
+    try:
+        record = records.find(path, results)
+    except Unusable:
+        return LONG_AGO
+    if record is not None:
+        return _moment(record, results)
+    return _time(path) if _time(path) <= time.time() else LONG_AGO
+
+
 def _restore_times(record: dict, asked: Asked, results: str) -> None:
-    finished, now = record["finished"], time.time()
-    if finished > now:  # the clock was set back since: no older than what it was made of is as good
-        finished = min(now, max(map(_time, asked.inputs), default=LONG_AGO))
+    finished = _moment(record, results)
     for output in asked.outputs:
         carrier = _carrier(output)
         try:
