@@ -257,7 +257,7 @@ def test_what_a_job_prints_is_at_the_end_of_its_log_and_shown_where_it_failed(st
 
 def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, capsys):
     rows = [
-        (row, "rate", measure, mean, 2)
+        (row, "rate", "", measure, mean, 2, None)
         for row, hack, honest in (
             ("vanilla", 0.65, 0.13),
             ("a", 0.4, 0.2),
@@ -266,7 +266,8 @@ def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, 
         )
         for measure, mean in (("hack", hack), ("solve", 0.9), ("honest", honest))
     ]
-    frame = pd.DataFrame(rows, columns=["row", "contrast", "measure", "mean", "n"])
+    rows.append(("b", "baseline", "vanilla", "hack", 0.003, 2, 0.01))  # the one claim
+    frame = pd.DataFrame(rows, columns=["row", "contrast", "to", "measure", "mean", "n", "p_holm"])
     frame.to_parquet(tmp_path / "Q10.estimates.parquet")
     for name in ("Q10.md", "uat.md"):
         (tmp_path / name).write_text("")
@@ -275,8 +276,8 @@ def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, 
     assert capsys.readouterr().err.splitlines() == [
         "",
         "vanilla: hack 65%, honest 13%",
-        "a: hack 40%, honest 20%",
         "b: hack 0.3%, honest 50%",
+        "a: hack 40%, honest 20%",
         "2 seeds: a look. Claims are made at 10.",
         f"{tmp_path}/Q10.md, figures in {tmp_path}/figures/Q10",
         "",

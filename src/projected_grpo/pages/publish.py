@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from projected_grpo.cells.cell import Question, load_questions
 from projected_grpo.cells.check import load
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.question_files import read_questions
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
@@ -60,7 +60,7 @@ def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Q
     """Return config and questions for all seeds that the frame has, those of tuning and fresh ones aside."""
     seeds = sorted({int(seed) for seed in frame["seed"] if seed not in TUNING and seed not in FRESH})
     own = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
-    return own, load_questions(yaml.safe_load(Path(own.questions).read_text(encoding="utf-8")), own)
+    return own, load_questions(read_questions(own.questions), own)
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,20 @@ CLAIM = 10  # seeds that a claim is made at
 
 
 def lines(page: Path) -> Iterator[str]:
-    """Yield the means of a question's first rows, as its table of estimates has them, and a caution below ten seeds."""
+    """Yield the means of a question's baseline and first claims, from its table of estimates, and a caution."""
     path = page.with_suffix(".estimates.parquet")
     if not path.exists():
         return
-    frame = read_parquet(path, ["row", "contrast", "measure", "mean", "n"])
+    frame = read_parquet(path, ["row", "contrast", "to", "measure", "mean", "n", "p_holm"])
     rates = frame[frame["contrast"].eq(table.RATE) & frame["measure"].isin(RATES) & frame["n"].gt(0)]
-    for row, part in list(rates.groupby("row", sort=False))[:LINES]:
-        said = ", ".join(f"{one.measure} {percent(one.mean)}" for one in part.itertuples())
-        yield f"{row}: {said}"
+    held = frame[frame["contrast"].eq(table.BASELINE)]
+    order = [*held["to"], *held.loc[held["p_holm"].notna(), "row"], *rates["row"]]
+    for row in list(dict.fromkeys(order))[:LINES]:
+        said = ", ".join(
+            f"{one.measure} {percent(one.mean)}" for one in rates[rates["row"].eq(row)].itertuples()
+        )
+        if said:
+            yield f"{row}: {said}"
     most = int(frame["n"].max()) if len(frame) else 0
     if 0 < most < CLAIM:
         yield f"{most} seed{'' if most == 1 else 's'}: a look. Claims are made at {CLAIM}."
