@@ -44,7 +44,7 @@ def test_both_folders_are_the_policy_that_is_deployed(grpo, tmp_path, cell):
         chat, add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
     assert asked["input_ids"][0].tolist() == trained.policy.tokenizer.encode_chat(chat)
-    assert whole.generation_config.eos_token_id == trained.policy.tokenizer.end
+    assert whole.generation_config.eos_token_id == [trained.policy.tokenizer.end]
     written = whole.generate(**asked, max_new_tokens=4)
     assert written.shape[1] > asked["input_ids"].shape[1]
 

@@ -134,6 +134,9 @@ def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
         adapted = PeftModel.from_pretrained(model, str(folder)).eval()
         file = load_peft_weights(str(folder), device="cpu")
         asked = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+    if getattr(adapted.active_peft_config, "is_prompt_learning", False):
+        kind = adapted.active_peft_config.peft_type
+        raise UserError(f"{folder}: peft_type: {kind!r}, allowed: an adapter that can be merged into weights")
     for warning in warned:
         text = str(warning.message).strip().splitlines()[0]
         if "key" in text:
@@ -144,16 +147,16 @@ def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
     for keys, what in ((lacking, "are missing"), (astray, "fit no module of the model")):
         if keys:
             raise UserError(f"{folder}: {len(keys)} keys of the adapter {what}, first {keys[0]}")
-    if getattr(adapted.active_peft_config, "is_prompt_learning", False):
-        kind = adapted.active_peft_config.peft_type
-        raise UserError(f"{folder}: peft_type: {kind!r}, allowed: an adapter that can be merged into weights")
     return adapted
 
 
 def merged(adapted: nn.Module, folder: Path) -> nn.Module:
     """Return the plain model with the adapter in its weights. Raises UserError where PEFT cannot."""
-    with read_by_others(folder):
+    try:
         return adapted.merge_and_unload(safe_merge=True)
+    except Exception as error:  # whatever an adapter's kind raises
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(f"{folder}: PEFT cannot merge it ({line})") from error
 
 
 def is_tied(model: nn.Module) -> bool:
