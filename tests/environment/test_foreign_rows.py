@@ -192,6 +192,20 @@ def test_rows_of_the_leetcode_schema_with_functions_and_loose_asserts(pool):
     assert "Solution" in found[1]["reason"]
 
 
+def test_a_name_that_the_row_gives_does_not_stand_for_the_answers(pool):
+    """LeetCode gives `mode`, test_imports `gcd`, a prompt its own head: none of them is an answer."""
+    rows = [
+        {"id": 1, "gt_answer": ["assert mode([1, 1, 2]) == 1"], "canonical_solution": "def mode(xs): return xs[0]"},
+        {"task_id": 2, "text": "", "test_imports": ["from math import gcd"], "test_list": ["assert gcd(4, 6) == 2"],
+         "code": "def gcd(a, b):\n    return gcd(b, a % b) if b else a"},
+        {"task_id": 3, "prompt": "def one():\n    return 1\n", "entry_point": "one",
+         "test": "def check(candidate): assert candidate() == 1"},
+    ]  # fmt: skip
+    for row in rows:
+        (found,), _ = graded(pool, row, ["x = 1"])
+        assert found["gt_pass"] is False and "is not defined" in found["reason"], found
+
+
 def test_a_row_without_a_solution_of_its_own(pool):
     row = {key: value for key, value in MEAN.items() if key != "canonical_solution"}
     found, plan = graded(pool, row, [RIGHT, "def mean(xs): return 1.5"])

@@ -12,7 +12,7 @@ import builtins
 import importlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from projected_grpo.environment.problem import LEETCODE, Problem
@@ -22,6 +22,7 @@ from projected_grpo.files import numbered_rows
 
 FORMATS = ("leetcode", "humaneval", "mbpp")
 RUNS_TEXT = {"eval", "exec", "compile", "__import__", "pickle", "marshal"}  # called, or whose functions are
+CALLED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Name, ast.Attribute, ast.Call)
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def parse_humaneval(row: dict[str, Any], where: str) -> ForeignProblem:
         _id(row, where),
         messages_of(prompt, where),
         name,
-        f"{given}\nglobals().pop({name!r}, None)\n" if given else "",
+        given,
         starter=prompt,
     )
     made = ForeignProblem(
@@ -156,12 +157,18 @@ def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProbl
                     name in RUNS_TEXT
                 ):
                     unjudged = f"its check uses {name}, which could run what a submission returns"
-    for name in made.names:
-        if own and re.search(rf"^class {name}\b", own, re.M):
+    for name, kind in _made_of(own).items():
+        if name in made.names and kind is ast.ClassDef:
             unjudged = (
                 f"its check makes objects of {name}, a class of the answer, and objects cannot be copied"
             )
-    return ForeignProblem(**{**made.__dict__, "own": own, "unjudged": unjudged})
+        elif name in made.names and not issubclass(kind, CALLED):
+            unjudged = f"its check reads {name}, a value of the answer and no function"
+    problem = made.problem
+    if not made.names[0].startswith("Solution."):  # what the row gives must not stand for what it asks for
+        taken = "".join(f"globals().pop({name!r}, None)\n" for name in made.names)
+        problem = replace(problem, setup_code=f"{problem.setup_code}\n{taken}")
+    return replace(made, problem=problem, own=own, unjudged=unjudged)
 
 
 def _called(
@@ -172,8 +179,8 @@ def _called(
     They are those that the row's own solution defines; where there is none, the names that nothing else gives.
     """
     used, bound = _used_and_bound([*before, *asserts], where)
-    defined = _defined(code)
-    names = [name for name in used if (name not in bound if defined is None else name in defined)]
+    defined = _made_of(code)
+    names = [name for name in used if (name in defined if defined else name not in bound)]
     if first in used:
         names = [first, *(name for name in names if name != first)]
     return tuple(names)
@@ -212,25 +219,21 @@ STARS = (
 )  # fmt: skip
 
 
-def _defined(code: str | None) -> set[str] | None:
-    """Return the names that a solution defines at its top, None where there is none that can be read."""
+def _made_of(code: str | None) -> dict[str, type[ast.AST]]:
+    """Return the names that a solution defines at its top, with the kind of node that each is; none if it has none."""
     try:
-        tree = ast.parse(code) if code else None
+        tree = ast.parse(code or "")
     except (SyntaxError, ValueError):
-        tree = None
-    if tree is None:
-        return None
-    names = {
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
-    }
+        return {}
+    found: dict[str, type[ast.AST]] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign):
-            names |= {
-                part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)
-            }
-    return names
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found[name] = type(node)
+            case ast.Assign(targets=targets, value=value):
+                names = (part for target in targets for part in ast.walk(target))
+                found |= {part.id: type(value) for part in names if isinstance(part, ast.Name)}
+    return found
 
 
 def _imports(text: str) -> str:
