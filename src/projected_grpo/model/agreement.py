@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from projected_grpo.errors import UserError
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decoder import Decoder
+from projected_grpo.model.given import read_by_others
 from projected_grpo.model.template import Messages
 from projected_grpo.model.tokenizer import Tokenizer
 
@@ -69,9 +70,10 @@ def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
         chats.append(chat)
     rows = []
     for chat in chats:
-        wanted = _rendered(theirs, chat, tokenize=True, return_dict=False)
         content = chat[-1]["content"]
-        plain = theirs(content, add_special_tokens=False)["input_ids"]
+        with read_by_others(source):
+            wanted = _rendered(theirs, chat, tokenize=True, return_dict=False)
+            plain = theirs(content, add_special_tokens=False)["input_ids"]
         if ours.encode_chat(chat) != list(wanted) or ours.encode(content) != list(plain):
             raise UserError(f"{source}: {content[:40]!r} has other token ids here than with transformers")
         rows.append(list(wanted))

@@ -19,6 +19,7 @@ from projected_grpo.hub import has_weights, local_folder, split_revision
 from projected_grpo.model.architecture import Config, check_family, shapes
 from projected_grpo.model.wheel import Wheel, unpacked
 
+OWN_CODE = {"local_files_only": True, "trust_remote_code": False}  # none of the checkpoint's own
 PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
 
@@ -89,10 +90,10 @@ def read_model(where: dict[str, Any], source: str) -> nn.Module:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     with read_by_others(source):
-        config = AutoConfig.from_pretrained(**where, local_files_only=True)
+        config = AutoConfig.from_pretrained(**where, **OWN_CODE)
         check_family(config.to_dict(), source)
         model, report = AutoModelForCausalLM.from_pretrained(
-            **where, local_files_only=True, output_loading_info=True, attn_implementation="sdpa", dtype="auto"
+            **where, **OWN_CODE, output_loading_info=True, attn_implementation="sdpa", dtype="auto"
         )
         if not _is_plain(model):  # transformers itself undoes GGUF as it reads, FP8 where no GPU is
             model = model.dequantize()
@@ -111,13 +112,14 @@ def read_tokenizer(where: dict[str, Any], source: str) -> Any:
     from transformers import AutoTokenizer
 
     with read_by_others(source):
-        tokenizer = AutoTokenizer.from_pretrained(**where, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(**where, **OWN_CODE)
+        template = tokenizer.chat_template and tokenizer.get_chat_template()  # of several, the default one
     if not hasattr(tokenizer, "backend_tokenizer"):
         kind = type(tokenizer).__name__
         raise UserError(
             f"{source}: tokenizer {kind} has no fast form (tokenizer.json), allowed: one that has"
         )
-    if not tokenizer.chat_template:
+    if not template:
         raise UserError(
             f"{source}: the tokenizer has no chat template, allowed: a model that was trained to chat"
         )
