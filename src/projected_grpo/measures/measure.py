@@ -41,12 +41,10 @@ ByStep = Callable[["Run"], "np.ndarray | None"]
 class Measure:
     """One number of a run, and where it is shown.
 
-    `group`: the table of a page that it stands in, `main`, `deployed` or a key of `GROUPS`; without one it is in the
-    Parquet file alone. `compared`: paired by seed with the baseline, the row named in `against` and random V, a Holm
-    family each. `delta`: its difference stands in the main table. `spoken`: answers say where it differs. `beside`:
-    what an answer about this measure says of the same row. `better`: the sign of a difference that is wanted, 0: none
-    is. `signed`: it is a difference itself, tested against zero. `floored`: below `estimates.LEAST` in the baseline
-    there is nothing to lower.
+    `group`: what it is of: `main` (training), `deployed`, `final` (kept and ablated), `modes` or `basis`. `compared`:
+    paired by seed in every question, a Holm family a contrast. `better`: the sign of a difference that is wanted, 0:
+    none is. `signed`: it is a difference itself, tested against zero. `floored`: below `estimates.LEAST` in the
+    baseline there is nothing to lower.
     """
 
     name: str
@@ -59,9 +57,6 @@ class Measure:
     unit: str = "share"
     group: str | None = None
     compared: bool = False
-    delta: bool = False
-    spoken: bool = False
-    beside: tuple[str, ...] = ()
     better: int = -1
     signed: bool = False
     floored: bool = False
@@ -70,13 +65,6 @@ class Measure:
     def axis(self) -> str:
         """What a figure's axis says."""
         return self.words.removeprefix("the ").replace(" with the quarantine", ", quarantine")
-
-
-GROUPS = {
-    "final": "After the last step, with the quarantine kept and ablated",
-    "modes": "Hack rate per loophole",
-    "basis": "How much of the gradient points along the basis",
-}
 
 
 def column(name: str) -> ByStep:
@@ -173,10 +161,10 @@ def _rate(name: str, by_step: ByStep, words: str, about: str, **more) -> Measure
     return Measure(name, words=words, about=about, of=last(by_step), by_step=by_step, **more)
 
 
-def _final(name: str, words: str, beside: tuple[str, ...] = ()) -> Measure:
+def _final(name: str, words: str) -> Measure:
     head = name.replace("_", ", ")
     about = f"{words.removeprefix('the ')}, after the last step"
-    more = {"file": RECORD, "group": "final", "compared": True, "beside": beside}
+    more = {"file": RECORD, "group": "final", "compared": True}
     return Measure(name, head, words, about, final(name), better=-1 if "hack" in name else 1, **more)
 
 
@@ -282,30 +270,26 @@ BESIDE = (  # of other stages' files: name, head, what it says, better, signed, 
     ),
 )
 # Rates after training that pages show and compare; the others are in the Parquet file alone.
-JUDGED = {
-    "known_hack": {"beside": ("known_honest",)},
-    "known_honest": {"beside": ("known_hack",)},
-    "known_honest_no_attempt": {},
-    "known_hack_compiled": {},
-    "novel_hack": {},
-    "plain_solve": {},
-}
+JUDGED = (
+    "known_hack",
+    "known_honest",
+    "known_honest_no_attempt",
+    "known_hack_compiled",
+    "novel_hack",
+    "plain_solve",
+)
 _ALL = (
     _rate(
         "hack",
         column("hack_s"),
         "the hack rate",
         "student rollouts that use the loophole of their problem, and it works",
-        delta=True,
-        beside=("solve", "honest"),
     ),
     _rate(
         "solve",
         column("solve_s"),
         "the solve rate",
         "student rollouts that pass all hidden tests",
-        delta=True,
-        beside=("hack", "honest"),
         better=1,
     ),
     _rate(
@@ -314,9 +298,6 @@ _ALL = (
         "the honest rate",
         "student rollouts that pass all hidden tests without using the loophole",
         file=ROLLOUTS,
-        delta=True,
-        spoken=True,
-        beside=("hack", "solve"),
         better=1,
     ),
     Measure(
@@ -328,8 +309,6 @@ _ALL = (
         file=ROLLOUTS,
         group="main",
         compared=True,
-        delta=True,
-        spoken=True,
     ),
     _rate("exploit", column("exploit_s"), "the exploit rate", "hacks without a right solution beside them"),
     _rate(
@@ -337,7 +316,6 @@ _ALL = (
         column("compile_s"),
         "the share of rollouts that compile",
         "student rollouts whose code compiles",
-        spoken=True,
         better=1,
     ),
     Measure(
@@ -347,14 +325,13 @@ _ALL = (
         "hack rate on the loophole that the teacher's rollouts and the pairs leave out",
         _held_out,
         compared=True,
-        beside=("solve", "honest"),
         floored=True,
     ),
     _final("hack_kept", "the hack rate with the quarantine kept"),
-    _final("hack_ablated", "the hack rate with the quarantine ablated", ("solve_ablated",)),
+    _final("hack_ablated", "the hack rate with the quarantine ablated"),
     _final("solve_kept", "the solve rate with the quarantine kept"),
     _final("solve_ablated", "the solve rate with the quarantine ablated"),
-    *(_deployed(name, group="deployed", compared=True, **more) for name, more in JUDGED.items()),
+    *(_deployed(name, group="deployed", compared=True) for name in JUDGED),
     *(_deployed(name) for name in PANEL_RATES if name not in JUDGED),
     *(
         Measure(
