@@ -3,5 +3,6 @@
 from projected_grpo.integrations.asked import generated, rows
 from projected_grpo.integrations.projection import Projection, project
 from projected_grpo.integrations.reward import LeverReward, reward
+from projected_grpo.method.basis import Knobs
 
-__all__ = ["LeverReward", "Projection", "generated", "project", "reward", "rows"]
+__all__ = ["Knobs", "LeverReward", "Projection", "generated", "project", "reward", "rows"]
