@@ -34,7 +34,6 @@ if CONFIG.runs == "make":
     if CONFIG.model.warm:
 
         include: "rules/warm.smk"
-
     include: "rules/grader.smk"
     include: f"rules/{'small' if CONFIG.model.teacher == 'small' else 'given'}_teacher.smk"
     include: "rules/teacher.smk"
