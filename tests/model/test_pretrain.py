@@ -61,7 +61,7 @@ def test_a_teacher_made_again_by_another_process_has_the_same_bytes(trained, tmp
         out = tmp_path / seed
         command = [sys.executable, "-c", REMADE, trained[0] / "base", out]
         subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True)
-        made.append({path.name: path.read_bytes() for path in out.iterdir()})
+        made.append({path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()})
     assert made[0] == made[1] and {"adapter_config.json", "adapter_model.safetensors"} <= made[0].keys()
 
 
