@@ -21,6 +21,11 @@ from projected_grpo.sandbox.levels import STRONG
 CASES = all_cases()
 # These run into the limits of time or memory on purpose, by the dozen.
 SLOW = ("bombs",)
+# One check at a time on the machine: sleepers wait for one another.
+IN_TURN = ("landlock", "stalling")  # layer and family
+each_layer_sleeping = pytest.mark.parametrize(
+    "level", [pytest.param(level, marks=pytest.mark.slow) if level in IN_TURN else level for level in STRONG]
+)
 
 
 def graded(cases, levels=STRONG, workers=2):
@@ -52,9 +57,14 @@ def assert_family_deserved(family, level):
 
 
 @each_layer
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in SLOW])
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in (*SLOW, *IN_TURN)])
 def test_verdicts(family, level):
     assert_family_deserved(family, level)
+
+
+@each_layer_sleeping
+def test_verdicts_of_what_sleeps(level):
+    assert_family_deserved("stalling", level)
 
 
 @pytest.mark.slow
@@ -81,7 +91,7 @@ def test_no_text_ends_a_batch(level):
     assert not any(verdict["passed"] for verdict in found[::2])
 
 
-@each_layer
+@each_layer_sleeping
 def test_no_submission_costs_more_than_its_share(level):
     """Three seconds of CPU, fifteen of wall, alone on a worker; twice that of wall where others share the cores."""
     need(level)
