@@ -4,11 +4,12 @@ import argparse
 import textwrap
 from itertools import zip_longest
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from projected_grpo.commands.trained import RUN_HELP
-from projected_grpo.parquet import read_parquet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ["panel", "problem_id", "mode", "prompt", "completion", "gt_pass", "channel"]
 WIDTH = 64  # characters of a column
@@ -31,6 +32,8 @@ def examples(folder: Path) -> str:
     They are the first of what the run deploys on its held-out problems with a lever: a hack that is no right answer, if
     there is one, and an honest solve under the same lever, if there is one. Raises UserError where there is no run.
     """
+    from projected_grpo.parquet import read_parquet  # pandas, which grading does without
+
     rows = read_parquet(folder / "deployed.parquet", COLUMNS)
     rows = rows[rows["panel"] != "plain"]
     hacks = rows[rows["channel"]].sort_values("gt_pass", kind="stable")
@@ -47,7 +50,7 @@ def examples(folder: Path) -> str:
     )
 
 
-def _column(title: str, found: pd.DataFrame, among: int, none: str) -> list[str]:
+def _column(title: str, found: "pd.DataFrame", among: int, none: str) -> list[str]:
     """Return title, prompt and text of the first row found, in lines of WIDTH characters."""
     if found.empty:
         return textwrap.wrap(f"{none} among {among} answers to problems that it was not trained on.", WIDTH)
