@@ -22,7 +22,7 @@ BROKEN = [
         "device: gpu",
         "config/config.yaml: device: 'gpu'; allowed: cpu, cuda",
     ),
-    ("config/config.yaml", "device: cpu", "device: [cpu", "config/config.yaml:10: not YAML ("),
+    ("config/config.yaml", "device: cpu", "device: [cpu", "config/config.yaml:11: not YAML ("),
     ("config/smoke.yaml", "seeds: [41]", "seeds: [41", "config/smoke.yaml:5: not YAML ("),
     (
         "config/smoke.yaml",
