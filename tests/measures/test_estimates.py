@@ -181,3 +181,12 @@ def test_the_csv_reads_back_as_it_was_written(frame, tmp_path):
     again = numbers.merged(frame, frame[frame["cell"].isin(set(frame["cell"].head(50)))])
     numbers.write(again, path)
     assert path.read_bytes() == (ROOT / "docs/results/runs.csv").read_bytes()
+
+
+def test_a_primary_outcome_is_named_before_on_fresh_seeds_alone(frame, questions):
+    own = table.measured(questions["Q14"], frame)
+    key = ("Q14", "known modes, all folds", "hack_heldout", "baseline")
+    for fresh, named in (((), "afterwards, 2026-11-25"), (SEEDS, "2026-11-25")):
+        made = table.estimates(own, primary={key: "2026-11-25"}, fresh=fresh)
+        primary = made[made["primary"]]
+        assert primary["contrast"].tolist() == ["pooled"] and primary["named"].tolist() == [named]

@@ -49,7 +49,7 @@ COLUMNS = {  # name -> (unit, description)
     "p_holm": ("p", "Holm's p over the claims of one measure and one contrast; null for what is no claim"),
     "p_same": ("p", f"p of the two one-sided tests that the difference is within +-{stats.MARGIN}"),
     "primary": ("", "whether it is a primary outcome"),
-    "named": ("", "the date at which a primary outcome was named"),
+    "named": ("", "when a primary outcome was named; `afterwards` on seeds that may have been seen before"),
     "verdict": ("", ", ".join(VERDICTS)),
 }
 LEAST = 0.10  # a baseline below this rate has too little to lower: uninformative
@@ -298,15 +298,21 @@ def shown_measures(own: Measured) -> list[str]:
     return [first, *(name for name in names if name != first)]
 
 
-def estimates(own: Measured, more: Iterable[Comparison] = (), primary: Primary | None = None) -> pd.DataFrame:
+def estimates(
+    own: Measured,
+    more: Iterable[Comparison] = (),
+    primary: Primary | None = None,
+    fresh: Collection[int] = (),
+) -> pd.DataFrame:
     """Return the table of estimates of a question, its columns `COLUMNS`.
 
-    more: comparisons of measures/plane.py and measures/trend.py.
+    more: comparisons of measures/plane.py and measures/trend.py; primary: outcomes that were named; fresh: the seeds
+    that confirm them: on others numbers may have been seen before, so that an outcome counts as named afterwards.
     """
     names = shown_measures(own)
     every = adjusted([*comparisons(own, names), *more], lambda one: (one.contrast, one.measure))
     records = [_rate(own, name, measure) for measure in _all_measures(own) for name in own.rows]
-    records += [_record(own.question.name, one, holm, primary or {}) for one, holm in every]
+    records += [_record(own.question.name, one, holm, primary or {}, fresh) for one, holm in every]
     frame = pd.DataFrame([r for r in records if r], columns=list(COLUMNS))
     floats = {
         name: float for name in ("mean", "std", "delta", "lo", "hi", "p", "p_signflip", "p_holm", "p_same")
@@ -339,9 +345,14 @@ def _seeds(seeds: Collection[int]) -> str:
     return ";".join(map(str, sorted(seeds)))
 
 
-def _record(question: str, one: Comparison, holm: float | None, primary: Primary) -> dict:
+def _record(
+    question: str, one: Comparison, holm: float | None, primary: Primary, fresh: Collection[int]
+) -> dict:
     test = one.test
-    named = primary.get((question, one.row, one.measure, one.contrast))
+    contrast = BASELINE if one.contrast == POOLED else one.contrast
+    named = primary.get((question, one.row, one.measure, contrast))
+    if named and not (test and set(test.seeds) <= set(fresh)):
+        named = f"afterwards, {named}"
     own = {
         "question": question,
         "row": one.row,
