@@ -102,3 +102,32 @@ rule base_deployed:
         code=code("base_deployed.py"),
     script:
         "../workflow/scripts/base_deployed.py"
+
+
+# What plain training deploys where it ends earlier: points of the frontier of training less.
+rule stopped:
+    input:
+        base=cell_base,
+        svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
+        problems=lambda w: problems_file(cell_model(w)),
+        deltas=f"{RESULTS}/grpo/{{cell}}/deltas.safetensors",
+        plan=planned("stopped"),
+    output:
+        f"{RESULTS}/stopped/{{cell}}.parquet",
+    log:
+        f"{RESULTS}/logs/stopped/{{cell}}.log",
+    conda:
+        "../envs/model.yaml"
+    threads: CONFIG.threads
+    resources:
+        gpu=GPU,
+    params:
+        base=lambda w: base_path(cell_model(w)),
+        cell=lambda w: CELLS[w.cell].params(),
+        pool=CONFIG.pool.model_dump_json(),
+        deployed=CONFIG.deployed.model_dump_json(),
+        machine=MACHINE,
+        verdicts=lambda w: verdicts_file(cell_model(w)),
+        code=code("stopped.py"),
+    script:
+        "../workflow/scripts/stopped.py"

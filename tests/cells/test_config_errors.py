@@ -60,7 +60,7 @@ CONFIG = [
         for value in ("src", "config/x")
     ),
     (["pairs"], "nowhere", "pairs: nowhere: no such folder"),
-    (["treads"], 1, "treads: unknown key; allowed: results, seeds, .*; did you mean 'threads'?"),
+    (["treads"], 1, "treads: unknown key; allowed: .*; did you mean 'threads'?"),
     (["grpo", "lrr"], 0.1, "grpo.lrr: unknown key; allowed: max_new, .*; did you mean 'lr'?"),
     (["grpo", "lr"], DROP, "grpo.lr: missing; required: max_new, prompts, lr"),
     (["grpo", "presets", "fast", "group"], DROP, "grpo.presets.fast.group: missing; required: steps, group"),
@@ -268,6 +268,21 @@ CONFIG = [
         ["bases", "known_not_sentinel", "without_tag"],
         "sentinal",
         "bases.known_not_sentinel.without_tag: 'sentinal' is no tag of .*; did you mean 'sentinel'?",
+    ),
+    (
+        ["primary", "outcomes", 0, "row"],
+        "projected refresh-3",
+        "primary.outcomes[0].row: 'projected refresh-3' is no row of Q2; .*did you mean 'projected refresh-2'?",
+    ),
+    (
+        ["bases", "only_sentinel", "with_tag"],
+        "sentinal",
+        "bases.only_sentinel.with_tag: 'sentinal' is no tag of .*; did you mean 'sentinel'?",
+    ),
+    (
+        ["bases", "only_sentinel", "n_pairs"],
+        12,
+        "bases.only_sentinel.n_pairs: 12, allowed: 1 to 9, the pairs in .*own_mode34.yaml with tag sentinel",
     ),
     (
         ["bases", "known_not_sentinel", "n_pairs"],

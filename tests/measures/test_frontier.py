@@ -4,11 +4,15 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
+from synthetic import ROOT, deployed_rows, real_questions
 
-from projected_grpo.measures import stats
-from projected_grpo.measures.plane import BASE, Frontier, isotonic
+from projected_grpo.measures import early_stopping, numbers, stats
+from projected_grpo.measures.estimates import measured
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, isotonic, other_groups
 
 SEEDS = range(41, 47)
 
@@ -118,3 +122,54 @@ def test_one_seed_has_a_distance_and_no_test(made):
 def test_a_defence_on_the_frontier_has_nothing_over_it(made):
     hack, honest = ({s: of[s][3] for s in SEEDS} for of in (made.hack, made.honest))
     assert made.excess(hack, honest).delta == pytest.approx(0, abs=1e-12)
+
+
+def test_early_ends_of_vanilla_stand_on_the_frontier_by_their_dose(tmp_path):
+    """Two of them, around `less x0.25`; their rates are those of their rows, and the file adds up with others."""
+    questions = real_questions(list(SEEDS))[1]
+    question = questions["Q16"]
+    keep = {"vanilla", "less x0.25"}
+    question = replace(question, rows=tuple(row for row in question.rows if row.name in keep))
+    frames, hack = [], {}
+    for row in question.rows:
+        for cell in row.cells:
+            level = {"vanilla": 0.6, "less x0.25": 0.3}[row.name]
+            for name, value in ((HACK, level), (HONEST, 0.2)):
+                frames.append({**numbers.of_cell(cell), "measure": name, "value": value})
+    for cell in question.rows[0].cells:
+        rows = [
+            deployed_rows(cell, rate).assign(after=after, dose=dose)
+            for after, dose, rate in ((2, 0.1, 0.1), (4, 0.4, 0.5))
+        ]
+        path = tmp_path / early_stopping.file(cell.id)
+        path.parent.mkdir(exist_ok=True)
+        pd.concat(rows).to_parquet(path)
+        known = pd.concat(rows).query("panel == 'known'").groupby("after")["channel"].mean()
+        hack[cell.seed] = [known[2], 0.3, known[4], 0.6]
+    stopped = numbers.of_stopped(tmp_path, [question])
+    frame = pd.concat([pd.DataFrame(frames), stopped]).reindex(columns=numbers.COLUMNS)
+    front = frontier_of(measured(question, frame))
+    assert front.names == ("stopped at 2", "less x0.25", "stopped at 4", "vanilla")
+    for seed, own in hack.items():
+        assert front.hack[seed] == pytest.approx(own)
+    numbers.write(frame, tmp_path / "runs.csv")  # they are kept as runs are
+    again = frontier_of(measured(question, numbers.read(tmp_path / "runs.csv")))
+    assert again.names == front.names and again.hack[43] == pytest.approx(front.hack[43])
+
+
+def test_figures_of_other_groups_stand_beside_rows_of_the_plane():
+    found = other_groups()
+    rows = {row.name for row in real_questions([41])[1]["Q16"].rows}
+    assert set(found["row"]) - {BASE} <= rows and found[["hack", "performance"]].notna().all(axis=None)
+    text = (ROOT / "docs/defences.md").read_text()
+    for one in found.itertuples():  # as the page has them
+        assert f"| {one.hack:.3f} | {one.performance:.3f} |" in text
+
+
+def test_seven_outcomes_are_primary_and_those_that_are_chosen_are_rows_with_such_a_measure():
+    config, questions = real_questions([41])
+    assert len(config.primary.outcomes) == 7 and config.primary.seeds == tuple(range(51, 61))
+    for (question, row, measure, _), date in config.primary.dates.items():
+        assert row in measured(questions[question], pd.DataFrame(columns=numbers.COLUMNS)).rows
+        assert MEASURES[measure].compared and date == "2026-11-25"
+    assert all(one.choice for one in config.primary.outcomes if one.row is None)

@@ -15,8 +15,8 @@ from projected_grpo.method.concept import batches_of, make_concept, row_means
 from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.model.batch import Batch
 from projected_grpo.stages import detector, kept
-from projected_grpo.stages.detector import ORACLE, RANDOM
-from projected_grpo.stages.ranking import flagged_rates, matched_pairs, rank, windows
+from projected_grpo.stages.detector import CEILING, ORACLE, RANDOM, Ceiling, unit
+from projected_grpo.stages.ranking import flagged_rates, matched_pairs, rank, unmatched_auroc, windows
 from projected_grpo.training.results import write_deltas
 
 PAIRS = pair_set([(3, 6), (5, 2), (6, 3), (2, 5)])
@@ -57,6 +57,41 @@ def test_pairs_and_auroc_are_those_of_a_loop(drawn):
             (margins[i, d] > margins[j, d]) + 0.5 * (margins[i, d] == margins[j, d]) for i, j in expected
         ]
         assert float(found.auroc[d]) == pytest.approx(float(sum(right)) / len(right))
+
+
+def test_unmatched_auroc_is_that_of_every_pair(drawn):
+    rows, margins = drawn
+    hacked = rows["hacked"]
+    pairs = [
+        (i, j) for i, j in itertools.product(range(len(hacked)), repeat=2) if hacked[i] and not hacked[j]
+    ]
+    for d, found in enumerate(unmatched_auroc(margins, hacked)):
+        right = [
+            float(margins[i, d] > margins[j, d]) + 0.5 * float(margins[i, d] == margins[j, d])
+            for i, j in pairs
+        ]
+        assert float(found) == pytest.approx(sum(right) / len(right))
+    assert unmatched_auroc(margins, torch.zeros_like(hacked)).isnan().all()
+    margins[3, 1] = torch.nan
+    assert unmatched_auroc(margins, hacked).isnan().tolist() == [False, True, False]
+
+
+def test_the_ceiling_scores_each_half_of_the_problems_by_the_other_one():
+    g = torch.Generator().manual_seed(9)
+    x, hacked = torch.randn(40, 6, generator=g), torch.rand(40, generator=g) < 0.5
+    half = torch.arange(40) % 2
+    found = Ceiling.fit(x, hacked, half, [2, 4]).margins(x, half)[:, 0]
+    for i in range(40):
+        rest = [j for j in range(40) if half[j] != half[i]]
+        hacks, others = (x[[j for j in rest if hacked[j] == kind]].double().mean(0) for kind in (True, False))
+        along = unit((hacks - others)[None], [2, 4])[0]
+        assert float(found[i]) == pytest.approx(float(x[i].double() @ along - (hacks + others) @ along / 2))
+    moved = x.clone()
+    moved[half == 0] += 5.0  # what a half looks like says nothing of its own scores' direction
+    again = Ceiling.fit(moved, hacked, half, [2, 4])
+    torch.testing.assert_close(again.along[1], Ceiling.fit(x, hacked, half, [2, 4]).along[1])
+    nothing = Ceiling.fit(x, torch.zeros_like(hacked), half, [2, 4])
+    assert nothing.margins(x, half).isnan().all()
 
 
 def test_f05_precision_and_recall_by_hand():
@@ -106,7 +141,7 @@ def test_scores_are_those_of_their_definitions_at_the_weights_of_the_step():
     thetas = [policy.adapter.zeros(), *(random_theta(policy.adapter, 0.5, seed) for seed in range(1, 6))]
     frame, concept, _, prompts, bases = measured(policy, thetas)
     rollouts = made_rollouts()
-    names = ["made", "flipped", *[RANDOM] * 4, ORACLE]
+    names = ["made", "flipped", *[RANDOM] * 4, ORACLE, CEILING]
     assert frame.query("score == 'concept' and first == 2")["direction"].tolist() == names
     for at_base in (False, True):
         right = []
@@ -135,7 +170,11 @@ def test_scores_are_those_of_their_definitions_at_the_weights_of_the_step():
     found = frame.query("score == 'alignment' and first == 2 and direction == 'other'").iloc[0]
     assert found["auroc"] == pytest.approx(sum(right) / len(right))
     assert frame.query("score == 'alignment'")["precision"].isna().all()
-    assert not frame.query("score != 'alignment' and direction != 'oracle'")["recall"].isna().any()
+    assert (
+        not frame.query("score != 'alignment' and direction not in ('oracle', 'ceiling')")["recall"]
+        .isna()
+        .any()
+    )
 
 
 def test_a_run_without_hacks_has_no_pairs_and_no_auroc():
@@ -146,7 +185,7 @@ def test_a_run_without_hacks_has_no_pairs_and_no_auroc():
     zeros = policy.adapter.zeros()
     rows = detector.measure(policy, rollouts, prompts, MAX_NEW, 3, lambda step: zeros, concept, cosine)
     frame = pd.DataFrame(list(rows))
-    assert len(frame) == 3 * 4 and frame["pairs"].eq(0).all()
+    assert len(frame) == 3 * 5 and frame["pairs"].eq(0).all()
     assert frame[["auroc", "f05", "recall"]].isna().all(axis=None)
 
 

@@ -1,11 +1,13 @@
 """What runs are judged on after training: the same problems and samples for every arm, without what an arm parks."""
 
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 from shipped import MODES
 from test_train import TinyGrader, finish, make_run
+from tiny import random_theta
 
 from projected_grpo.cells.deployed import Deployed
 from projected_grpo.environment.levers import NOVEL
@@ -14,8 +16,10 @@ from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import read_facts
 from projected_grpo.model.sampler import uniforms
 from projected_grpo.parquet import write_parquet
+from projected_grpo.stages.stopped import dose, stopped_rows
 from projected_grpo.training.deployed import final_rates
 from projected_grpo.training.panels import COLUMNS, STREAM, deployed_rows, make_panels
+from projected_grpo.training.results import write_deltas
 
 SIZES = Deployed(known=32, novel=24, plain=24, samples=4)
 MAX_NEW = 6
@@ -120,3 +124,34 @@ def test_without_held_out_problems_the_file_is_there_and_empty(tmp_path):
     write_parquet(tmp_path / "deployed.parquet", judged(make_run(), make_run().policy.theta, []), COLUMNS)
     facts = read_facts(tmp_path / "deployed.parquet", "panel")
     assert all(len(values) == 0 for values in facts.values())
+
+
+def test_a_run_that_ends_earlier_is_judged_as_if_it_had_been_trained_so_far(tmp_path):
+    run, held_out = make_run(), problems(80)
+    thetas = [random_theta(run.policy.adapter, 0.5, seed) for seed in range(5)]
+    write_deltas(tmp_path / "deltas.safetensors", thetas)
+    training = run.training.model_copy(update={"steps": 5, "max_new": MAX_NEW})
+    panels = make_panels(held_out, MODES, SIZES)
+    rows = list(
+        stopped_rows(
+            run.policy,
+            tmp_path / "deltas.safetensors",
+            training,
+            panels,
+            TinyGrader(),
+            SIZES.samples,
+            run.seed,
+        )
+    )
+    for step in (2, 4):
+        own = [
+            {k: v for k, v in row.items() if k not in ("after", "dose")}
+            for row in rows
+            if row["after"] == step
+        ]
+        assert own == judged(run, thetas[step - 1], held_out)
+    assert {row["after"] for row in rows} == {2, 4}
+    # Linear warm-up over two of twenty steps, then a cosine: the rates summed by hand.
+    long = training.model_copy(update={"steps": 20, "warmup": 0.1})
+    rates = [0.5, 1.0, *(0.5 * (1 + math.cos(math.pi * i / 19)) for i in range(1, 19))]
+    assert dose(4, long) == pytest.approx(sum(rates[:4]) / sum(rates)) and dose(20, long) == 1

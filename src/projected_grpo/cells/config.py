@@ -19,6 +19,7 @@ from pydantic import (
     PlainValidator,
     SerializeAsAny,
     Strict,
+    StringConstraints,
     Tag,
     TypeAdapter,
     WithJsonSchema,
@@ -288,6 +289,30 @@ class Detector(Model):
         return [self.pairs, *self.compare]
 
 
+class Outcome(Model):
+    """A number of a table that was named before it is confirmed."""
+
+    question: Name
+    row: Text | None = Field(description="null: not chosen yet, by the rule under `choice`.")
+    measure: Text
+    contrast: Text = Field(default="baseline", description="Of the table of estimates.")
+    choice: Text | None = Field(default=None, description="The rule by which the row is chosen.")
+
+
+class Primary(Model):
+    """The outcomes that are corrected together, and confirmed once on fresh seeds."""
+
+    named: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")] = Field(description="When.")
+    seeds: Seeds = Field(description="On which they are confirmed; nothing else has used these.")
+    outcomes: Distinct[Outcome] = Field(max_length=100)
+
+    @property
+    def dates(self) -> dict[tuple[str, str, str, str], str]:
+        """Return (question, row, measure, contrast) -> the date, of what is chosen."""
+        chosen = (one for one in self.outcomes if one.row is not None)
+        return {(one.question, one.row, one.measure, one.contrast): self.named for one in chosen}
+
+
 class Config(Model):
     """One file, or several laid over each other: what a file leaves out comes from config/config.yaml."""
 
@@ -334,6 +359,7 @@ class Config(Model):
         max_length=100, description="Pair sets that a defender can have: none holds an exploit of a lever."
     )
     detector: Detector
+    primary: Primary
     self_taught: SelfTaught
     basis: Knobs
     bases: dict[Name, NamedBasis] = Field(

@@ -1,4 +1,4 @@
-"""Numbers of runs that other stages measured: rankings, replays, overlaps. They join the frame as measures of a run.
+"""Numbers of runs that other stages measured: rankings, replays, overlaps, early ends. They join the frame as measures.
 
 Each reader says which files it needs of a question's runs, and what they hold by run.
 """
@@ -12,6 +12,7 @@ from projected_grpo.cells.cell import Cell, Question
 from projected_grpo.cells.check_questions import DETECTOR, PROBES
 from projected_grpo.cells.config import Config
 from projected_grpo.files import read_json
+from projected_grpo.measures import early_stopping
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +34,7 @@ class Beside:
     def files(self) -> list[str]:
         """Return the files of all readers that the question has, below the results folder."""
         readers = (self._rankings(), self._replays(), self._drifts(), self._losses(), self._overlaps())
+        readers += ([early_stopping.file(cell.id) for cell in early_stopping.cells(self.question)],)
         return list(dict.fromkeys(file for reader in readers for file in reader))
 
     def numbers(self) -> "pd.DataFrame":
@@ -46,7 +48,9 @@ class Beside:
             for cell, measure, value in self._numbers()
             if value is not None
         ]
-        return pd.DataFrame(records, columns=numbers.COLUMNS)
+        stopped = numbers.of_stopped(self._results, [self.question])
+        frames = [frame for frame in (pd.DataFrame(records, columns=numbers.COLUMNS), stopped) if len(frame)]
+        return pd.concat(frames or [stopped], ignore_index=True)
 
     def _numbers(self) -> Iterator[Number]:
         for file, cells in self._rankings().items():

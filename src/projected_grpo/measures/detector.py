@@ -2,7 +2,8 @@
 
 `results/detector/{cell}.parquet` has a row per window of steps, score and direction (`stages/detector.py`). In the
 first and the last window: AUROC of the direction that is asked about, the same less the mean of random directions and
-of placebo pair sets, the share of random directions that it lies above, and the oracle's.
+of placebo pair sets, the share of random directions that it lies above, the oracle's and the ceiling's, and its own
+over unmatched pairs.
 """
 
 import re
@@ -14,9 +15,9 @@ from projected_grpo.errors import UserError
 from projected_grpo.parquet import read_parquet
 
 CONCEPT, ALIGNMENT = "concept", "alignment"
-RANDOM, ORACLE = "random", "oracle"
+RANDOM, ORACLE, CEILING = "random", "oracle", "ceiling"
 LEAST = 20  # pairs of a window: with fewer a run has no AUROC there
-COLUMNS = ("score", "direction", "first", "last", "pairs", "auroc", "f05", "precision", "recall", "flagged")
+COLUMNS = ("score", "direction", "first", "last", "pairs", "auroc", "auroc_unmatched", "recall")
 
 
 def ranking_numbers(path: Path, subject: str) -> dict[str, float]:
@@ -39,11 +40,12 @@ def ranking_numbers(path: Path, subject: str) -> dict[str, float]:
             if name == "last" and score == CONCEPT:
                 found |= _beside(value, drawn, others, subject)
                 found["recall_last"] = float(own.loc[score, "recall"])
+                found["auroc_unmatched"] = float(own.loc[score, "auroc_unmatched"])
     return {key: value for key, value in found.items() if not np.isnan(value)}
 
 
 def _beside(value: float, drawn: np.ndarray, others, subject: str) -> dict[str, float]:
-    """Return how a direction lies beside random ones, each population of placebos, and the oracle."""
+    """Return how a direction lies beside random ones, each population of placebos, the oracle and the ceiling."""
     found = {}
     if len(drawn):
         found = {"auroc_over_random": value - drawn.mean(), "auroc_rank": float((drawn < value).mean())}
@@ -52,6 +54,6 @@ def _beside(value: float, drawn: np.ndarray, others, subject: str) -> dict[str, 
         kind = re.sub(r"_\d+$", "", one.direction)
         if kind.startswith("placebo_"):
             by_kind.setdefault(kind.removeprefix("placebo_"), []).append(float(one.auroc))
-        elif one.direction == ORACLE:
-            found["auroc_oracle"] = float(one.auroc)
+        elif one.direction in (ORACLE, CEILING):
+            found[f"auroc_{one.direction}"] = float(one.auroc)
     return found | {f"auroc_over_{kind}": value - np.mean(own) for kind, own in by_kind.items()}

@@ -60,7 +60,8 @@ class Measured:
     """A question with the numbers of its runs.
 
     rows: those of the question, then one for each `pooled` name; values: row -> measure -> seed -> number; left_out:
-    cells without a number, with the reason; base: measure -> seed -> rate of the base before training.
+    cells without a number, with the reason; base: measure -> seed -> rate of the base before training; stopped: step ->
+    the same of plain training that ends there.
     """
 
     question: Question
@@ -68,6 +69,7 @@ class Measured:
     values: dict[str, Values]
     left_out: dict[str, str] = field(default_factory=dict, repr=False)
     base: Values = field(default_factory=dict, repr=False)
+    stopped: dict[int, Values] = field(default_factory=dict, repr=False)
 
     @property
     def about(self) -> Measure:
@@ -116,7 +118,8 @@ def measured(question: Question, frame: pd.DataFrame, why: Mapping[str, str] | N
     left_out = {c.id: (why or {}).get(c.id, "missing") for c in question.cells if c.id not in own}
     rows = {row.name: row for row in question.rows}
     pooled, means = _pooled(question, values)
-    return Measured(question, rows | pooled, values | means, left_out, numbers.of_base(question, frame))
+    base, stopped = numbers.of_base(question, frame), numbers.of_early_ends(question, frame)
+    return Measured(question, rows | pooled, values | means, left_out, base, stopped)
 
 
 def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Row], dict[str, Values]]:

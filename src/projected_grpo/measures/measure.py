@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from projected_grpo.measures.runs import Run
 
 LAST = 5  # steps that a run is judged by
+EARLY = 2  # steps that say what the base did
 STEPS, ROLLOUTS, RECORD = "steps.parquet", "rollouts.parquet", "run.json"
 Of = Callable[["Run"], "float | None"]
 ByStep = Callable[["Run"], "np.ndarray | None"]
@@ -87,6 +88,11 @@ def last(by_step: ByStep) -> Of:
 def first(name: str) -> Of:
     """Return the value of the first step, which is sampled before the first update."""
     return lambda run: None if np.isnan(run.steps[name][0]) else float(run.steps[name][0])
+
+
+def early(name: str) -> Of:
+    """Return the mean of the first two steps, when nearly all that is sampled is the base's."""
+    return lambda run: float(np.mean(run.steps[name][:EARLY]))
 
 
 def final(name: str) -> Of:
@@ -248,6 +254,13 @@ BESIDE = (  # of other stages' files: name, head, what it says, better, signed, 
     ("auroc_rank", "above random", "share of random directions that it lies above", 1),
     ("auroc_oracle", "AUROC, oracle", "AUROC of a direction fitted on other problems' rollouts", 1),
     (
+        "auroc_ceiling",
+        "AUROC, ceiling",
+        "AUROC of what the last rollouts on half of the problems say of the other",
+        1,
+    ),
+    ("auroc_unmatched", "AUROC, unmatched", "AUROC over all pairs, whatever problem, step and length", 1),
+    (
         "auroc_alignment_first",
         "AUROC of the gradient, first",
         "AUROC of the gradient's alignment at first",
@@ -398,6 +411,13 @@ _ALL = (
         "the hack rate before training",
         "hack rate of the first step",
         first("hack_s"),
+    ),
+    Measure(
+        "early_hack",
+        "hack, early",
+        "the hack rate of the first two steps",
+        "hack rate of the first two steps",
+        early("hack_s"),
     ),
     Measure(
         "start_solve",

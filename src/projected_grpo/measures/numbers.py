@@ -14,15 +14,17 @@ import pandas as pd
 from projected_grpo.cells.cell import Cell, Question
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
+from projected_grpo.measures import early_stopping
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.panels import base_file
-from projected_grpo.measures.runs import FINAL, Run, base_rates
+from projected_grpo.measures.runs import FINAL, Run, base_rates, stopped_rates
 
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 # Of a run; all but the first two may be null. `made`: the commit at which it was made.
 KEYS = ("cell", "seed", "model", "row", "settings", "code", "base", "teacher", "pool", "basis", "made")
 COLUMNS = [*KEYS, "measure", "value"]
 BASE = "base/{}"  # stands for the cell of a base before training
+STOPPED = "stopped/{}/{}"  # for that of a run which ends after a step
 
 
 def settings_digest(cell: Cell) -> str:
@@ -71,6 +73,18 @@ def of_bases(results: Path, questions: Iterable[Question]) -> pd.DataFrame:
         if (Path(results) / base_file(model)).exists()
         for name, value in base_rates(results, model).items()
     ]
+    return pd.DataFrame(records, columns=COLUMNS)
+
+
+def of_stopped(results: Path, questions: Iterable[Question]) -> pd.DataFrame:
+    """Return the frame of plain runs that end earlier, where they were judged so; `dose`: how much was trained."""
+    cells = {cell.id: cell for question in questions for cell in early_stopping.cells(question)}
+    records = []
+    for cell in cells.values():
+        path = Path(results) / early_stopping.file(cell.id)
+        for step, own in stopped_rates(path).items() if path.exists() else ():
+            run = {"cell": STOPPED.format(step, cell.id), "seed": cell.seed, "model": cell.model}
+            records += [run | {"measure": name, "value": value} for name, value in own.items()]
     return pd.DataFrame(records, columns=COLUMNS)
 
 
@@ -158,3 +172,14 @@ def of_base(question: Question, frame: pd.DataFrame) -> Values:
     for one in frame[frame["cell"].isin(ids)].itertuples():
         found.setdefault(one.measure, {})[ids[one.cell]] = one.value
     return found
+
+
+def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:
+    """Return step -> measure -> seed -> rate of a plane's plain training that ends there."""
+    ids = {cell.id: cell.seed for cell in early_stopping.cells(question)}
+    found: dict[int, Values] = {}
+    for one in frame[frame["cell"].str.startswith(STOPPED.split("/")[0] + "/")].itertuples():
+        _, step, cell = one.cell.split("/")
+        if cell in ids:
+            found.setdefault(int(step), {}).setdefault(one.measure, {})[ids[cell]] = one.value
+    return dict(sorted(found.items()))

@@ -1,13 +1,15 @@
 """The plane of defences: deployed known hack against deployed known honest, and what lies above training less.
 
-The frontier is what plain training gives at any dose of itself: the base, `less` at each scale, vanilla. A defence
+The frontier is what plain training gives at any dose of itself: the base, `less`, early ends, vanilla. A defence
 that only slows training lies on it; what counts is known honest minus the frontier's at the same known hack.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
+import pandas as pd
 
 from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.measures import stats
@@ -15,6 +17,12 @@ from projected_grpo.measures.estimates import Comparison, Measured, is_claim
 
 HACK, HONEST = "known_hack", "known_honest"
 BASE = "the base"
+
+
+def other_groups() -> pd.DataFrame:
+    """Return the figures of other groups for the same arms, by the `row` of ours (`the base` for the base)."""
+    with (files("projected_grpo.measures") / "other_groups.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file, comment="#")
 
 
 def isotonic(values: np.ndarray) -> np.ndarray:
@@ -88,17 +96,22 @@ def vanilla_of(own: Measured) -> str | None:
 
 
 def frontier_of(own: Measured) -> Frontier | None:
-    """Return what training less gives: base, `less` by growing scale, vanilla; over the seeds that have all of them.
+    """Return what training less gives, over the seeds that have all of it: the base, vanilla, and in between `less` at
+    each scale and vanilla that ends earlier, by their dose: the share of vanilla's summed learning rates.
 
-    None without two points. A base that was not judged is no point.
+    None without two points. What was not judged is no point.
     """
     vanilla = vanilla_of(own)
     if vanilla is None:
         return None
     less = [row for row in own.rows.values() if row.setting.defence.family == "less"]
-    names = [*(row.name for row in sorted(less, key=lambda row: row.setting.knob("scale"))), vanilla]
-    points = {BASE: {name: own.base.get(name, {}) for name in (HACK, HONEST)}}
-    points |= {row: {name: own.of(row, name) for name in (HACK, HONEST)} for row in names}
+    doses = [(row.setting.knob("scale"), row.name, own.values.get(row.name, {})) for row in less]
+    for step, rates in own.stopped.items():
+        doses.append((next(iter(rates["dose"].values())), f"stopped at {step}", rates))
+    points = {BASE: own.base}
+    points |= {name: rates for _, name, rates in sorted(doses, key=lambda each: each[0])}
+    points |= {vanilla: own.values.get(vanilla, {})}
+    points = {name: {key: rates.get(key, {}) for key in (HACK, HONEST)} for name, rates in points.items()}
     points = {name: rates for name, rates in points.items() if rates[HACK] and rates[HONEST]}
     if len(points) < 2:
         return None

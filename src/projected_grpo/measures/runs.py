@@ -62,17 +62,18 @@ class Run:
         return self._facts.get(file)
 
 
-def read_facts(path: Path, key: str, more: Sequence[str] = ()) -> Facts:
+def read_facts(path: Path, key: str, more: Sequence[str] = (), numbers_beside: Sequence[str] = ()) -> Facts:
     """Read the facts of rollouts, and more flags, and one more column; of the panels also the texts, for `attempted`.
 
     Of other files nothing else: texts are most of them.
     """
     texts = ("completion",) if key == "panel" else ()
-    table = read_arrow(path, (key, *FACTS, *more, *texts))
+    table = read_arrow(path, (key, *FACTS, *more, *numbers_beside, *texts))
     facts = {name: numbers(table[name], name, path) for name in (*FACTS, *more)}
     for name, values in facts.items():
         if not np.isin(values[~np.isnan(values)], (0, 1)).all():
             raise UserError(f"{path}: column {name!r} has a value that is neither true, false nor empty")
+    facts |= {name: numbers(table[name], name, path) for name in numbers_beside}
     if texts:
         facts["attempted"] = np.array(attempted(table["completion"].to_pylist()), float)
     column = table[key]
@@ -140,6 +141,17 @@ def base_rates(results: Path, model: str) -> dict[str, float]:
     facts = read_facts(path, "panel") if path.exists() else {}
     found = {name: share_of(facts, *rate) for name, rate in PANEL_RATES.items()} if facts else {}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def stopped_rates(path: Path) -> dict[int, dict[str, float]]:
+    """Return step -> the rates on the panels of a run that ends after it, and its `dose` (`stages/stopped.py`)."""
+    facts, found = read_facts(path, "panel", numbers_beside=("after", "dose")), {}
+    for step in np.unique(facts["after"]):
+        own = {name: values[facts["after"] == step] for name, values in facts.items()}
+        rates = {name: share_of(own, *rate) for name, rate in PANEL_RATES.items()}
+        rates = {name: value for name, value in rates.items() if value is not None}
+        found[int(step)] = rates | {"dose": float(own["dose"][0])}
+    return found
 
 
 Loaded = tuple[dict[str, Run], dict[str, str]]

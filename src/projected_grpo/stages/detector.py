@@ -2,7 +2,8 @@
 
 Rollouts are scored at the weights that sampled them, rebuilt from the stored delta_S. Two scores: `concept`, the mean
 residual stream of a completion along a direction, and `alignment`, that of a rollout's gradient with one. Each has
-the directions of pair sets, random ones, and an oracle's.
+the directions of pair sets, random ones, an oracle's, and a ceiling: what the run's own last rollouts on half of the
+problems say of the other half.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,11 +23,18 @@ from projected_grpo.method.pairs import PairSet
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decoder import Decoder
-from projected_grpo.stages.ranking import Ranking, flagged_rates, matched_pairs, rank, windows
+from projected_grpo.stages.ranking import (
+    Ranking,
+    flagged_rates,
+    matched_pairs,
+    rank,
+    unmatched_auroc,
+    windows,
+)
 from projected_grpo.stages.replay import finite
 
 CONCEPT, CONCEPT_BASE, ALIGNMENT = "concept", "concept_base", "alignment"
-RANDOM, ORACLE = "random", "oracle"
+RANDOM, ORACLE, CEILING = "random", "oracle", "ceiling"
 FOLDS = 5  # of problems: the oracle scores rollouts of one by pairs of the others
 BATCH_TOKENS = 8192
 COLUMNS = ("step", "problem_id", "tokens", "hacked", "completion")  # of `rollouts.parquet`
@@ -84,6 +92,33 @@ def oracle_margins(
         here = fold == own
         margins[here, 0] = features[here] @ along - (hacks + others) @ along / 2
     return margins
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """Directions of the hacks of a run's last window, one by each half of the problems: mean of the hacks less mean of
+    the others, `[2, size]`, per module at length 1; middles `[2]` between both. NaN where a half has none of either."""
+
+    along: Tensor
+    middles: Tensor
+
+    @classmethod
+    def fit(cls, features: Tensor, hacked: Tensor, half: Tensor, sizes: Sequence[int]) -> "Ceiling":
+        """Fit on rows `[n, size]`: hacked, half `[n]`."""
+        features = features.double()
+        of = [
+            [features[(half == side) & (hacked == kind)].mean(0) for kind in (True, False)] for side in (0, 1)
+        ]
+        along = torch.stack([unit((hacks - others)[None], sizes)[0] for hacks, others in of])
+        middles = [
+            (hacks + others) @ direction / 2 for (hacks, others), direction in zip(of, along, strict=True)
+        ]
+        return cls(along, torch.stack(middles))
+
+    def margins(self, features: Tensor, half: Tensor) -> Tensor:
+        """Return margins `[n, 1]`, each row scored by what the other half of the problems taught."""
+        other = 1 - half
+        return ((features.double() * self.along[other]).sum(1) - self.middles[other])[:, None]
 
 
 def concepts(policy: Policy, sets: Mapping[str, PairSet], n_random: int, seed: int) -> Fixed:
@@ -157,12 +192,13 @@ def tokenised(
 @dataclass(frozen=True)
 class Window:
     """The rollouts of some steps, in their order. hack, other: rows of its pairs, `[pairs]` each; paired `[n]`: those
-    that stand in one; fold `[n]`: of their problems."""
+    that stand in one; fold, half `[n]`: of their problems."""
 
     frame: pd.DataFrame
     rows: list[tuple[list[int], list[int]]]
     hacked: Tensor
     fold: Tensor
+    half: Tensor
     hack: Tensor
     other: Tensor
     paired: Tensor
@@ -175,12 +211,13 @@ def cut(
     frame = rollouts[rollouts["step"].isin(steps)].sort_values("step", kind="stable").reset_index(drop=True)
     hacked, tokens = torch.tensor(frame["hacked"].to_numpy(bool)), torch.tensor(frame["tokens"].to_numpy())
     group = torch.tensor(frame.groupby(["step", "problem_id"]).ngroup().to_numpy())
-    folds = {id: number % FOLDS for number, id in enumerate(sorted(prompts))}
-    fold = torch.tensor([folds[id] for id in frame["problem_id"]])
+    places = {id: number for number, id in enumerate(sorted(prompts))}
+    place = torch.tensor([places[id] for id in frame["problem_id"]], dtype=torch.long)
     hack, other = matched_pairs(hacked, group, tokens)
     paired = torch.zeros(len(frame), dtype=torch.bool)
     paired[hack] = paired[other] = True
-    return Window(frame, tokenised(policy, frame, prompts, max_new), hacked, fold, hack, other, paired)
+    rows = tokenised(policy, frame, prompts, max_new)
+    return Window(frame, rows, hacked, place % FOLDS, place % 2, hack, other, paired)
 
 
 def features(
@@ -209,35 +246,46 @@ def measure(
     concept: Fixed,
     along: Fixed,
 ) -> Iterator[dict]:
-    """Yield a row per window, score and direction: `pairs`, `auroc` and `f05` over them; of a concept also `precision`,
-    `recall` and `flagged`, over all rollouts.
+    """Yield a row per window, score and direction: `pairs`, `auroc` and `f05` over them; of a concept also
+    `auroc_unmatched`, `precision`, `recall` and `flagged`, over all rollouts.
 
     rollouts: of a run, `COLUMNS`; prompts: tokens by problem id; theta: step -> delta_S that sampled it.
     """
     sizes = list(policy.adapter.sizes.values())
-    for first, last in windows(steps):
-        window = cut(policy, rollouts, prompts, max_new, range(first, last + 1))
-        stream, base, grads = features(policy, window, theta)
-        head = {"first": first, "last": last, "pairs": len(window.hack)}
-        for score, found in ((CONCEPT, stream), (CONCEPT_BASE, base)):
-            margins = oracle_margins(found, window.hack, window.other, window.fold, [found.shape[1]])
-            margins = torch.cat([concept.margins(found), margins], 1)
+    spans = [range(first, last + 1) for first, last in windows(steps)]
+    cuts = [cut(policy, rollouts, prompts, max_new, span) for span in spans]
+    end = cuts[-1]
+    last = features(policy, end, theta)
+    stream, base, grads = last
+    by_stream, by_base = (
+        Ceiling.fit(found, end.hacked, end.half, [found.shape[1]]) for found in (stream, base)
+    )
+    by_grads = Ceiling.fit(grads, end.hacked[end.paired], end.half[end.paired], sizes)
+    for span, window in zip(spans, cuts, strict=True):
+        stream, base, grads = last if window is end else features(policy, window, theta)
+        head = {"first": span[0], "last": span[-1], "pairs": len(window.hack)}
+        for score, found, ceiling in ((CONCEPT, stream, by_stream), (CONCEPT_BASE, base, by_base)):
+            oracle = oracle_margins(found, window.hack, window.other, window.fold, [found.shape[1]])
+            margins = torch.cat([concept.margins(found), oracle, ceiling.margins(found, window.half)], 1)
             ranked = rank(margins, window.hack, window.other)
             rates = dict(zip(RATES, flagged_rates(margins, window.hacked), strict=True))
+            rates |= {UNMATCHED: unmatched_auroc(margins, window.hacked)}
             yield from rows_of({"score": score} | head, concept, ranked, rates)
         place = torch.cumsum(window.paired, 0) - 1  # of a row among those in pairs
         hack, other = place[window.hack], place[window.other]
         oracle = oracle_margins(grads, hack, other, window.fold[window.paired], sizes)
-        ranked = rank(torch.cat([along.margins(grads), oracle], 1), hack, other)
+        ceiling = by_grads.margins(grads, window.half[window.paired])
+        ranked = rank(torch.cat([along.margins(grads), oracle, ceiling], 1), hack, other)
         yield from rows_of({"score": ALIGNMENT} | head, along, ranked, {})
 
 
+UNMATCHED = "auroc_unmatched"
 RATES = ("precision", "recall", "flagged")
 
 
 def rows_of(head: dict, fixed: Fixed, ranked: Ranking, rates: Mapping[str, Tensor]) -> Iterator[dict]:
-    """Yield a row per direction, the oracle's last; null for what is not there."""
-    columns = {"auroc": ranked.auroc, "f05": ranked.f05} | dict.fromkeys(RATES) | dict(rates)
-    for i, name in enumerate((*fixed.names, ORACLE)):
+    """Yield a row per direction, oracle and ceiling last; null for what is not there."""
+    columns = {"auroc": ranked.auroc, "f05": ranked.f05} | dict.fromkeys((*RATES, UNMATCHED)) | dict(rates)
+    for i, name in enumerate((*fixed.names, ORACLE, CEILING)):
         values = {key: None if column is None else finite(column[i]) for key, column in columns.items()}
         yield {**head, "direction": name, **values}

@@ -6,6 +6,7 @@ Everything here works on the rows of one window of steps: `hacked [n]`, `group [
 from dataclasses import dataclass
 
 import torch
+from scipy.stats import rankdata
 from torch import Tensor
 
 WINDOW = 5  # steps whose pairs are pooled
@@ -48,6 +49,19 @@ def rank(margins: Tensor, hack: Tensor, other: Tensor) -> Ranking:
     right, wrong = (above > 0).double().mean(0), (below > 0).double().mean(0)
     # (1 + b^2) TP / ((1 + b^2) TP + b^2 FN + FP) with b = 1/2, TP + FN = 1
     return Ranking(auroc + lost, 1.25 * right / (right + 0.25 + wrong) + lost)
+
+
+def unmatched_auroc(margins: Tensor, hacked: Tensor) -> Tensor:
+    """Return the AUROC of margins `[n, d]` over all pairs of a hack and another row, whatever problem, step or length.
+
+    `[d]` float64; NaN without a pair, and for a detector that leaves a row without margin.
+    """
+    hacks = int(hacked.sum())
+    pairs = hacks * (len(hacked) - hacks)
+    lost = torch.where(margins.isnan().any(0), torch.nan, 0.0)
+    ranks = torch.from_numpy(rankdata(margins.nan_to_num().numpy(), axis=0))[hacked].sum(0)
+    above = ranks - hacks * (hacks + 1) / 2  # Mann and Whitney's U: a tie counts half
+    return above / pairs + lost if pairs else torch.full_like(lost, torch.nan)
 
 
 def flagged_rates(margins: Tensor, hacked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
