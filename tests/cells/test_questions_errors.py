@@ -62,9 +62,9 @@ QUESTIONS = [
         "Q18.rows[0].arm: 'inoculate', allowed in Q18: an arm that samples with delta_S alone, under the plain prompt",
     ),
     (
-        ["Q16", "rows", 11, "variant"],
+        ["Q16", "rows", 13, "variant"],
         "leak",
-        "Q16.rows[11].variant: 'leak', allowed with the monitor 'critic': null, the critic has learned from runs of "
+        "Q16.rows[13].variant: 'leak', allowed with the monitor 'critic': null, the critic has learned from runs of "
         "the default model",
     ),
     (["Q10", "rows", 1, "k"], 13, "Q10.rows[1].k: 13, allowed: 1 to 12, the axes of the basis 'own_mode'"),
