@@ -170,7 +170,7 @@ def test_editing_one_arms_file_reruns_its_cells_alone(finished, edit):
     )
     jobs, cells = planned(finished)
     assert cells == cells_of_arm(finished, "route")
-    assert set(jobs) <= {"grpo", "verdict", "report"}
+    assert set(jobs) <= {"grpo", "question", "verdict", "report"}
 
 
 def test_an_arm_outside_of_the_tree_works_as_the_docs_say_and_counts_in_its_own_cells_alone(finished):
@@ -185,7 +185,9 @@ def test_an_arm_outside_of_the_tree_works_as_the_docs_say_and_counts_in_its_own_
     mine = {"configs": ("config/smoke.yaml", "config/mine/config.yaml")}
     try:
         jobs, cells = planned(finished, **mine)
-        assert cells == {cell} and jobs["grpo"] == 1 and set(jobs) <= {"grpo", "verdict", "report"}
+        assert (
+            cells == {cell} and jobs["grpo"] == 1 and set(jobs) <= {"grpo", "question", "verdict", "report"}
+        )
         run = finished / f"results/smoke/grpo/{cell}/run.json"
         snakemake(finished, str(run.relative_to(finished)), **mine)
         assert json.loads(run.read_text())["arms"] == ["config/mine/arms"]
