@@ -74,7 +74,8 @@ class Context:
             "probe": probe,
             "trend": self.config.small.model_dump(include={"link", "sizes", "variants"}),
         }
-        said = [question.text(), knobs, self.config.spreads, of_kind.get(question.kind)]
+        primary = self.config.primary.model_dump(mode="json")
+        said = [question.text(), knobs, self.config.spreads, primary, of_kind.get(question.kind)]
         return json.dumps(said, sort_keys=True)
 
     def vanilla(self, seed: int) -> Cell:

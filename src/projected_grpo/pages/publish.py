@@ -33,7 +33,6 @@ from projected_grpo.strict_yaml import read_mapping
 
 DEFAULT = Path("config/config.yaml")
 TUNING = range(21, 36)  # replications that settings are chosen on are never published
-FRESH = range(51, 61)  # those that primary outcomes are confirmed on, apart from the others
 OTHERS = {  # page of another stage -> its published name
     "aa": "aa",
     "probe/uat": "probe-uat",
@@ -57,8 +56,9 @@ def of_tree(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
 
 
 def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
-    """Return config and questions for all seeds that the frame has, those of tuning and fresh ones aside."""
-    seeds = sorted({int(seed) for seed in frame["seed"] if seed not in TUNING and seed not in FRESH})
+    """Return config and questions for all seeds that the frame has, those of tuning and of confirmation aside."""
+    aside = {*TUNING, *config.primary.seeds}
+    seeds = sorted({int(seed) for seed in frame["seed"] if seed not in aside})
     own = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
     return own, load_questions(read_questions(own.questions), own)
 

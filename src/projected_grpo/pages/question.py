@@ -47,7 +47,9 @@ def estimated(
     """Return a question with its table of estimates; why: of each run left out. UserError like `numbers.check`."""
     own = table.measured(question, frame, why)
     more = {"plane": lambda: planes.above_frontier(own), "trend": lambda: trend.slopes(own, config)}
-    return Estimated(own, table.estimates(own, more.get(question.kind, list)()))
+    primary = config.primary
+    frame = table.estimates(own, more.get(question.kind, list)(), primary.dates, primary.seeds)
+    return Estimated(own, frame)
 
 
 def is_complete(made: Estimated) -> bool:
