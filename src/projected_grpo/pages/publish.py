@@ -136,11 +136,18 @@ def publish(
     own, every = with_seeds(config, frame)
     asked = {name: question for name, question in every.items() if question.kind != "aa"}
     made = {name: pages.estimated(question, frame, own) for name, question in asked.items()}
-    made = {name: found for name, found in made.items() if found.own.seeds}
+    # Without the numbers of its sentences a page waits for them; what other stages measured, a page that is there has.
+    there = {name for name in made if (place.folder / f"{name}.md").exists()}
+    new = {
+        n
+        for n, f in made.items()
+        if is_answered(f) and f.own.seeds and (pages.is_complete(f) or n not in there)
+    }
+    made = {name: found for name, found in made.items() if name in new | there}
     drawn, texts = commit() or "no commit", {}
     for name, found in made.items():
-        if not pages.is_complete(found) and (place.folder / f"{name}.md").exists():
-            continue  # what the page that is there has by other stages is not known by run
+        if name not in new:
+            continue
         came_from = pages.provenance(frame, found.own, drawn)
         texts[name] = pages.page(found, own, came_from, place.address(name))
     numbers.write(frame, store)
