@@ -143,10 +143,10 @@ def publish(
         for n, f in made.items()
         if is_answered(f) and f.own.seeds and (pages.is_complete(f) or n not in there)
     }
-    made = {name: found for name, found in made.items() if name in new | there}
+    made = {name: found for name, found in made.items() if name in ready | there}
     drawn, texts = commit() or "no commit", {}
     for name, found in made.items():
-        if name not in new:
+        if name not in ready:
             continue
         came_from = pages.provenance(frame, found.own, drawn)
         texts[name] = pages.page(found, own, came_from, place.address(name))
