@@ -138,7 +138,7 @@ def publish(
     made = {name: pages.estimated(question, frame, own) for name, question in asked.items()}
     # Without the numbers of its sentences a page waits for them; what other stages measured, a page that is there has.
     there = {name for name in made if (place.folder / f"{name}.md").exists()}
-    new = {
+    ready = {
         n
         for n, f in made.items()
         if is_answered(f) and f.own.seeds and (pages.is_complete(f) or n not in there)
