@@ -16,9 +16,12 @@ HERE = Path(__file__).resolve().parents[2]
 FROZEN = HERE / "docs" / "results" / "frozen.txt"
 SCRIPTS = HERE / "workflow" / "scripts"
 # What stands between a config and a run's numbers, in the order of the rules.
-BEHIND = ("problems", "base", "teacher", "teacher_pool", "svd", "basis", "clean_run", "base_deployed", "grpo")
+BEHIND = (
+    *("problems", "given_base", "warm", "base", "given_teacher", "teacher", "teacher_pool"),
+    *("svd", "basis", "clean_run", "base_deployed", "grpo"),
+)
 FAMILY = ROOT / "environment" / "families" / "oneliners" / "__init__.py"
-OF_A_FAMILY = ("problems", "base", "teacher")
+OF_A_FAMILY = ("problems", "warm", "base", "teacher")
 FREE = ("docs", "pages", "verdicts", "measures", "stages", "evaluator", "commands", "integrations")
 
 
