@@ -99,8 +99,8 @@ _expected: dict[str, str] = {}
 
 
 def of_value(value: object) -> str:
-    """Return the digest of parsed content: layout and comments leave it as it is."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    """Return the digest of parsed content, whatever its keys are: layout and comments leave it as it is."""
+    return hashlib.sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def announce(planned: dict[str, str]) -> None:

@@ -110,10 +110,10 @@ def layered(folder):
 
 
 def test_a_later_file_adds_rows_and_questions(layered):
-    layered.second = {"Q1": {"asks": "b?", "rows": [{"name": "b", "mix": 0.5}]}, "Q2": FIRST["Q1"]}
+    layered.second = {"Q1": {"asks": "b?", "rows": [{"name": "b", "mix": 0.5}]}, "Q5": FIRST["Q1"]}
     config, parsed = layered.check()
     assert [row["name"] for row in parsed["Q1"]["rows"]] == ["a", "b"]
-    assert parsed["Q1"]["title"] == "t" and parsed["Q1"]["asks"] == "b?" and parsed["Q2"] == FIRST["Q1"]
+    assert parsed["Q1"]["title"] == "t" and parsed["Q1"]["asks"] == "b?" and parsed["Q5"] == FIRST["Q1"]
     assert read_questions(config.questions) == parsed
 
 
