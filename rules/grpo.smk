@@ -128,6 +128,7 @@ rule stopped:
         deployed=CONFIG.deployed.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
-        code=code("stopped.py"),
+        sources=lambda w: [*own_arm(w)],
+        code=lambda w: code("stopped.py", *own_arm(w)),
     script:
         "../workflow/scripts/stopped.py"

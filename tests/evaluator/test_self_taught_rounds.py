@@ -294,7 +294,7 @@ def test_a_trained_critic_adds_its_jobs_to_the_plan(tmp_path):
     )
     assert not any("-critic-" in cell for cell in cells)
     names = ("self_taught_critic", "self_taught_rounds", "self_taught_pairs", "self_taught_code")
-    assert {plan[name] for name in names} == {1} and plan["verdict"] == 1
+    assert {plan[name] for name in names} == {1} and plan["question"] == 1
 
 
 def test_code_pairs_contrast_flagged_and_unflagged_code_of_one_problem(tmp_path):

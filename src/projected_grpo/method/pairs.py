@@ -137,7 +137,7 @@ def write_pairs(path: str | Path, pairs: Iterable[Pair], comment: str = "") -> N
         rows.append({"tags": _Flow(pair.tags), **row} if pair.tags else row)
     body = yaml.dump(rows, Dumper=_LiteralDumper, sort_keys=False, allow_unicode=True, width=110)
     text = header + body.replace("\n- ", "\n\n- ")
-    if pair_set(path, parse_yaml(path, text)).pairs != pairs:
+    if pairs and pair_set(path, parse_yaml(path, text)).pairs != pairs:
         raise UserError(f"{path}: not written, a text holds characters that YAML would not give back")
     files.write_text(path, text)
 
