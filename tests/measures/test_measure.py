@@ -111,7 +111,7 @@ def broken():
     of = share("deployed.parquet", "panel", lambda f: 1 - f["can_compile"], lambda f: f["panel"] == "novel")
     return Measure(
         "broken", "no code", "the share without code", "rollouts without code", of, file="deployed.parquet",
-        group="main", compared=True, delta=True, spoken=True,
+        group="main", compared=True,
     )  # fmt: skip
 
 

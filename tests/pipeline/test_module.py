@@ -42,7 +42,7 @@ def outer(folder, *arguments):
 def test_another_workflow_plans_its_rules_under_names_of_its_own(tmp_path):
     jobs = dict(JOB.findall(outer(tmp_path, "-n")))
     assert jobs.pop("mine") == "1" and jobs.pop("total")
-    assert {"hack_base", "hack_teacher_pool", "hack_grpo", "hack_verdict"} <= set(jobs)
+    assert {"hack_base", "hack_teacher_pool", "hack_grpo", "hack_question"} <= set(jobs)
     assert all(name.startswith("hack_") for name in jobs)
 
 

@@ -82,7 +82,8 @@ def paper(tmp_path_factory):
     rows = [
         {key: value for key, value in row.items() if key != "place_in"} for row in rows
     ]  # no placebos here
-    q10 = questions["Q10"] | {"rows": rows}
+    q10 = {key: value for key, value in questions["Q10"].items() if key not in ("says", "shown", "figure")}
+    q10["rows"] = rows  # what is said and shown of Q10 names rows that are not here
     (tmp_path / "questions.yaml").write_text(yaml.safe_dump({"Q10": q10}))
     configs = ("config/qwen3-4b.yaml", str(tmp_path / "small.yaml"))
     with pytest.MonkeyPatch.context() as patch:

@@ -26,16 +26,20 @@ class Solution:
 
 
 def resident_of_descendants():
+    """MB of all processes below this one but those that are still its copies, before they become another program."""
+    own = Path("/proc/self/cmdline").read_bytes()
     parents, sizes = {}, {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError, IndexError):
                 fields = Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()
-                parents[int(entry)], sizes[int(entry)] = int(fields[1]), int(fields[21]) * 4096
+                is_copy = Path(f"/proc/{entry}/cmdline").read_bytes() == own
+                parents[int(entry)] = int(fields[1])
+                sizes[int(entry)] = 0 if is_copy else int(fields[21]) * 4096
     found, wave = 0, {os.getpid()}
     while wave:
         wave = {child for child, parent in parents.items() if parent in wave}
-        found += sum(sizes[pid] for pid in wave)
+        found += sum(sizes.get(pid, 0) for pid in wave)
     return found >> 20
 
 
