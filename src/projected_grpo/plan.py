@@ -140,7 +140,9 @@ def _restore_times(record: dict, asked: Asked, results: str) -> None:
             continue
         if not 0 < late < SOON and not _intact(output, record, results):
             continue  # newer than what was made of it: that is planned, and its job says what is wrong
-        _set_time(carrier, finished)
+        inside = [os.path.join(folder, name) for folder, _, names in os.walk(output) for name in names]
+        for path in {carrier, *inside}:
+            _set_time(path, finished)
     if asked.benchmark and os.path.exists(asked.benchmark):
         _set_time(asked.benchmark, finished)
 

@@ -270,11 +270,6 @@ CONFIG = [
         "bases.known_not_sentinel.without_tag: 'sentinal' is no tag of .*; did you mean 'sentinel'?",
     ),
     (
-        ["primary", "outcomes", 0, "row"],
-        "projected refresh-3",
-        "primary.outcomes[0].row: 'projected refresh-3' is no row of Q2; .*did you mean 'projected refresh-2'?",
-    ),
-    (
         ["bases", "only_sentinel", "with_tag"],
         "sentinal",
         "bases.only_sentinel.with_tag: 'sentinal' is no tag of .*; did you mean 'sentinel'?",

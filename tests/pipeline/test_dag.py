@@ -106,7 +106,7 @@ def test_a_pair_edit_reruns_its_basis_its_cells_and_what_shows_them(finished, ed
     edit("config/pairs/moral.yaml", "I take the money", "I keep the money")
     jobs, cells = planned(finished)
     assert cells == {"erase-moral-m0.125-s41", "erase-moral-refresh2-m0.125-s41"}
-    assert jobs == Counter(basis=1, grpo=2, verdict=1, report=1)
+    assert jobs == Counter(basis=1, grpo=2, question=1, report=1)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_projection_code_reruns_the_cells_and_nothing_before_them(finished, edit
     asked = {cell.id for question in questions(finished).values() for cell in question.cells}
     assert cells == asked | {"gt_only-m0-s41", "gt_only-long-m0-s41"}  # those of the small model's page
     assert not {"problems", "base", "teacher", "teacher_pool", "substrate_rates", "svd", "basis"} & set(jobs)
-    assert set(planned(finished, Q10)[0]) == {"grpo", "verdict"}
+    assert set(planned(finished, Q10)[0]) == {"grpo", "question"}
 
 
 def test_grader_code_reruns_what_was_graded(finished, edit):
@@ -155,7 +155,7 @@ def test_a_row_setting_reruns_its_cell_alone(finished, edit):
     row = "{ name: moral, arm: erase, basis: moral }"
     edit("config/questions-smoke.yaml", row, "{ name: moral, arm: erase, basis: moral, overshoot: 1.5 }")
     jobs, cells = planned(finished, Q10)
-    assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, verdict=1)
+    assert cells == {"erase-moral-over1.5-m0.125-s41"} and jobs == Counter(grpo=1, question=1)
 
 
 def cells_of_arm(finished, arm):
@@ -208,14 +208,14 @@ def test_an_arm_outside_of_the_tree_works_as_the_docs_say_and_counts_in_its_own_
 def test_a_new_seed_runs_only_its_own_cells(finished):
     jobs, cells = planned(finished, Q10, config=["--config", "seeds=[41,42]"])
     assert cells == {cell.id.replace("-s41", "-s42") for cell in q10(finished).cells}
-    assert jobs["base"] == 1 and jobs["verdict"] == 1
+    assert jobs["base"] == 1 and jobs["question"] == 1
 
 
 def test_a_new_question_that_shares_cells_makes_only_its_table(finished, edit):
     rows = "[{ name: vanilla }, { name: m, arm: erase, basis: moral }]"
     block = f"Q99: {{ title: New, asks: Same cells?, baseline: vanilla, rows: {rows} }}\n\nQ1:"
     edit("config/questions-smoke.yaml", "Q1:", block)
-    assert planned(finished, "results/smoke/Q99.md") == (Counter(verdict=1), set())
+    assert planned(finished, "results/smoke/Q99.md") == (Counter(question=1), set())
 
 
 def test_the_published_command_line_has_a_form_in_plain_snakemake(finished):

@@ -40,11 +40,12 @@ KINDS = {
     f"{CELL}/run.json": f"{CELL}/run.json",
     "detector/penalty-direction-own_mode-m0.125-s41.parquet": "detector/penalty-direction-own_mode-m0.125-s41.parquet",
     "base/small-s41/deployed.parquet": "base/small-s41/deployed.parquet",
+    "stopped/vanilla-final-m0.125-s41.parquet": "stopped/vanilla-final-m0.125-s41.parquet",
     "clean/small-s41/axes.safetensors": "clean/small-s41/axes.safetensors",
     "Q10.parquet": "Q10.parquet",
     "Q10.md": "Q10.md",
     "Q10.estimates.parquet": "Q10.estimates.parquet",
-    "figures/Q10/places.svg": "figures/Q10",
+    "figures/Q10/forest.svg": "figures/Q10",
     "probe/vanilla_seed41/step_000.jsonl.gz": "probe/vanilla_seed41/step_000.jsonl.gz",
 }
 
@@ -112,7 +113,7 @@ def test_the_kinds_are_all_that_jobs_read(finished):
     }
     made = {name for name in read if not name.startswith("..")}
     folders = {os.path.dirname(name).split("/")[0] for name in KINDS.values()}
-    pages = re.compile(r"(Q\d+|R\d|aa|substrate)\.(md|json)|grader/.*|figures/.*|probe/.*")
+    pages = re.compile(r"(Q\d+|R\d|aa|substrate)\.(md|estimates\.parquet)|grader/.*|figures/.*|probe/.*")
     assert all(pages.fullmatch(name) or name.split("/")[0] in folders for name in made), made
     assert {name for name in read if name.startswith("..")} == {
         f"../../docs/{page}.md" for page in ("concepts", "substrate")
@@ -141,7 +142,7 @@ def exchange(tree, one, other):
 @pytest.mark.parametrize(
     ("one", "other", "read"),
     [
-        (CELL, "grpo/vanilla-m0.125-s41", "adapter.safetensors"),
+        (CELL, "grpo/vanilla-final-m0.125-s41", "adapter.safetensors"),
         ("basis/small-s41", "basis/small-link1-s41", "random.safetensors"),
         ("models/small-s41/base", "models/small-link1-s41/base", "model.safetensors"),
         ("probe/vanilla_seed41", "probe/projected_seed41", "step_000.jsonl.gz"),

@@ -120,7 +120,7 @@ def test_the_paper_scale_config_runs_end_to_end(paper):
     assert rollouts["concept"].notna().all() and rollouts["concept"].nunique() > 1
     # The seed decides the run alone: another first seed remakes neither the pool nor a basis.
     jobs, cells = planned(folder, TARGET, config=["--config", "seeds=[42]"], configs=configs)
-    assert jobs == {"verdict": 1} and not cells
+    assert jobs == {"question": 1} and not cells
 
 
 def swap(path, content):
@@ -137,7 +137,7 @@ def last_bit(data):
 EXCHANGED = {  # given file -> (its new content, rules that must run, rules that must not)
     "base/model-00002-of-*": (
         last_bit,
-        {"given_base", "given_teacher", "svd", "basis", "teacher_pool", "grpo", "verdict"},
+        {"given_base", "given_teacher", "svd", "basis", "teacher_pool", "grpo", "question"},
         set(),
     ),
     "base/tokenizer.json": (

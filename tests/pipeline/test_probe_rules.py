@@ -91,7 +91,7 @@ def test_the_r_pages_ask_for_their_runs_replays_and_measurements(finished):
         ("R7", {"loss_overlap": 2, "replay": 4}),
     ):
         jobs, cells = planned(finished, f"results/{name}.md", **DEFAULT)
-        assert jobs["verdict"] == 1
+        assert jobs["question"] == 1
         assert {rule: jobs[rule] for rule in measured} == measured
         assert all(cell.endswith("-s41") for cell in cells)
 

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from workspace import AFTER_A_SIGNAL, borrow_environment
 
 from projected_grpo.files import read_jsonl
+from projected_grpo.model.load import write_digests
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL = "erase-own_mode-m0.125-s41"
@@ -193,6 +194,8 @@ def test_a_checkpoint_on_another_base_or_svd_is_not_resumed(finished, tmp_path, 
     exchanged = tree / "results/smoke/models/small-s41" / name
     data = exchanged.read_bytes()
     exchanged.write_bytes(data + b" " if name.endswith("json") else data[:-1] + bytes([data[-1] ^ 1]))
+    if exchanged.parent.name == "base":
+        write_digests(exchanged.parent)  # a sound base, but another one
     process = start(tree, out)
     wait_until(process, lambda: "starting from step 1" in (out / "log").read_text())
     process.kill()

@@ -45,22 +45,10 @@ class QuestionsCheck:
             self.fail([], "no question, allowed: at least one")
         for name, question in questions.items():
             self._question(name, question)
-        self._primary(questions)
 
     def fail(self, keys: Keys, problem: str) -> NoReturn:
         """Raise the one line."""
         raise UserError(self.files.line(keys, problem))
-
-    def _primary(self, questions: dict[str, Question]) -> None:
-        """A primary outcome is of a row that its question has; questions of another file are not asked."""
-        for number, outcome in enumerate(self.config.primary.outcomes):
-            question = questions.get(outcome.question)
-            if outcome.row is None or question is None:
-                continue
-            names = [name for row in question.rows for name in (row.name, row.pooled) if name]
-            if outcome.row not in names:
-                problem = f"{ascii_repr(outcome.row)} is no row of {outcome.question}; {nearest(outcome.row, names)}"
-                self.bases.fail(["primary", "outcomes", number, "row"], problem)
 
     def _question(self, name: str, question: Question) -> None:
         self._name(name, question.kind)

@@ -110,9 +110,9 @@ def write_csv(made: Estimated, path: Path) -> None:
     write_text(path, pd.DataFrame(records).to_csv(index=False, lineterminator="\n"))
 
 
-def copied(results: Path, place: Place) -> list[str]:
-    """Copy the pages of other stages that a results tree has, with their figures; return their published names."""
-    found = []
+def of_other_stages(results: Path, place: Place) -> dict[str, tuple[str, dict[str, str]]]:
+    """Read the pages of other stages that a results tree has: published name -> text, figures."""
+    found = {}
     for name, own in OTHERS.items():
         path = results / f"{name}.md"
         if not path.exists():
@@ -120,8 +120,7 @@ def copied(results: Path, place: Place) -> list[str]:
         drawn = {file.stem: file for file in sorted((results / "figures" / name).glob("*.svg"))}
         check_read(path, *drawn.values())
         text = path.read_text(encoding="utf-8").replace(address(name), place.address(own))
-        write_page(place, own, text, {figure: file.read_text() for figure, file in drawn.items()})
-        found.append(own)
+        found[own] = text, {figure: file.read_text() for figure, file in drawn.items()}
     return found
 
 
@@ -150,12 +149,14 @@ def publish(
             continue
         came_from = pages.provenance(frame, found.own, drawn)
         texts[name] = pages.page(found, own, came_from, place.address(name))
+    others = of_other_stages(Path(config.results), place)
     numbers.write(frame, store)
     for name, page in texts.items():
         figures = {figure: style.to_svg(drawing) for figure, drawing in page.figures.items()}
         write_page(place, name, page.text, figures)
         write_csv(made[name], place.folder / f"{name}.csv")
-    others = copied(Path(config.results), place)
+    for name, (text, figures) in others.items():
+        write_page(place, name, text, figures)
     write_text(place.folder.with_suffix(".md"), index(made, place.folder))
     if readme_file is not None:
         readme.write(readme_file, made, place.docs)
