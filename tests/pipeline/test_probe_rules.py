@@ -87,7 +87,7 @@ def test_a_replay_of_no_known_pool_is_one_line(finished, folder, said):
 def test_the_r_pages_ask_for_their_runs_replays_and_measurements(finished):
     for name, measured in (
         ("R5", {}),
-        ("R6", {"drift": 2, "replay": 4}),
+        ("R6", {"drift": 2, "replay": 2}),
         ("R7", {"loss_overlap": 2, "replay": 4}),
     ):
         jobs, cells = planned(finished, f"results/{name}.md", **DEFAULT)
