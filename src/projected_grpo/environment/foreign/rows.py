@@ -147,11 +147,7 @@ def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProbl
     unjudged = ""
     texts = [*made.before, made.check, *made.asserts]
     for text in texts:
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise UserError(f"{where}: the check is no valid Python ({error})") from error
-        for node in ast.walk(tree):
+        for node in ast.walk(_parsed(text, where)):
             match node:
                 case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id=name))) if (
                     name in RUNS_TEXT
@@ -186,16 +182,20 @@ def _called(
     return tuple(names)
 
 
+def _parsed(text: str, where: str) -> ast.Module:
+    """Return the tree of a check's text. Raises UserError where it is no Python."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"{where}: the check is no valid Python ({error})") from error
+
+
 def _used_and_bound(texts: list[str], where: str) -> tuple[list[str], set[str]]:
     """Return the names that texts use, in order, and those that they bind or that Python has."""
     used: dict[str, None] = {}
     bound = set(dir(builtins))
     for text in texts:
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise UserError(f"{where}: the check is no valid Python ({error})") from error
-        for node in ast.walk(tree):
+        for node in ast.walk(_parsed(text, where)):
             match node:
                 case ast.ImportFrom(module=module, names=[ast.alias(name="*")]) if module in STARS:
                     bound |= vars(importlib.import_module(module)).keys()
