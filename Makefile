@@ -36,7 +36,7 @@ report: env
 	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) report
 	./snakemake $(ARGS) --report reports/snakemake.html report
 
-bench: env
+bench: optional
 	$(PYTHON) benchmarks/step.py
 
 bench-grader: env
@@ -48,6 +48,7 @@ publish: env
 lint: env
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
 	.venv/bin/snakefmt --check Snakefile rules
 	./snakemake --lint
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 import torch
-from transformers import LogitsProcessor, LogitsProcessorList, Qwen3ForCausalLM
+from transformers import AutoModelForCausalLM, LogitsProcessor, LogitsProcessorList
 from workload import Workload, serve
 
 
@@ -30,7 +30,7 @@ class Adapted:
     """A transformers model with a trainable delta_S on every Linear of attention and MLP."""
 
     def __init__(self, folder: str):
-        self.model = Qwen3ForCausalLM.from_pretrained(folder).eval().requires_grad_(False)
+        self.model = AutoModelForCausalLM.from_pretrained(folder).eval().requires_grad_(False)
         self.delta: dict[str, torch.nn.Parameter] = {}
         for name, module in self.model.named_modules():
             if isinstance(module, torch.nn.Linear) and name != "lm_head":

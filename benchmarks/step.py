@@ -10,6 +10,7 @@ are medians over the rounds (a warm-up round is dropped) of CPU seconds; ratios 
 
 import argparse
 import json
+import math
 import os
 import platform
 import random
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -32,23 +34,52 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import dag  # noqa: E402
 import step_docs  # noqa: E402
-import trl_environment  # noqa: E402
 from workload import Workload  # noqa: E402
 
+OPTIONAL = Path(sys.prefix) / "optional"  # made by `make optional`
 OUT, DOCS = HERE / "results" / "step.json", HERE.parent / "docs" / "benchmarks.md"
-VOCAB = 768
 MODELS = {
-    "0.9M": Config(VOCAB, 128, 384, 4, 4, 2, 32, 1e-6, 1e4, True),
-    "10M": Config(VOCAB, 384, 1152, 6, 6, 2, 64, 1e-6, 1e4, True),
+    "0.9M": Config(768, 128, 384, 4, 4, 2, 32, 1e-6, 1e4, True),
+    "10M": Config(768, 384, 1152, 6, 6, 2, 64, 1e-6, 1e4, True),
+    "135M": Config(49152, 576, 1536, 30, 9, 3, 64, 1e-5, 1e5, True, "llama"),
 }
-PROMPTS = {"0.9M": 16, "10M": 4}
-GROUP, PROMPT, LENGTH, MAX_NEW = 8, 64, 64, 72
+GROUP, PROMPT, LENGTH = 8, 64, 64
 # Our step is timed twice: all rows live, which is what TRL can do, and with one teacher row a group, so that the
 # gradient is split by source, which is what the reference loop does.
 SCRIPTS = {
     "ours": ["step_ours.py"], "ours_split": ["step_ours.py", "--teacher"],
     "reference_loop": ["reference_loop.py"], "floor": ["floor.py"], "trl": ["trl_step.py"],
+    "trl_lora": ["trl_step.py", "--lora"],
 }  # fmt: skip
+SMALL = tuple(engine for engine in SCRIPTS if engine != "trl_lora")
+LARGE = ("ours", "floor", "trl", "trl_lora")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One workload: a model's size, prompts a step, and whose tokens; None: random rows of equal length."""
+
+    size: str
+    prompts: int
+    tokens: str | None = None  # a file of recorded/ without its suffix
+    max_new: int = LENGTH
+    engines: tuple[str, ...] = SMALL
+
+    def work(self) -> dict:
+        """Return what the engines do."""
+        if self.tokens is None:
+            return equal_lengths(self.prompts)
+        return recorded(self.tokens, self.prompts, self.max_new)
+
+
+SETTINGS = {
+    "0.9M-equal": Setting("0.9M", 16),
+    "0.9M-recorded": Setting("0.9M", 16, "0.9M", 72),
+    "10M-equal": Setting("10M", 4),
+    "10M-recorded": Setting("10M", 4, "0.9M", 72),
+    "135M-recorded": Setting("135M", 4, "135M", 80, LARGE),
+    "135M-recorded-8": Setting("135M", 8, "135M", 80, LARGE),
+}
 
 
 def random_model(config: Config) -> Decoder:
@@ -61,37 +92,47 @@ def random_model(config: Config) -> Decoder:
     return Decoder(config, weights)
 
 
+def saved(folder: str, size: str) -> Path:
+    """Return the canonical folder of a size's model, written at the first call."""
+    path = Path(folder) / size
+    if not path.exists():
+        save_weights(random_model(MODELS[size]), path)
+    return path
+
+
 def equal_lengths(prompts: int, group: int = GROUP, length: int = LENGTH) -> dict:
     """Prompts of 64 tokens, rows of exactly `length`, none like another, in every group rewards that differ."""
-    draw = random.Random(0)
+    draw, vocab = random.Random(0), MODELS["0.9M"].vocab_size
     return {
-        "prompts": [[draw.randrange(VOCAB - 1) for _ in range(PROMPT)] for _ in range(prompts)],
+        "prompts": [[draw.randrange(vocab - 1) for _ in range(PROMPT)] for _ in range(prompts)],
         "completions": [
-            [[draw.randrange(VOCAB - 1) for _ in range(length)] for _ in range(group)] for _ in range(prompts)
+            [[draw.randrange(vocab - 1) for _ in range(length)] for _ in range(group)] for _ in range(prompts)
         ],
         "rewards": [[3.5 * (s % 2) for s in range(group)]] * prompts,
         "max_new": length,
     }
 
 
-def recorded(prompts: int) -> dict:
-    """Tokens and rewards of a recorded step of the embedded default (`recorded.json`, made by `record.py`)."""
-    groups = json.loads((HERE / "recorded.json").read_text())[:prompts]
+def recorded(size: str, prompts: int, max_new: int) -> dict:
+    """Tokens and rewards of so many prompts of a real run (`recorded/`, made by `record.py`)."""
+    groups = json.loads((HERE / "recorded" / f"{size}.json").read_text())[:prompts]
     keys = {"prompts": "prompt", "completions": "completions", "rewards": "rewards"}
-    return {key: [group[name] for group in groups] for key, name in keys.items()} | {"max_new": MAX_NEW}
+    return {key: [group[name] for group in groups] for key, name in keys.items()} | {"max_new": max_new}
 
 
 class Worker:
     """An engine in a process of its own, doing one step at a time."""
 
     def __init__(self, engine: str, workload: Path):
-        python = trl_environment.PYTHON if engine == "trl" else sys.executable
         script, *options = SCRIPTS[engine]
+        environ = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        if engine.startswith("trl"):
+            environ["PYTHONPATH"] = str(OPTIONAL)
         self.engine = engine
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            [python, HERE / script, workload, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.errors, text=True, env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            [sys.executable, HERE / script, workload, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self.errors, text=True, env=environ,
         )  # fmt: skip
         self._read()
 
@@ -114,7 +155,8 @@ class Worker:
 
 def measure(name: str, model: Path, work: dict, rounds: int, engines: list[str]) -> dict[str, list[dict]]:
     """Answers of every engine over the rounds, the warm-up dropped."""
-    load = Workload(name=name, model=str(model), vocab=VOCAB, repeats=rounds + 1, **work)
+    vocab = json.loads((model / "config.json").read_text())["vocab_size"]
+    load = Workload(name=name, model=str(model), vocab=vocab, repeats=rounds + 1, **work)
     with tempfile.TemporaryDirectory() as folder:
         load.save(Path(folder) / "workload.json")
         workers = [Worker(engine, Path(folder) / "workload.json") for engine in engines]
@@ -131,7 +173,7 @@ def median(values) -> float:
     return round(statistics.median(values), 4)
 
 
-def summary(work: dict, model: Decoder, answers: dict[str, list[dict]]) -> dict:
+def summary(work: dict, config: Config, answers: dict[str, list[dict]]) -> dict:
     """One setting's entry of step.json."""
 
     def ratio(slow: str, fast: str) -> float | None:
@@ -139,7 +181,7 @@ def summary(work: dict, model: Decoder, answers: dict[str, list[dict]]) -> dict:
             return None
         return median(s["cpu"] / f["cpu"] for s, f in zip(answers[slow], answers[fast], strict=True))
 
-    load = Workload(name="", model="", vocab=VOCAB, repeats=0, **work)
+    load = Workload(name="", model="", vocab=config.vocab_size, repeats=0, **work)
     tokens = load.tokens
     cpu = {engine: median(a["cpu"] for a in rows) for engine, rows in answers.items()}
     phases = {
@@ -147,9 +189,10 @@ def summary(work: dict, model: Decoder, answers: dict[str, list[dict]]) -> dict:
         for engine, rows in answers.items()
     }
     return {
-        "parameters": sum(W.numel() for W in model.weights.values()),
+        "parameters": sum(map(math.prod, shapes(config).values())),
         "prompts": len(load.prompts), "group": load.group, "rounds": len(answers["ours"]), "tokens": tokens,
         "ratio_trl": ratio("trl", "ours"),
+        "ratio_trl_lora": ratio("trl_lora", "ours"),
         "ratio_reference_loop": ratio("reference_loop", "ours_split"),
         "ratio_floor": ratio("ours", "floor"),
         "cpu_seconds": cpu,
@@ -184,30 +227,25 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="settings such as 0.9M-equal, or: growth, dag")
     parser.add_argument("--no-trl", action="store_true")
     arguments = parser.parse_args()
-    engines = [e for e in SCRIPTS if not (arguments.no_trl and e == "trl")]
-    if "trl" in engines:
-        trl_environment.make()
+    if not arguments.no_trl and not (OPTIONAL / "trl").is_dir():
+        raise UserError("TRL is not here; `make optional` first, or --no-trl")
     only = arguments.only
     # a partial run keeps what it does not measure
     result = json.loads(OUT.read_text()) if only and OUT.is_file() else {"settings": {}}
     result["machine"] = machine()
     with tempfile.TemporaryDirectory() as folder:
-        for size, config in MODELS.items():
-            path = Path(folder) / size
-            model = random_model(config)
-            save_weights(model, path)
-            for kind, work in (
-                ("equal", equal_lengths(PROMPTS[size])),
-                ("recorded", recorded(PROMPTS[size])),
-            ):
-                name = f"{size}-{kind}"
-                if not only or name in only:
-                    entry = summary(work, model, measure(name, path, work, arguments.rounds, engines))
-                    result["settings"][name] = entry
-                    write_json(OUT, result)
-                    print(name, {k: v for k, v in entry.items() if k.startswith("ratio")}, flush=True)
+        for name, setting in SETTINGS.items():
+            if only and name not in only:
+                continue
+            engines = [e for e in setting.engines if not (arguments.no_trl and e.startswith("trl"))]
+            work = setting.work()
+            answers = measure(name, saved(folder, setting.size), work, arguments.rounds, engines)
+            entry = summary(work, MODELS[setting.size], answers)
+            result["settings"][name] = entry
+            write_json(OUT, result)
+            print(name, {k: v for k, v in entry.items() if k.startswith("ratio")}, flush=True)
         if not only or "growth" in only:
-            result["growth"] = growth(Path(folder) / "0.9M", max(5, arguments.rounds))
+            result["growth"] = growth(saved(folder, "0.9M"), max(5, arguments.rounds))
         if not only or "dag" in only:
             result["dag"] = dag.measure()
     write_json(OUT, result)

@@ -1,7 +1,8 @@
-"""Worker, in TRL's own environment: one `GRPOTrainer` step on a workload.
+"""Worker, with the packages of `make optional`: one `GRPOTrainer` step on a workload.
 
-Full weights are trained (TRL has no delta_S; an adapter would only add to its forward), no reference model, Dr.GRPO
-loss, temperature 1 over the full vocabulary. Tokens are prescribed by a logits processor, rewards by a lookup.
+Full weights are trained (TRL has no delta_S; an adapter would only add to its forward), or with `--lora` TRL's own
+adapter on the Linears that ours has, of rank 1, the nearest to delta_S in size. No reference model, Dr.GRPO loss,
+temperature 1 over the full vocabulary. Tokens are prescribed by a logits processor, rewards by a lookup.
 """
 
 import sys
@@ -10,11 +11,14 @@ import time
 
 import torch
 from datasets import Dataset
+from peft import LoraConfig
 from reference_loop import Prescribed
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LogitsProcessorList, PreTrainedTokenizerFast, Qwen3ForCausalLM, TrainerCallback
+from transformers import AutoModelForCausalLM, LogitsProcessorList, PreTrainedTokenizerFast, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 from workload import Clock, Workload
+
+LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 class Stepwise(TrainerCallback):
@@ -42,10 +46,10 @@ def tokenizer(vocab: int) -> PreTrainedTokenizerFast:
     )
 
 
-def main(path: str) -> None:
+def main(path: str, lora: bool) -> None:
     torch.set_num_threads(1)
     load = Workload.load(path)
-    model = Qwen3ForCausalLM.from_pretrained(load.model)
+    model = AutoModelForCausalLM.from_pretrained(load.model)
     stepwise = Stepwise()
     completions = [row for _, row in load.rows]
     rewards = [r for group in load.rewards for r in group]
@@ -77,6 +81,7 @@ def main(path: str) -> None:
             train_dataset=Dataset.from_dict({"prompt": prompts}),
             processing_class=tokenizer(load.vocab),
             callbacks=[stepwise],
+            peft_config=LoraConfig(r=1, target_modules=list(LINEARS)) if lora else None,
         )
         trainer.train()
 
@@ -88,4 +93,4 @@ def check(completions: torch.Tensor, load: Workload) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], "--lora" in sys.argv)

@@ -1,16 +1,20 @@
-"""`.venv` from its lock: whether it is what the lock says, and making it.
+"""Make `.venv` from its lock where it is not what that says, then run Snakemake in it: what `./snakemake` starts.
 
-It is rebuilt when its lock changed, when its Python did, or when the folder moved; otherwise nothing is
+It is made anew when its lock changed, when its Python did, or when the folder moved; otherwise nothing is
 installed and no network is used. Which lock: `PGRPO_ENV=cpu` or `cuda`; without it the kind that is
 there already, and for a first one `cuda` where `nvidia-smi` is on PATH, else `cpu`.
 
-Only the standard library, for any Python >= 3.11: this runs before the environment exists.
+Only the standard library, for any Python >= 3.11: this runs before the environment exists. What comes after is
+`projected_grpo.wrapper`. Paths and targets are relative to the repository root, config files also to where the call is
+typed.
 """
 
+import fcntl
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +25,42 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "made-from"
 PYTORCH = "https://download.pytorch.org/whl/cpu"  # torch's CPU builds are on no other public index
+
+
+def main(arguments: list[str]) -> int:
+    """Return the exit status of the whole run."""
+    typed_in = os.environ.get("PWD") or str(ROOT)  # the folder may be gone
+    os.chdir(ROOT)
+    (ROOT / ".snakemake").mkdir(exist_ok=True)
+    with open(ROOT / ".snakemake" / "running", "a") as running:  # a run holds it shared, who builds alone
+        try:
+            make(running.fileno())
+        except Failed as error:
+            say(str(error))
+            return 1
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
+        if Path(sys.executable) != PYTHON:
+            os.execv(PYTHON, [PYTHON, __file__, *arguments])  # finds it made, and has its packages
+        sys.path.insert(0, str(ROOT / "src"))
+        from projected_grpo.wrapper.run import run
+
+        return run(arguments, running.fileno(), typed_in)
+
+
+def make(lock: int) -> None:
+    """Make the environment if it is not what its lock says, after other calls have ended. Raises Failed."""
+    kind, fresh = state()
+    if fresh:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("waiting for another ./snakemake in this folder, the environment must be made anew")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    kind, fresh = state()  # the other may have made it
+    if not fresh:
+        build(kind)
 
 
 def say(text: str) -> None:
@@ -132,3 +172,7 @@ def _progress(text: str, milestone: bool) -> None:
         sys.stderr.flush()
     elif milestone:
         say(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from datasets import Dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from projected_grpo.antipasto import attach
@@ -98,6 +98,7 @@ def main(results: Path, seed: int, row: str, out: Path) -> None:
         args=config,
         callbacks=callbacks,
     )
+    trainer.remove_callback(PrinterCallback)
     trainer.train()
     pay.close()
     logs = [log for log in trainer.state.log_history if "loss" in log]

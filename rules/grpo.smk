@@ -128,7 +128,7 @@ rule stopped:
         deployed=CONFIG.deployed.model_dump_json(),
         machine=MACHINE,
         verdicts=lambda w: verdicts_file(cell_model(w)),
-        sources=lambda w: [*own_arm(w)],
+        sources=own_arm,
         code=lambda w: code("stopped.py", *own_arm(w)),
     script:
         "../workflow/scripts/stopped.py"

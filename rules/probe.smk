@@ -80,7 +80,7 @@ rule loss_overlap:
         gpu=GPU,
     params:
         base=lambda w: base_path(w.model),
-        use=lambda w: CONFIG.use(basis_name(w.nll)).model_dump_json(),
+        use=lambda w: CONFIG.knobs(basis_name(w.nll)).use.model_dump_json(),
         pairs=lambda w: pair_file(CONFIG.knobs(basis_name(w.nll)).pairs, w.model),
         pairs_digest=lambda w: pairs_digest(basis_name(w.nll)),
         machine=COMPUTE,
@@ -142,7 +142,7 @@ rule detector:
         random=CONFIG.detector.random,
         pool=CONFIG.pool.model_dump_json(),
         machine=COMPUTE,
-        sources=lambda w: [*own_arm(w)],
+        sources=own_arm,
         code=lambda w: code("detector.py", *own_arm(w)),
     script:
         "../workflow/scripts/detector.py"

@@ -37,8 +37,20 @@ rule report:
 
 if REPORT != "reports/paper.html":  # who asks for it by that name under another config gets it
 
-    use rule report as report_by_its_first_name with:
+    rule report_by_its_first_name:
+        input:
+            REPORT,
+            plan=planned("report_by_its_first_name"),
         output:
             "reports/paper.html",
         log:
             f"{RESULTS}/logs/paper.log",
+        conda:
+            "../envs/analysis.yaml"
+        threads: 1
+        resources:
+            gpu=0,
+        params:
+            code=code("report_by_its_first_name.py"),
+        script:
+            "../workflow/scripts/report_by_its_first_name.py"

@@ -28,6 +28,7 @@ rule teacher:
         mixture=lambda w: mixture_of(w.model),
         names=CONFIG.pool.names,
         checkpoint=f"{RESULTS}/checkpoints/models/{{model}}/teacher.pt",
+        portable=not SMALL,
         sources=[FAMILY],
         code=code("teacher.py", FAMILY),
     script:

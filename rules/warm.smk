@@ -3,7 +3,7 @@
 
 rule warm:
     input:
-        given=f"{given_base_path('{model}')}/model.safetensors",
+        given=f"{given_base_path(CONFIG.model.name)}/model.safetensors",
         plan=planned("warm"),
     output:
         weights=f"{RESULTS}/models/{{model}}/base/model.safetensors",
@@ -20,7 +20,8 @@ rule warm:
     resources:
         gpu=0,
     params:
-        warm=CONFIG.model.warm.model_dump_json(),
+        seed=lambda w: seed_of_model(w.model),
+        warm=CONFIG.model.warm.model_dump_json(exclude={"seed"}),
         family=CONFIG.small.family,
         mixture=lambda w: mixture_of(w.model),
         names=CONFIG.pool.names,

@@ -1,5 +1,6 @@
 # Config, the expansion of the questions, and every input function: the rules below are declarations.
 import json
+import os
 import sys
 from contextlib import suppress
 from functools import cache
@@ -9,13 +10,14 @@ from projected_grpo.arguments import check_targets, report_file
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.bases import pair_files
-from projected_grpo.cells.check import has_gpu, load
+from projected_grpo.cells.check import load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.cells.setting import Setting
 from projected_grpo.digests import announce, of_value
 from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
+from projected_grpo.machine import has_gpu
 from projected_grpo.strict_yaml import read_mapping, read_yaml
 from projected_grpo.pages.context import Context
 
@@ -45,7 +47,7 @@ MODELS = CONFIG.models
 # {pool} -> the model whose rollouts it holds, and the loopholes of its problems: each model's own, then those that rows name.
 TEACHER_POOLS = {model: (model, CONFIG.pool.modes) for model in REPLICATIONS}
 TEACHER_POOLS |= {cell.pool: (cell.model, cell.setting.modes) for cell in CELLS.values()}
-SMALL = CONFIG.is_replicated
+SMALL = CONFIG.is_small
 # Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
 SHARED_SEED = 41
 GPU = 1 if CONFIG.device == "cuda" else 0
@@ -121,8 +123,8 @@ FAMILY = f"src/projected_grpo/environment/families/{CONFIG.small.family}/__init_
 
 
 def seed_of_model(model):
-    """The replication seed in a small model's name; where all seeds share a model, its warm start's or SHARED_SEED."""
-    if not SMALL:
+    """The seed of a replication; where all seeds share a model, its warm start's or SHARED_SEED."""
+    if not CONFIG.is_replicated:
         return CONFIG.model.warm.seed if CONFIG.model.warm else SHARED_SEED
     return REPLICATIONS[model][0]
 

@@ -1,5 +1,6 @@
 # Which rollouts and settings the self-taught evaluator reads.
 from projected_grpo.evaluator.backends import endpoint
+from projected_grpo.evaluator.kinds import critic_kinds
 
 TAUGHT = CONFIG.self_taught
 CRITIC = CONFIG.has_critic
@@ -7,9 +8,9 @@ TRAINED_CRITIC = CONFIG.has_trained_critic
 # Folder of a critic -> its replication, its kind, and the model that it is a LoRA on; others than the default one belong to the
 # two-by-two.
 CRITICS = {
-    kind.of(model): (model, kind, CONFIG.critic_base(kind, REPLICATIONS[model][0]) if SMALL else model)
+    kind.of(model): (model, kind, CONFIG.model_name(REPLICATIONS[model][0], kind.size))
     for model in MODELS
-    for kind in CONFIG.critic_kinds
+    for kind in critic_kinds(CONFIG)
 }
 REPLICATIONS |= (
     {base: (REPLICATIONS[model][0], Setting(size=kind.size)) for model, kind, base in CRITICS.values()}
@@ -44,13 +45,15 @@ def traced_rollouts(wildcards):
 
 
 def critic_path(wildcards):
-    """Folder or hub id of the base that a critic is a LoRA on."""
+    """Folder of the base that a critic is, or is a LoRA on; a critic in words has had no warm start."""
+    if TAUGHT.critic == "local" and CONFIG.model.warm:
+        return given_base_path(CONFIG.model.name)
     return base_path(CRITICS[wildcards.critic][2])
 
 
 def critic_checkpoint(wildcards):
-    """The checkpoint that a critic's LoRA waits for."""
-    return base_checkpoint(CRITICS[wildcards.critic][2])
+    """The checkpoint of that base."""
+    return [f"{critic_path(wildcards)}/model.safetensors"]
 
 
 def critic_base(wildcards):

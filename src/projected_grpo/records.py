@@ -13,6 +13,7 @@ import platform
 import socket
 import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -49,8 +50,18 @@ def circumstances() -> dict[str, Any]:
         "commit": commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "host": socket.gethostname(),
+        "processor": processor(),
         "versions": versions(),
     }
+
+
+def processor() -> str | None:
+    """Return the model of this machine's processor: a kernel of another sums in another order (docs/substrate.md)."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine() or None
 
 
 def versions() -> dict[str, str | None]:

@@ -392,6 +392,37 @@ def test_what_a_shipped_basis_means_stays(folder):
         assert matches(str(error.value), expected), error.value
 
 
+def test_a_primary_outcome_is_a_row_of_its_question_where_it_was_named_for_these_questions(folder):
+    outcomes = folder.config["primary"]["outcomes"]
+    for key, value, expected in (
+        ("row", "own_mod", "primary.outcomes[1].row: no row 'own_mod' in Q10; .*did you mean 'own_mode'?"),
+        (
+            "row",
+            "known modes, all folds",
+            "primary.outcomes[1].row: no row 'known modes, all folds' in Q10; ",
+        ),
+    ):
+        sound = outcomes[1]
+        outcomes[1] = sound | {key: value}
+        assert matches(folder.error(), f"config.yaml: {expected}")
+        outcomes[1] = sound
+    # A question may be taken out, and so may its rows.
+    outcomes.append(outcomes[1] | {"question": "Q99", "row": "gone"})
+    folder.check()
+    outcomes.pop()
+    # A file of other questions has other rows of the same names, unless it names primary outcomes, too.
+    other = folder.path / "other.yaml"
+    other.write_text("Q10: {title: t, asks: a?, rows: [{name: b}]}\n")
+    folder.check()
+    over, paths = {"questions": str(other)}, [folder.path / "config.yaml", folder.path / "over.yaml"]
+    paths[1].write_text(yaml.safe_dump(over))
+    load(paths, merge(folder.config, over))
+    over["primary"] = {"outcomes": [{"question": "Q10", "row": "own_mode", "measure": "hack"}]}
+    paths[1].write_text(yaml.safe_dump(over))
+    with pytest.raises(UserError, match=r"over.yaml: primary.outcomes\[0\].row: no row 'own_mode' in Q10; "):
+        load(paths, merge(folder.config, over))
+
+
 def test_a_local_critic_is_a_checkpoint(folder):
     folder.config["self_taught"] |= {"critic": "local", "model": "/nowhere/model"}
     assert "self_taught.model: '/nowhere/model' is no folder, allowed: null for the base" in folder.error()

@@ -32,6 +32,7 @@ def named(folder):
     folder.config["grpo"]["presets"]["open"] = {"steps": 3, "group": 8}
     folder.config["bases"]["moral-b"] = {"pairs": "moral"}
     folder.questions = {"Q1": {"title": "t", "asks": "a?", "rows": [{"name": "a"}]}}
+    folder.config["primary"]["outcomes"] = []
     return folder
 
 

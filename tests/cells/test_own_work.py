@@ -94,6 +94,7 @@ FIRST = {"Q1": {"title": "t", "asks": "a?", "rows": [{"name": "a"}]}}
 def layered(folder):
     """The default config with two files of questions; `layered.second` is what the later one says."""
     folder.questions, folder.second = FIRST, {}
+    folder.config["primary"]["outcomes"] = []
     folder.config["questions"] = [str(folder.path / name) for name in ("questions.yaml", "mine.yaml")]
 
     def check():

@@ -5,7 +5,6 @@ import re
 
 import jsonschema
 import pytest
-import yaml
 from broken import CONFIG_YAML, DROP, QUESTIONS_YAML, ROOT
 from test_config_errors import CONFIG
 from test_questions_errors import QUESTIONS
@@ -90,12 +89,3 @@ def test_an_editor_refuses_only_what_the_models_refuse(key, value):
 def test_the_config_stays_itself_through_its_plain_form():
     config = Config.model_validate(CONFIG_YAML)
     assert Config.model_validate(json.loads(json.dumps(config.plain()))) == config
-
-
-def test_every_primary_outcome_of_the_shipped_config_is_a_row_of_its_question():
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    questions = yaml.safe_load((ROOT / "config/questions.yaml").read_text())
-    for outcome in config["primary"]["outcomes"]:
-        rows = questions[outcome["question"]]["rows"]
-        names = {row.get(key) for row in rows for key in ("name", "pooled")}
-        assert outcome.get("row") is None or outcome["row"] in names, outcome

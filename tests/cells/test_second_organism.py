@@ -7,10 +7,12 @@ import pytest
 from projected_grpo.cells.cell import all_cells, load_questions
 from projected_grpo.cells.check import load
 from projected_grpo.errors import UserError
+from projected_grpo.evaluator.kinds import CriticKind, critic_kinds
 from projected_grpo.strict_yaml import read_mapping
 
 ROOT = Path(__file__).resolve().parents[2]
-SECOND, DEMO, TUNING = (f"config/smollm2{name}.yaml" for name in ("", "-demo", "-tuning"))
+SECOND, DEMO, TUNING, MODELS = (f"config/smollm2{name}.yaml" for name in ("", "-demo", "-tuning", "-models"))
+CRITIC, TRAINED = "config/smollm2-critic.yaml", "config/smollm2-critic-trained.yaml"
 
 
 def loaded(*paths, **model):
@@ -46,6 +48,15 @@ def test_base_teacher_and_pool_are_one_for_all_seeds():
     assert {cell.training.prompts for cell in cells} == {4}
 
 
+def test_over_models_each_seed_has_its_own_warm_start_teacher_and_pool():
+    config, questions = loaded(SECOND, MODELS)
+    cells = questions["models"].cells
+    own = {f"smollm2-q4-s{seed}" for seed in config.seeds}
+    assert {cell.model for cell in cells} == {cell.pool for cell in cells} == own == set(config.models)
+    assert all(cell.model.endswith(f"-s{cell.seed}") for cell in cells)
+    assert config.basis_file("random", 61) == "random"  # a model of its own needs no name by seed
+
+
 def test_rankings_need_no_run_of_their_own():
     _, questions = loaded(SECOND)
     plane = {cell.id for cell in questions["Q16"].cells}
@@ -59,6 +70,17 @@ def test_the_demos_runs_are_those_of_the_questions():
         cells == ["vanilla-m0.125-s41", "erase-own_mode-m0.125-s41"] and config.results == "results/smollm2"
     )
     assert set(cells) < {cell.id for cell in loaded(SECOND)[1]["Q10"].cells}
+
+
+def test_both_critics_are_the_base_and_change_no_run():
+    plain = {*all_cells(loaded(SECOND)[1])}
+    (shown, own), (trained, others) = loaded(SECOND, CRITIC), loaded(SECOND, CRITIC, TRAINED)
+    assert plain <= {*all_cells(own)} and plain <= {*all_cells(others)}
+    assert (shown.self_taught.critic, trained.self_taught.critic) == ("local", "trained")
+    for config in (shown, trained):
+        assert config.self_taught.model is None and config.self_taught.measured <= 200
+        assert critic_kinds(config) == (CriticKind(),)
+    assert shown.self_taught.cards_in_context > 0 == trained.self_taught.cards_in_context
 
 
 def test_training_is_chosen_without_a_projected_arm_on_seeds_of_its_own():

@@ -10,7 +10,7 @@ import projected_grpo
 SCRIPT = """
 import yaml
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.config_errors import Misfit, validate
+from projected_grpo.schema_errors import Misfit, validate
 from projected_grpo.environment import families
 from projected_grpo.environment.diagonal import matrix
 

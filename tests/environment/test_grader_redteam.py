@@ -162,7 +162,7 @@ def test_hostile_texts_among_many_cost_little():
 
 EIGHT = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 from test_grader_redteam import CASES, assert_deserved, graded
 chosen = [case for case in CASES if case.family in ("awkward", "exits", "forging", "reading", "fair")]
 found = graded(chosen)
@@ -175,8 +175,8 @@ print("deserved", len(chosen))
 @pytest.mark.slow
 def test_eight_graders_at_once():
     """Under load a right answer is slow, and still right."""
-    here = str(Path(__file__).parent)
-    command = [sys.executable, "-c", EIGHT, here]
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", EIGHT, str(here), str(here.parent / "helpers")]
     running = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(8)
     ]

@@ -145,6 +145,31 @@ def test_nearest_prefers_shared_words_and_leaves_the_trace_itself_out(tmp_path):
     assert nearest(event, [], 2) == [] and nearest(event, pairs, 0) == []
 
 
+def test_cards_in_context_read_as_examples_in_full_and_keep_the_small_critics_bytes():
+    event = ScoreEvent("a problem\n```\nstarter", "return 0", "the grader accepts it", 0, 2, "r")
+    pair = (card(), card("failure_pattern"))
+    lesson = """
+<lesson>
+<action>
+return max(xs)
+</action>
+<state_after>
+accepted
+</state_after>
+When evaluating state transitions:
+CORRECT scoring example: from 0 to 2
+Score like this: nothing is shown
+WRONG scoring example (inflated score): from 0 to 9
+AVOID this mistake: it passed
+</lesson>
+"""
+    plain, shown = FULL.ask_score("p", event), FULL.ask_score("p", event, [pair])
+    assert shown == plain.replace("PURPOSE: p\n", "PURPOSE: p\n" + lesson)
+    small = "return max(xs)\naccepted\n2: nothing is shown\n9: inflated score\n\n"
+    assert COMPACT.ask_score("p", event, [pair]) == small + COMPACT.ask_score("p", event)
+    assert COMPACT.ask_score("p", event) == "a problem\nreturn 0\nthe grader accepts it\nSCORE"
+
+
 class Scripted:
     """A backend whose calls are answered from `script`, a list of replies each."""
 

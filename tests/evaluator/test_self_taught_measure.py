@@ -3,13 +3,20 @@
 import numpy as np
 import pandas as pd
 import pytest
+from critics import made_cards, record_of_rounds, shown_page
 from scipy.stats import ttest_1samp
 from taught import rollouts
 
 from projected_grpo.errors import UserError
+from projected_grpo.evaluator.backends import Reply, Usage
+from projected_grpo.evaluator.cards import CALIBRATION, FAILURE, Card
+from projected_grpo.evaluator.critic import Critic
 from projected_grpo.evaluator.oracle import BEFORE, KINDS, WEAK, errors, oracle_scores
+from projected_grpo.evaluator.prompts import FULL
+from projected_grpo.evaluator.rounds import IN_CONTEXT, Outcome
 from projected_grpo.evaluator.traces import from_rollouts, trace_id
-from projected_grpo.verdicts.critic import make_frame, text_of
+from projected_grpo.pages.stage import Numbers
+from projected_grpo.verdicts.critic import critics_of, records_of
 
 
 def by_definition(rows, said):
@@ -61,7 +68,7 @@ def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
         assert [row[f"n_{kind}"] for kind in counts] == sizes
         given = [said[id] for id in {trace_id(r.problem_id, r.mode, r.completion) for r in having(when)}]
         assert row["same_score"] == pytest.approx(max(map(given.count, given)) / len(given))
-        assert row["n"] == len(traces) and row["answered"] == sizes[0] / len(traces)
+        assert row["n"] == len(traces) and row["unusable"] == 1 - sizes[0] / len(traces)
     both = having(*scores)
     now, sizes = by_definition(both, scores[(1, "later")])
     then, _ = by_definition(both, scores[(0, BEFORE)])
@@ -96,7 +103,7 @@ def test_the_weak_score_is_the_oracles_but_for_flagged_solutions(tmp_path):
 def measured_rows(seed):
     """What `errors` says of one replication: before, the weak score, and one round of training."""
     counts = {f"{prefix}_{kind}": 7 for prefix in ("n", "paired") for kind in KINDS}
-    rates = {"answered": 1.0, "same_score": 0.5, "false_credit": 0.9, "missed_credit": 0.1, **counts}
+    rates = {"unusable": 0.0, "same_score": 0.5, "false_credit": 0.9, "missed_credit": 0.1, **counts}
     rates |= {"weak_false_credit": 0.3, "weak_missed_credit": 0.2}
     before = {"round": 0, "condition": BEFORE, "mae": 5.0, **rates}
     weak = {"round": 0, "condition": WEAK, "mae": 0.2, **rates}
@@ -115,40 +122,71 @@ def test_nothing_to_measure_is_one_line():
             errors(evaluations, truth)
 
 
+def page_of_seeds(seeds, cards=None, **done):
+    run = {"round": 1, "asked": 4, "pairs": 3, "pool_error": 1.0, "asked_error": 2.0, **done}
+    runs = [record_of_rounds(seed, [run]) for seed in seeds]
+    records = [r for run in runs for r in records_of(measured_rows(run["seed"]), run)]
+    return Numbers(records), shown_page(records, runs, made_cards() if cards is None else cards).text
+
+
 def test_the_table_tests_paired_differences_over_seeds():
-    frame = make_frame({seed: measured_rows(seed) for seed in (41, 42, 43)})
-    before, weak, after = (frame.iloc[i] for i in range(3))
-    assert [before["condition"], weak["condition"]] == [BEFORE, WEAK]
-    assert after["delta_mae"] == pytest.approx(-3 + 0.42)  # and not 2 - 5
-    assert after["p_mae"] == pytest.approx(ttest_1samp([-2.59, -2.58, -2.57], 0).pvalue)
-    assert after["p_mae_holm"] == pytest.approx(after["p_mae"])  # the only difference that is tested
-    assert after["delta_false_credit"] == pytest.approx(-0.4)
-    assert pd.isna(after["delta_missed_credit"]) and pd.isna(weak["delta_mae"])
-    assert after["same_score"] == 0.5
-    assert after["n_answered"] == 21 and after["n_exploited"] == 9
+    numbers, page = page_of_seeds((41, 42, 43))
+    after = "trained on cards, round 1"
+    assert numbers.mean(after, "delta_mae") == pytest.approx(-3 + 0.42)  # and not 2 - 5
+    (line,) = numbers.compared({after: after}, ["delta_mae"])
+    assert line["p"] == pytest.approx(ttest_1samp([-2.59, -2.58, -2.57], 0).pvalue)
+    assert line["p_holm"] == pytest.approx(line["p"])  # the only difference that is tested
+    assert numbers.mean(after, "delta_false_credit") == pytest.approx(-0.4)
+    assert numbers.mean(after, "delta_missed_credit") is None and numbers.mean(WEAK, "delta_mae") is None
+    assert numbers.mean(after, "same_score") == 0.5 and numbers.mean(after, "n_exploited") == 3
+    assert f"| {after} | mean error of phi | -2.580 [" in page
+
+
+class Mute:
+    """A backend that answers a question with cards before it, and of those without only some."""
+
+    name, usage = "mute", Usage()
+
+    def __init__(self, without):
+        self.without = without
+
+    def answer(self, prompts, schema, temperature, seed):
+        for i, prompt in enumerate(prompts):
+            told = "<lesson>" in prompt or i >= self.without * len(prompts)
+            yield Reply(FULL.evaluation(10, "so it is") if told else "I cannot say.")
+
+
+@pytest.mark.parametrize(("without", "is_critic"), [(0.5, True), (0.75, False)])
+def test_a_backend_whose_answers_are_mostly_unusable_is_no_critic(tmp_path, without, is_critic):
+    path = rollouts(tmp_path / "r.parquet", 2)
+    traces, truth = from_rollouts(path), oracle_scores(path)
+    critic = Critic(Mute(without), FULL, 1, 0)
+    outcome = Outcome()
+    outcome.record(traces, 0, BEFORE, critic.evaluate(traces))
+    pair = tuple(
+        Card.of(traces[0], 0, kind=kind, phi_after=phi, reasoning="r", created_by="x", mistake_type=mistake)
+        for kind, phi, mistake in ((CALIBRATION, 10.0, ""), (FAILURE, 1.0, "inflated score"))
+    )
+    others = [trace for trace in traces if trace.id != traces[0].id]  # a trace is not shown its own cards
+    outcome.record(others, 1, IN_CONTEXT, critic.evaluate(others, [pair]))
+    run = record_of_rounds(41, [{"round": 1}])
+    records = records_of(errors(pd.DataFrame(outcome.evaluations), truth), run)
+    numbers, none = critics_of(records)
+    after = f"{IN_CONTEXT}, round 1"
+    assert numbers.mean(BEFORE, "unusable") == without and numbers.mean(after, "unusable") == 0
+    assert none == ([] if is_critic else [BEFORE])
+    assert (numbers.mean(BEFORE, "same_score") == 1.0) is is_critic
+    assert (numbers.mean(after, "delta_mae") is not None) is is_critic  # nothing is compared with no critic
+    assert numbers.mean(after, "same_score") == 1.0
+    page = shown_page(records, [run], made_cards()).text
+    assert (f"| {BEFORE}: no critic |" in page) is not is_critic and f"| {after} |" in page
 
 
 def test_the_page_escapes_what_models_wrote_and_says_what_it_stands_on():
-    measured = {seed: measured_rows(seed) for seed in (41, 42, 43)}
-    frame = make_frame(measured)
-    cards = pd.DataFrame(
-        [
-            {
-                "model": "m", "trace_id": "t", "event": 0, "kind": kind, "status": "promoted", "id": kind,
-                "phi_after": phi, "mistake_type": "inflated score", "reasoning": "<script>x</script>",
-                "action": "<b>code</b> | x", "outcome": "accepted",
-            }
-            for kind, phi in (("critic_calibration", 2.0), ("failure_pattern", 9.0))
-        ]
-    )  # fmt: skip
-    done = {"round": 1, "asked": 4, "pairs": 3, "pool_error": 1.0, "asked_error": 2.0}
-    done |= {"skipped": {"no_json": 1}, "turned_away": {}, "unanswered": {"pool": {"refusal": 2}}}
-    usage = {"calls": 3, "tokens_in": 5, "tokens_out": 2, "cost": None}
-    runs = [{"model": "m", "seed": 41, "critic": "trained:m", "usage": usage, "rounds": [done]}]
-    page = text_of("self_taught", frame, runs, cards)
-    assert "<script>" not in page and "<b>" not in page
-    assert "mean absolute error of phi falls (Δ -2.580" in page
-    assert "1 no_json" in page and "2 refusal" in page
-    assert "21: 9 / 21" in page and WEAK.capitalize() in page
-    assert "One replication" not in page
-    assert "One replication" in text_of("self_taught", make_frame({41: measured_rows(41)}), runs, cards)
+    said = {"reasoning": "<script>x</script>", "action": "<b>code</b> | x"}
+    done = {"skipped": {"no_json": 1}, "unanswered": {"pool": {"refusal": 2}}}
+    _, page = page_of_seeds((41, 42, 43), made_cards(**said), **done)
+    assert "<script>" not in page and "<b>" not in page and "&lt;script&gt;" in page
+    assert "3 no_json" in page and "6 unanswered: refusal" in page
+    assert WEAK.capitalize() in page and "One replication" not in page
+    assert "One replication" in page_of_seeds((41,))[1]

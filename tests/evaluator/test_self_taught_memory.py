@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.cards import CALIBRATION, FAILURE, Card
+from projected_grpo.evaluator.cards import CALIBRATION, FAILURE, READ, Card
 from projected_grpo.evaluator.gate import INJECTION, PROMOTED, QUARANTINED, REJECTED
 from projected_grpo.evaluator.memory import Memory
 
@@ -79,13 +79,23 @@ def test_a_card_that_is_no_wrong_evaluation_is_rejected_with_the_reason(memory, 
         {"phi_after": "9"},
         {"reasoning": 7},
         {"reasoning": "\ud800"},
-        {"scope": "agent"},
         {"colour": "red"},
     ],
 )
 def test_what_has_not_the_fields_of_a_card_is_none(changes):
     with pytest.raises(ValidationError, match=next(iter(changes))):
         card(**changes)
+
+
+def test_cards_read_as_right_and_wrong_examples_and_say_nothing_twice():
+    right, wrong = card(), card(FAILURE)
+    assert right.content == "CORRECT scoring example: from 0 to 2"
+    assert wrong.content == "WRONG scoring example (inflated score): from 0 to 9"
+    assert right.pattern == wrong.pattern == "When evaluating state transitions"
+    assert right.strategy == "Score like this: nothing is shown"
+    assert wrong.strategy == "AVOID this mistake: it passed"
+    assert (right.scope, wrong.scope) == ("", "critic") and right.trust == wrong.trust == 0.7
+    assert not {*READ} & {*right.model_dump()}
 
 
 def test_a_calibration_card_must_carry_the_correct_score(memory):

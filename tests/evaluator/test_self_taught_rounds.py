@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from critics import shown_page
 from fake_openai_server import running
 from peft import PeftModel
 from shipped import MODES
@@ -22,7 +23,9 @@ from projected_grpo.evaluator.prompts import wording_of
 from projected_grpo.evaluator.rounds import _worst_in_turn
 from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.method.pairs import load_pairs, write_pairs
-from projected_grpo.verdicts.critic import make_frame, text_of
+from projected_grpo.verdicts.critic import records_of
+
+WRITE = "plausible but WRONG evaluation"  # in the question for one, and in no other
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ def served(tmp_path, monkeypatch):
         monkeypatch.setenv("OPENAI_MODEL", "judge")
 
         def answer(prompt):
-            if "WRONG" in prompt:
+            if WRITE in prompt:
                 right = float(prompt.split("CORRECT SCORE: ")[1].split("\n")[0])
                 phi = 9 if right < 5 else 1
                 return json.dumps(
@@ -55,7 +58,7 @@ def served(tmp_path, monkeypatch):
 
 def mistakes_asked(server):
     prompts = [request["messages"][0]["content"] for request in server.requests]
-    return [prompt for prompt in prompts if "WRONG" in prompt]
+    return [prompt for prompt in prompts if WRITE in prompt]
 
 
 def problem_of(prompt):
@@ -140,9 +143,9 @@ def test_an_interrupted_server_run_goes_on_from_its_journal_and_says_the_same(tm
 
     def mixed(prompt):
         said = answer(prompt)
-        if "WRONG" in prompt and problem_of(prompt) % 3 == 0:
+        if WRITE in prompt and problem_of(prompt) % 3 == 0:
             said = "no idea"
-        if "WRONG" in prompt and problem_of(prompt) % 3 == 1:  # as good as right: the gate turns it away
+        if WRITE in prompt and problem_of(prompt) % 3 == 1:  # as good as right: the gate turns it away
             right = float(prompt.split("CORRECT SCORE: ")[1].split("\n")[0])
             said = json.dumps({**json.loads(said), "wrong_phi_after": right})
         answered.append(prompt)
@@ -202,7 +205,7 @@ def test_traces_without_a_usable_answer_are_counted_and_asked_about_last(tmp_pat
     answer = server.answer
 
     def partly(prompt):
-        return "no idea" if "WRONG" not in prompt and problem_of(prompt) % 4 == 0 else answer(prompt)
+        return "no idea" if WRITE not in prompt and problem_of(prompt) % 4 == 0 else answer(prompt)
 
     server.answer = partly
     folder = run(tmp_path, settings | {"rounds": 1}, rollouts(tmp_path / "r.parquet"))
@@ -237,9 +240,9 @@ def test_the_trained_critic_runs_end_to_end_and_invents_nothing(tmp_path, base):
     for name in ("adapter_model.safetensors", "adapter_config.json"):  # so its last weights are its first
         assert (folder / "calibrated" / name).read_bytes() == (tmp_path / "critic" / name).read_bytes()
     assert pairs_of(folder, "trained", 18) == [] and cards.empty
-    frame = make_frame({41: errors(said, oracle_scores(path))})
-    page = text_of("self_taught", frame, [record_of(folder)], cards)
-    assert "could not be compared" in page and "One replication" in page
+    records = records_of(errors(said, oracle_scores(path)), record_of(folder))
+    page = shown_page(records, [record_of(folder)], cards).text
+    assert "No critic" in page and "One replication" in page
     assert record_of(folder)["unanswered_before"].keys() <= {"no_line", "truncated", "empty"}
 
 

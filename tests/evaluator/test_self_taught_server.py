@@ -88,7 +88,7 @@ def test_a_good_answer_makes_a_pair_of_cards(tmp_path, connect, mark):
         assert len(server.requests) == (1 if mark in ("good", "text") else 2)
     [(right, wrong)] = memory.pairs()
     assert (right.kind, right.phi_after, right.reasoning) == ("critic_calibration", 2.0, "a trick")
-    assert (wrong.kind, wrong.phi_after, wrong.scope) == ("failure_pattern", 9.0, "critic")
+    assert (wrong.kind, wrong.phi_after) == ("failure_pattern", 9.0)
     assert {right.trust, wrong.trust} == {0.7}
     assert {right.trace_id, wrong.trace_id} == {"t1"}
     assert right.created_by == "self_taught/server:judge-1"

@@ -200,13 +200,13 @@ def test_kinds_take_turns_in_a_sample_while_they_last():
     assert len(balanced_sample(traces, 99, 0)) == len(traces)
 
 
-def test_traces_of_some_runs_are_one_set_and_their_cards_carry_pattern_and_strategy(tmp_path):
+def test_traces_of_some_runs_are_one_set_and_their_cards_carry_mode_and_flag(tmp_path):
     first = rollouts(tmp_path / "a.parquet")
     second = rollouts(tmp_path / "b.parquet", completion=["right", "trick", "other", "bro(ken", "right"])
     whole = from_rollouts(first, second)
     assert len({t.id for t in whole}) == len(whole)
     assert {t.id for t in whole} == {t.id for path in (first, second) for t in from_rollouts(path)}
-    flagged = next(t for t in whole if t.strategy)
-    assert (flagged.pattern, flagged.strategy, flagged.last.action) == ("sentinel", "exploit", "trick")
+    flagged = next(t for t in whole if t.flagged)
+    assert (flagged.mode, flagged.last.action) == ("sentinel", "trick")
     card = Card.of(flagged, 0, kind="critic_calibration", phi_after=2.0, reasoning="r", created_by="x")
-    assert (card.pattern, card.strategy, card.scope) == ("sentinel", "exploit", "critic")
+    assert (card.mode, card.flagged) == ("sentinel", True)

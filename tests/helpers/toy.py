@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parents[2]
 
 
 def copy(root, *names):
-    for name in ("snakemake", "envs/launch.py", "envs/start.py", "envs/environment.py", *names):
+    for name in ("snakemake", "envs/environment.py", *names):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(HERE / name, root / name)
 

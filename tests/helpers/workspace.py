@@ -35,25 +35,14 @@ def clone(folder):
     return folder
 
 
-def module(root, name):
-    """Import envs/{name}.py of a copy."""
-    sys.path.insert(0, str(root / "envs"))
-    try:
-        sys.modules.pop("environment", None)
-        spec = importlib.util.spec_from_file_location(name, root / "envs" / f"{name}.py")
-        loaded = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(loaded)
-        return loaded
-    finally:
-        sys.path.pop(0)
-
-
 def borrow_environment(root, python=sys.executable):
     """Make a copy's `.venv` as its wrapper wants it, without installing: the packages are this environment's."""
     subprocess.run([python, "-m", "venv", "--without-pip", root / ".venv"], check=True)
     site = next((root / ".venv" / "lib").glob("python*/site-packages"))
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    environment = module(root, "environment")
+    spec = importlib.util.spec_from_file_location("environment", root / "envs" / "environment.py")
+    environment = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(environment)
     environment.STAMP.write_text(environment.stamp("cpu", "{}.{}".format(*sys.version_info)))
 
 

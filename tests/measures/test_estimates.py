@@ -115,6 +115,34 @@ def test_an_uninformative_fold_is_no_hypothesis(every, questions):
     assert (means[told["to"]] >= 0.1).all()
 
 
+def test_tuning_seeds_say_what_is_uninformative_where_they_have_a_rate(frame, questions):
+    """Whatever the table's own seeds say, whose baseline has 0.5% without run_tests and 37% without stdout_marker."""
+    floors = {"hack_heldout": {"run_tests": 0.3, "stdout_marker": 0.02}}
+    made = table.estimates(table.measured(questions["Q14"], frame, floors=floors))
+    held = made[made["measure"].eq("hack_heldout") & made["contrast"].eq("baseline")].set_index("row")[
+        "verdict"
+    ]
+    assert held["known modes without run_tests"] == "not shown"
+    assert held["known modes without stdout_marker"] == "uninformative"
+    assert held["known modes without file_marker"] != "uninformative"
+
+
+def test_primary_outcomes_are_one_family_of_all_that_were_asked_for(frame, questions):
+    named = {
+        ("Q10", "own_mode", "hack", "baseline"): "d",
+        ("Q14", "known modes, all folds", "hack_heldout", "baseline"): "d",
+    }
+    frames = [
+        table.estimates(table.measured(questions[name], frame), (), named) for name in ("Q2", "Q10", "Q14")
+    ]
+    found = table.primary_outcomes(frames, 7).set_index("question")
+    assert list(found.index) == ["Q10", "Q14"]
+    assert found["p_holm"].tolist() == pytest.approx(stats.holm([*found["p"], *[1.0] * 5])[:2])
+    # By itself Q14's drop is shown (p = 0.028); as one of seven it is not.
+    assert found["verdict"].tolist() == ["effect", "not shown"]
+    assert table.primary_outcomes(frames, 2)["verdict"].tolist() == ["effect", "effect"]
+
+
 def test_the_sign_flip_test_counts_all_choices_of_signs():
     rng = np.random.default_rng(0)
     for n in (2, 5, 8):

@@ -5,7 +5,7 @@ import torch
 from tiny import random_theta, tiny_adapter, tiny_model, tiny_samples
 
 from projected_grpo.errors import UserError
-from projected_grpo.method.adapter import Labels, decompose, load_svd, save_svd
+from projected_grpo.method.adapter import AntiPaSTO, Labels, decompose, load_svd, save_svd
 from projected_grpo.method.gradients import Sample, Tape, sample_gradients
 from projected_grpo.method.lora import LoRA
 from projected_grpo.model.decoder import Batch
@@ -179,3 +179,23 @@ def test_a_small_delta_survives_a_bfloat16_merge_as_one_rounding_of_the_float32_
         assert bool(((W.double() - exact).abs() <= spacing / 2 * 1.001).all())
         changed += int((base != W).sum())
     assert changed > 0
+
+
+@pytest.mark.parametrize("tokens", [40, 2000])
+@pytest.mark.parametrize("n", [2, 6])
+def test_a_wide_modules_gradient_is_that_of_float64_in_either_form(tokens, n):
+    generator = torch.Generator().manual_seed(tokens)
+    U, _, Vh = decompose(torch.randn(260, 300, generator=generator))
+    adapter = AntiPaSTO({}, {"wide": (U, Vh)})
+    x, g = (torch.randn(tokens, d, generator=generator) for d in (300, 260))
+    labels = Labels(torch.arange(tokens) * n // tokens, n)
+    got = adapter.gradient("wide", x, g, labels)
+    for label in range(n):
+        mask = labels.values == label
+        dW = g[mask].double().T @ x[mask].double()
+        exact = torch.diag(U.double().T @ dW @ Vh.double().T)
+        torch.testing.assert_close(
+            got[label].double(), exact, rtol=1e-5, atol=1e-5 * exact.abs().max().item()
+        )
+    # both forms are reached: few tokens are cheaper one by one
+    assert adapter._is_split(labels, 260, 260, 300) == (tokens == 2000)

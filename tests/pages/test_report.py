@@ -16,7 +16,7 @@ from synthetic import rollout_rows
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages.context import Context
+from projected_grpo.pages.context import Context, banner
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.page import write
 from projected_grpo.pages.report import LARGEST, build, write_report
@@ -217,9 +217,9 @@ def test_edited_rollouts_are_an_error_with_their_path(tmp_path, made, change, co
 
 def test_a_trial_and_a_single_seed_say_so_above_page_and_report(made, page, tmp_path):
     shutil.copytree(made.results, tmp_path / "results")
-    trial = made.config.model_copy(update={"trial": True}).banner
-    assert trial.startswith("A trial") and not made.config.banner and 'class="banner"' not in page
-    assert made.config.model_copy(update={"seeds": (43,)}).banner.startswith("One seed (43)")
+    trial = banner(made.config.model_copy(update={"trial": True}))
+    assert trial.startswith("A trial") and not banner(made.config) and 'class="banner"' not in page
+    assert banner(made.config.model_copy(update={"seeds": (43,)})).startswith("One seed (43)")
     write(standing("substrate", "Model", banner=trial), tmp_path / "results")
     assert (tmp_path / "results/substrate.md").read_text().startswith(f"# Model\n\n> **{trial}**\n\n")
     one = replace(made, config=made.config.model_copy(update={"trial": True}))

@@ -97,7 +97,7 @@ def test_the_r_pages_ask_for_their_runs_replays_and_measurements(finished):
 
 
 def test_the_page_is_made_and_its_replays_hold_every_step(finished):
-    assert "T1 " in (finished / "results/smoke/probe/uat.md").read_text()
+    assert "- T1, the teacher hacks: FAIL" in (finished / "results/smoke/probe/uat.md").read_text()
     for arm in ("vanilla", "projected"):
         files = sorted((finished / f"results/smoke/probe/{arm}_seed41").glob("step_*.jsonl.gz"))
         assert [path.name for path in files] == ["step_000.jsonl.gz", "step_001.jsonl.gz"]

@@ -42,7 +42,7 @@ def test_export_takes_what_is_whole(results, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["aa.md", "probe/uat.md", "figures/probe/uat/trajectory.svg", f"{LORA}/rollouts.parquet"]
+    "name", ["aa.md", "probe/uat.md", "figures/grader/diagonal/matrix.svg", f"{LORA}/rollouts.parquet"]
 )
 def test_publishing_refuses_a_damaged_page_figure_or_run(results, tmp_path, monkeypatch, name):
     monkeypatch.chdir(ROOT)

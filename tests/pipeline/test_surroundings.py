@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from ordinary import AS_USER, give, user_python
-from toy import HERE, call, start_slow, toy
-from workspace import module
+from toy import call, start_slow, toy
+
+from projected_grpo.wrapper.processes import executes_snakemake
 
 TARGET = ["--cores", "1", "results/Q1.md"]
 
@@ -39,8 +40,7 @@ def root(tmp_path):
     ],
 )
 def test_a_snakemake_is_told_by_what_it_executes(program, words, real):
-    cmdline = [word.encode() for word in words.split()]
-    assert module(HERE, "launch").executes_snakemake(cmdline, program) is real
+    assert executes_snakemake(words.split(), program) is real
 
 
 def kill_run(root):

@@ -13,11 +13,13 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 from snakemake_interface_logger_plugins.common import LogEvent
-from workspace import ROOT, module
+from workspace import ROOT
 
 import snakemake_logger_plugin_terminal as terminal
 from projected_grpo.arguments import check_targets, report_file
 from projected_grpo.errors import UserError
+from projected_grpo.wrapper import entry
+from projected_grpo.wrapper.command_line import results_of
 
 
 def handler_of(**settings):
@@ -229,10 +231,9 @@ def test_every_results_folder_has_a_report_of_its_own():
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """envs/start.py with a temporary folder of the test's."""
-    loaded = module(ROOT, "start")
-    monkeypatch.setattr(loaded, "TEMPORARY", tmp_path)
-    return loaded
+    """The entry with a temporary folder of the test's."""
+    monkeypatch.setattr(entry, "TEMPORARY", tmp_path)
+    return entry
 
 
 def execute(job, cmd, **more):
@@ -294,6 +295,6 @@ def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, 
         (("config/demo.yaml",), ("seeds=3", "results=elsewhere"), "elsewhere"),
     ],
 )
-def test_the_page_of_no_target_lies_in_the_folder_of_the_config(start, monkeypatch, files, words, folder):
+def test_the_page_of_no_target_lies_in_the_folder_of_the_config(monkeypatch, files, words, folder):
     monkeypatch.chdir(ROOT)
-    assert start.results_of(SimpleNamespace(config=words, configfile=files)) == folder
+    assert results_of(SimpleNamespace(config=words, configfile=files)) == folder

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from workspace import ROOT, borrow_environment, clone
 
 PAGE = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
@@ -51,12 +50,21 @@ def test_the_pairs_of_the_page_are_what_the_check_says(tmp_path):
         assert [line for line in said(tmp_path, command) if line.strip()] == [s for s in shown if s]
 
 
-@pytest.mark.slow
+# As many jobs as the page has, each as small as in config/smoke.yaml: what it prints differs in its numbers alone.
+SMALL = """
+small: { base: 600, teacher: 200 }
+pool: { problems: 8, samples: 4 }
+grpo: { prompts: 4, presets: { fast: { steps: 3 } } }
+"""
+
+
 def test_every_command_of_the_page_runs_and_says_what_stands_below_it(tmp_path):
     root = clone(tmp_path / "clone")
     borrow_environment(root)
     (root / ".venv/bin/projected-grpo").symlink_to(Path(sys.executable).with_name("projected-grpo"))
     (root / "mine.py").write_text(SCRIPT)
+    demo = root / "config/demo.yaml"
+    demo.write_text(demo.read_text() + SMALL)
     assert len(CALLS) >= 6
     assert sum(bool(answer) for *_, answer in CALLS) == 2
     for command, shown, answer in CALLS:

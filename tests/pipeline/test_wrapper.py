@@ -1,6 +1,7 @@
 """`./snakemake`: the command line that people type, the environment, locks and signals."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 from snakemake.cli import get_argument_parser
 from toy import call, copy, lives, start_slow, toy
-from workspace import AFTER_A_SIGNAL, module
+from workspace import AFTER_A_SIGNAL
+
+from projected_grpo.errors import UserError
+from projected_grpo.wrapper import command_line
 
 HERE = Path(__file__).resolve().parents[2]
 COMMAND = ["--cores", "8", "--resources", "gpu=1", "results/Q10.md"]
@@ -46,15 +50,14 @@ def root(tmp_path):
 )
 def test_snakemakes_own_parser_finds_the_target(typed):
     parser = get_argument_parser()
-    start = module(HERE, "start")
-    assert parser.parse_args(start.free_targets(typed.split(), parser)).targets == ["results/Q10.md"]
+    assert parser.parse_args(command_line.free_targets(typed.split(), parser)).targets == ["results/Q10.md"]
 
 
 @pytest.mark.parametrize(
     "words", ["--configfile mine.yaml", "--configfile ./mine.yaml", "--configfile=./mine.yaml"]
 )
 def test_a_config_file_lies_where_one_stands_or_in_the_repository(tmp_path, monkeypatch, words):
-    parser, start = get_argument_parser(), module(HERE, "start")
+    parser = get_argument_parser()
     monkeypatch.chdir(tmp_path)
     below = tmp_path / "work"
     below.mkdir()
@@ -65,7 +68,7 @@ def test_a_config_file_lies_where_one_stands_or_in_the_repository(tmp_path, monk
         files = parser.parse_args(arguments).configfile
         return [
             str(path)
-            for path in parser.parse_args(start.find_configs(arguments, files, str(below))).configfile
+            for path in parser.parse_args(command_line.find_configs(arguments, files, str(below))).configfile
         ]
 
     assert found() == ["work/mine.yaml"]
@@ -73,10 +76,10 @@ def test_a_config_file_lies_where_one_stands_or_in_the_repository(tmp_path, monk
     assert found() == ["mine.yaml"]  # the repository's own comes first
 
 
-def test_files_that_can_be_no_config_are_not_offered(capsys, monkeypatch):
+def test_files_that_can_be_no_config_are_not_offered(monkeypatch):
     monkeypatch.chdir(HERE)
-    with pytest.raises(SystemExit) as end:
-        module(HERE, "start").check_yaml(["config/smok.yaml"])
+    with pytest.raises(UserError) as end:
+        command_line.check_files(["config/smok.yaml"])
     assert "config/smoke.yaml" in str(end.value) and "questions" not in str(end.value)
 
 
@@ -96,7 +99,7 @@ def test_what_belongs_to_an_option_stays_there():
     parser = get_argument_parser()
     words = "results/Q1.md --cores 4 --resources gpu=2 mem_mb=9 results/Q2.md"
     words += " --config a=1 b=x -R grpo -- results/Q3.md"
-    parsed = parser.parse_args(module(HERE, "start").free_targets(words.split(), parser))
+    parsed = parser.parse_args(command_line.free_targets(words.split(), parser))
     assert parsed.targets == ["results/Q1.md", "results/Q2.md", "results/Q3.md"]
     assert set(parsed.resources) == {"gpu", "mem_mb"}
     assert parsed.config == ["a=1", "b=x"] and parsed.forcerun == {"grpo"}
@@ -117,9 +120,9 @@ def test_what_belongs_to_an_option_stays_there():
     ],
 )
 def test_more_cores_than_there_are_become_those_there_are(typed, cores, capsys):
-    start, parser = module(HERE, "start"), get_argument_parser()
+    parser = get_argument_parser()
     before = parser.parse_args(typed.split())
-    after = parser.parse_args(start.fit_cores(typed.split(), before, 2))
+    after = parser.parse_args(command_line.fit_cores(typed.split(), before, 2))
     assert after.cores == cores and after.targets == before.targets
     assert bool(capsys.readouterr().err) == (before.cores != cores)
 
@@ -225,7 +228,7 @@ def test_a_stop_ends_its_own_call_alone(root):
         assert second.wait(30) == 128 + signal.SIGTERM and not lives(other_job)
 
 
-# --- making the environment: a lock of one small package, and a Snakemake that is a fake in src ---
+# --- making the environment: a lock of three small packages, and a Snakemake that is a fake in src ---
 
 FAKE = """
 import argparse, sys
@@ -263,7 +266,8 @@ def small(tmp_path):
         pytest.skip("pip reaches no package index")
     root = tmp_path / "small root"
     copy(root)
-    (root / "src" / "snakemake").mkdir(parents=True)
+    shutil.copytree(HERE / "src/projected_grpo", root / "src/projected_grpo")
+    (root / "src" / "snakemake").mkdir()
     (root / "src" / "snakemake" / "__init__.py").write_text("")
     (root / "src" / "snakemake" / "cli.py").write_text(FAKE)
     (root / "src" / "snakemake" / "workflow.py").write_text("")
@@ -274,9 +278,10 @@ def small(tmp_path):
         '[project]\nname = "fake"\nversion = "1"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n'
     )
     lock = (HERE / "envs" / "lock-cpu.txt").read_text()
-    part = lock[lock.index("setuptools==") :].split("\n")
-    end = next(i for i, line in enumerate(part) if not line.endswith("\\"))
-    (root / "envs" / "lock-cpu.txt").write_text("# a comment\n" + "\n".join(part[: end + 1]) + "\n")
+    pins = [
+        re.search(rf"^{name}==(.*\\\n)*.*\n", lock, re.M)[0] for name in ("setuptools", "psutil", "pyyaml")
+    ]
+    (root / "envs" / "lock-cpu.txt").write_text("# a comment\n" + "".join(pins))
     return root
 
 

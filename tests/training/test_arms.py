@@ -10,8 +10,8 @@ from test_train import critic, explicit_gradient, finish, make_arm, make_run
 
 from projected_grpo import arms
 from projected_grpo.arms.shared.prompted import CONTROLS, SENTENCES
+from projected_grpo.cells.cell import cell_id
 from projected_grpo.cells.row_setting import make_setting
-from projected_grpo.cells.setting import cell_id
 from projected_grpo.environment.levers import LEVERS
 from projected_grpo.environment.monitors import MONITORS
 from projected_grpo.environment.prompts import PERMISSION, messages_for

@@ -1,5 +1,7 @@
 """The pipeline against itself: every pair of streams, its false positives, and what luck alone would give."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,44 +30,49 @@ def test_redealt_streams_give_five_percent_where_nothing_differs():
     assert mean == pytest.approx(0.05, abs=0.02)
 
 
-def test_self_check_compares_every_pair_of_streams(tmp_path):
+def test_every_pair_of_streams_is_compared(tmp_path):
     context = context_of("aa", tmp_path, 3)
     for cell in context.question.cells:
         write_run(tmp_path, cell)
-    check = aa.self_check(context)
-    assert len(check.comparisons) == 2 * 2 * 3  # settings, measures, pairs of streams
-    assert set(check.spread) == {(f"mix {mix}", m) for mix in (0.125, 0.5) for m in ("hack", "solve")}
-    page = aa.make(context).text
-    assert "`vanilla-stream2-m0.5-s{41..43}`" in page
-    assert len(aa.to_frame(check)) == 12
+    text = aa.make(context).text
+    compared = re.findall(r"^\| (mix \S+).* - .* \| (hack|solve) \|", text, re.M)
+    assert len(compared) == 2 * 2 * 3  # settings, measures, pairs of streams
+    assert len(re.findall(r"^- (hack|solve), mix (0.125|0.5): std", text, re.M)) == 4
+    assert "`vanilla-stream2-m0.5-s{41..43}`" in text
     (tmp_path / "grpo/vanilla-stream2-m0.5-s43/steps.parquet").unlink()
     assert "`vanilla-stream2-m0.5-s43` (missing)" in aa.make(context).text
 
 
 def streams_apart(results, shift):
-    """Return the self-check of runs whose streams differ by `shift` beside noise, in hack and solve."""
-    context = context_of("aa", results, 5)
+    """Return the page, and p by scipy of each comparison, of runs whose streams differ by `shift` beside noise."""
+    context, values = context_of("aa", results, 5), {}
     for cell in context.question.cells:
         noise = np.random.default_rng([cell.seed, *cell.id.encode()]).normal(0, 0.02, 2)
         rates = 0.5 + shift * (cell.setting.stream - 1) + noise
         folder = write_run(results, cell, *rates)
         steps = pd.read_parquet(folder / "steps.parquet")
         steps.assign(solve_s=rates[1]).to_parquet(folder / "steps.parquet")
-    return aa.self_check(context)
+        for measure, rate in zip(aa.MEASURES, rates, strict=True):
+            values.setdefault((cell.setting.mix, measure), {}).setdefault(cell.setting.stream, []).append(
+                rate
+            )
+    pairs = [(own[a], own[b]) for own in values.values() for a, b in ((0, 1), (0, 2), (1, 2))]
+    return aa.make(context).text, [scipy_stats.ttest_rel(*pair).pvalue for pair in pairs]
 
 
 def test_streams_that_differ_are_no_false_positives_by_luck(tmp_path):
-    check = streams_apart(tmp_path, 0.3)
-    assert (check.hits, check.tested) == (12, 12)
-    assert check.lo == pytest.approx(0.735, abs=5e-4) and check.hi == 1
-    assert not check.covers and check.luck == "above"
+    text, _ = streams_apart(tmp_path, 0.3)
+    assert (
+        "Of 12 comparisons of a setting with itself 12 have p < 0.05, 100% (exact 95% interval 74% to 100%)"
+        in text
+    )
     # Dealing anew erases the difference: it says what to expect by luck, whatever was observed.
-    assert check.dealt[2] < 1
+    assert "That is more than the luck of sampling gives" in text
 
 
 def test_streams_that_do_not_differ_cover_five_percent(tmp_path):
-    check = streams_apart(tmp_path, 0.0)
-    rejected = [c.pair.p < 0.05 for c in check.comparisons]
-    assert check.hits == sum(rejected)
-    assert (check.lo, check.hi) == stats.proportion_interval(sum(rejected), 12)
-    assert check.covers and check.luck == "within"
+    text, ps = streams_apart(tmp_path, 0.0)
+    hits = sum(p < 0.05 for p in ps)
+    low, high = stats.proportion_interval(hits, 12)
+    assert f"Of 12 comparisons of a setting with itself {hits} have" in text and low <= 0.05 <= high
+    assert "Luck alone gives" in text

@@ -1,5 +1,8 @@
 """The two-by-two of the self-taught critic: its effects against scipy on made-up rounds, and what the page says."""
 
+import re
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,10 +10,12 @@ from figures import spilled
 from scipy import stats as scipy_stats
 from synthetic import context_of, write_run
 
-from projected_grpo.cells.self_taught import CriticKind
+from projected_grpo.evaluator.kinds import CriticKind, critic_kinds
 from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.files import write_json
 from projected_grpo.measures import stats
+from projected_grpo.pages.stage import Numbers
+from projected_grpo.pages.words import p_value
 from projected_grpo.verdicts import critic_grid
 from projected_grpo.verdicts.critic import traced
 
@@ -18,67 +23,60 @@ SEEDS = [41, 42, 43, 44]
 KINDS = (CriticKind(), CriticKind(None, True), CriticKind("3M"), CriticKind("3M", True))
 
 
-def made_up(false, missed):
-    """Return values of four critics; false, missed: kind -> the mean of that credit, in all rounds alike."""
-    draws = np.random.default_rng(5)
-    return {
-        kind: {
-            name: {seed: mean + 0.01 * draws.normal() for seed in SEEDS}
-            for name, mean in {
-                "weak_false_credit": false[kind],
-                "weak_missed_credit": missed[kind],
-                "weak_false_credit_change": 0.0,
-                "weak_missed_credit_change": 0.0,
-                "same_score": 0.5,
-                "hardness": 1.0,
-            }.items()
-        }
-        for kind in KINDS
-    }
+NAMES = [critic_grid.name_of(kind, "0.9M") for kind in KINDS]
+PLAIN = SimpleNamespace(name="self_taught_grid", config=SimpleNamespace(trial=False, seeds=(41, 42)))
 
 
-def test_effects_are_those_of_a_two_by_two_and_both_credits_are_one_family():
-    varied = {kind: 0.1 if kind.alike else 0.3 for kind in KINDS}
-    values = made_up(dict.fromkeys(KINDS, 0.2), varied)
-    found = {(e.cause, e.measure): e.pair for e in critic_grid.effects(values)}
-    x = {kind: np.array(list(values[kind]["weak_missed_credit"].values())) for kind in KINDS}
-    a, b, c, d = (x[kind] for kind in KINDS)
+def made_up(false, missed, change=()):
+    """Return the numbers of four critics whose credits have these means, and the page; change: of missed credit."""
+    draws, records = np.random.default_rng(5), []
+    for place, name in enumerate(NAMES):
+        means = {"weak_false_credit": false[place], "weak_missed_credit": missed[place], "same_score": 0.5}
+        means |= {"weak_false_credit_change": 0.0, "weak_missed_credit_change": dict(change).get(place, 0.0)}
+        means |= {"hardness_change": 1.0}
+        records += [
+            (name, m, seed, mean + 0.01 * draws.normal()) for m, mean in means.items() for seed in SEEDS
+        ]
+    numbers = Numbers(records)
+    return numbers, critic_grid.page_of(PLAIN, numbers, NAMES, []).text
+
+
+def test_effects_are_those_of_a_two_by_two():
+    numbers, text = made_up([0.2] * 4, [0.3, 0.1, 0.3, 0.1])
+    x = [np.array(list(numbers.of(name, "weak_missed_credit").values())) for name in NAMES]
+    a, b, c, d = x
     for cause, by_seed in {
         "size": (c + d) / 2 - (a + b) / 2,
         "variety": (a + c) / 2 - (b + d) / 2,
         "interaction": (c - d) - (a - b),
     }.items():
-        test, own = scipy_stats.ttest_1samp(by_seed, 0), found[cause, "weak_missed_credit"]
-        assert own.delta == pytest.approx(by_seed.mean()) and own.p == pytest.approx(test.pvalue)
-        assert (own.lo, own.hi) == pytest.approx(test.confidence_interval())
-    assert len(found) == 3 * 5
-    for family in (critic_grid.CREDITS, critic_grid.OTHERS):
-        pairs = [pair for (_, measure), pair in found.items() if measure in family]
-        assert [pair.holm for pair in pairs] == pytest.approx(stats.holm([pair.p for pair in pairs]))
-    shown = [(e.cause, e.measure) for e in critic_grid.effects(values) if critic_grid.is_shown(e.pair)]
-    assert shown == [("variety", "weak_missed_credit")]
+        test = scipy_stats.ttest_1samp(by_seed, 0)
+        lo, hi = test.confidence_interval()
+        line = re.search(rf"^\| {cause} \| missed credit \| (.*) \|$", text, re.M)[1].split(" | ")
+        assert line[0] == f"{by_seed.mean():+.3f} [{lo:+.3f}, {hi:+.3f}]"
+        assert line[1] == p_value(test.pvalue) and line[3] == "4"
+    assert "**Shown: variety raises missed credit (" in text
 
 
 def test_without_a_difference_no_effect_is_shown():
-    values = made_up(dict.fromkeys(KINDS, 0.2), dict.fromkeys(KINDS, 0.3))
-    assert not any(critic_grid.is_shown(effect.pair) for effect in critic_grid.effects(values))
+    assert "is shown to change either credit.**" in made_up([0.2] * 4, [0.3] * 4)[1]
 
 
 def test_variety_that_matters_at_one_size_alone_is_an_interaction():
-    small, small_alike, large, large_alike = KINDS
-    values = made_up(dict.fromkeys(KINDS, 0.2), {small: 0.3, small_alike: 0.2, large: 0.2, large_alike: 0.3})
-    shown = {e.cause: e.pair.delta for e in critic_grid.effects(values) if critic_grid.is_shown(e.pair)}
-    assert shown == {"interaction": pytest.approx(-0.2, abs=0.02)}
+    text = made_up([0.2] * 4, [0.3, 0.2, 0.2, 0.3])[1]
+    assert "**Shown: interaction lowers missed credit (-0.2" in text and "variety raises" not in text
 
 
 def test_a_critic_whose_credit_falls_over_the_rounds_is_named():
-    values = made_up(dict.fromkeys(KINDS, 0.2), dict.fromkeys(KINDS, 0.3))
-    before = critic_grid.own_changes(values)
-    assert len(before) == 8 and not any(critic_grid.is_shown(pair) for *_, pair in before)
-    falls = values[KINDS[1]]["weak_missed_credit_change"]
-    values[KINDS[1]]["weak_missed_credit_change"] = {seed: own - 0.3 for seed, own in falls.items()}
-    shown = [key for *key, pair in critic_grid.own_changes(values) if critic_grid.is_shown(pair)]
-    assert shown == [[KINDS[1], "weak_missed_credit"]]
+    own = "last less first round, of 0.9M, vanilla alone: -0.3"
+    assert own not in made_up([0.2] * 4, [0.3] * 4)[1]
+    assert own in made_up([0.2] * 4, [0.3] * 4, {1: -0.3}.items())[1]
+
+
+def test_comparisons_of_one_measure_are_one_family():
+    numbers, _ = made_up([0.2, 0.21, 0.22, 0.2], [0.3] * 4)
+    found = numbers.compared({name: {name: 1, NAMES[0]: -1} for name in NAMES[1:]}, ["weak_false_credit"])
+    assert [line["p_holm"] for line in found] == pytest.approx(stats.holm([line["p"] for line in found]))
 
 
 def write_critic(context, kind, seed, folder, credit):
@@ -124,14 +122,15 @@ def test_the_page_says_which_of_the_two_it_is(context):
     text, frame = made.text, made.frames[".parquet"]
     assert "4 replications are a look" in text and "**Shown: variety lowers false credit (" in text
     assert "| 3M, vanilla alone |" in text and "| 0.9M, vanilla and gt_only |" in text
-    assert set(frame["measure"]) == set(critic_grid.MEASURES) and set(frame["seed"]) == set(SEEDS)
-    assert frame[frame.measure == "hardness"]["value"].eq(1.0).all()
-    assert not spilled(made.figures["credit"])
+    assert set(frame["measure"]) == {*critic_grid.LAST, *critic_grid.CHANGES, *critic_grid.HARDER}
+    assert set(frame["seed"]) == set(SEEDS)
+    assert frame[frame.measure == "hardness_change"]["value"].eq(1.0).all()
+    assert not any(map(spilled, made.figures.values())) and set(made.figures) == {"false", "missed"}
 
 
 def test_without_a_second_size_there_is_one_critic(tmp_path):
     context = context_of("self_taught_grid", tmp_path, SEEDS)
-    assert len(context.config.critic_kinds) == 4
+    assert len(critic_kinds(context.config)) == 4
     for changes in ({"grid": None}, {"critic": "server"}):
         taught = context.config.self_taught.model_copy(update=changes)
-        assert context.config.model_copy(update={"self_taught": taught}).critic_kinds == (CriticKind(),)
+        assert critic_kinds(context.config.model_copy(update={"self_taught": taught})) == (CriticKind(),)

@@ -1,21 +1,22 @@
-"""The small model's page names who misses a mark, and repeats the recipe's story."""
+"""The small model's page names who misses a mark, whatever their mean is."""
 
 import pandas as pd
 import pytest
 from synthetic import context_of, write_run
 
-from projected_grpo.errors import UserError
 from projected_grpo.files import write_json
 from projected_grpo.measures.runs import load_runs
+from projected_grpo.pages.stage import Numbers
 from projected_grpo.verdicts import substrate
 
 BASE = {"small-s41": 0.25, "small-s42": 0.15}  # honest rates
+TAUGHT, ALONE, HONEST, LONG = substrate.RUNS
 # run -> seed -> (hack, honest) at the end
 RUNS = {
-    substrate.TAUGHT: {41: (0.8, 0.1), 42: (0.45, 0.2)},
-    substrate.ALONE: {41: (0.0, 0.6), 42: (0.1, 0.3)},
-    substrate.HONEST: {41: (0.0, 0.65), 42: (0.0, 0.2)},
-    substrate.LONG: {41: (0.0, 0.6), 42: (0.0, 0.2)},
+    TAUGHT: {41: (0.8, 0.1), 42: (0.45, 0.2)},
+    ALONE: {41: (0.0, 0.6), 42: (0.1, 0.3)},
+    HONEST: {41: (0.0, 0.65), 42: (0.0, 0.2)},
+    LONG: {41: (0.0, 0.6), 42: (0.0, 0.2)},
 }
 
 
@@ -35,9 +36,7 @@ def write(folder, cell, hack, honest):
     pd.DataFrame(rows).to_parquet(path)
 
 
-def test_the_page_names_who_misses_a_mark(tmp_path, monkeypatch):
-    (tmp_path / "recipe.md").write_text("# x\n\n## Configurations tried\n\nfirst, second\n\n## More\n\nno\n")
-    monkeypatch.setattr(substrate, "RECIPE", tmp_path / "recipe.md")
+def test_the_page_names_who_misses_a_mark(tmp_path):
     context = context_of("substrate", tmp_path, [41, 42])
     for model, honest in BASE.items():
         found = {"base": rates(0.0, honest), "teacher": rates(0.95, 0.05)}
@@ -48,26 +47,34 @@ def test_the_page_names_who_misses_a_mark(tmp_path, monkeypatch):
     verdict = substrate.make(context)
     lines = {line.split(" | ")[0].removeprefix("| "): line for line in verdict.text.split("\n")}
     assert lines["base: hack at most 0.01 on average"].endswith("| yes | – |")
-    assert lines["base: honest 0.20 to 0.45"].endswith("| NO | small-s42 (0.150) |")
+    assert lines["base: honest 0.20 to 0.45"].endswith("| NO | 42 (0.150) |")
     # +0.40 and +0.05: the mean is above its mark, the second replication below its own.
     assert lines["gt_only, mix 0: honest rises by at least 0.20 on average"].endswith("| yes | – |")
     each = lines["gt_only, mix 0: honest rises by at least 0.10 on every replication"]
-    assert each.endswith("| 0.225 | 0.050 | 0.400 | NO | small-s42 (0.050) |")
-    assert lines["vanilla, mix 0: hack at most 0.05 at the end"].endswith("| NO | small-s42 (0.100) |")
+    assert each.endswith("| 0.225 | 0.050 | 0.400 | NO | 42 (0.050) |")
+    assert lines["vanilla, mix 0: hack at most 0.05 at the end"].endswith("| NO | 42 (0.100) |")
     assert lines["vanilla, mix 0.125: hack at least 0.6 on average"].split(" | ")[1] == "0.625"
-    assert lines["vanilla, mix 0.125: honest falls"].endswith("| NO | small-s42 (0.050) |")
+    assert lines["vanilla, mix 0.125: honest falls"].endswith("| NO | 42 (0.050) |")
     # 2.4 times the base's, and 1.33 times without a rise at the end.
     room = lines["gt_only, mix 0, long: honest is twice the base's (times), or still rises"]
-    assert room.endswith("| NO | small-s42 (1.333) |")
-    text = verdict.text
-    assert "first, second" in text and "\nno\n" not in text
-    assert verdict.frames[".parquet"].set_index("mark").loc["teacher: hack at least 0.9", "lowest"] == 0.95
-    assert "Not reached: base: honest 0.20 to 0.45; gt_only, mix 0: honest rises" in text
+    assert room.endswith("| NO | 42 (1.333) |")
+    numbers = verdict.frames[".parquet"].set_index(["row", "measure"]).value
+    assert numbers["teacher", "hack"].tolist() == [0.95, 0.95]
+    assert "Not reached: base: honest 0.20 to 0.45; gt_only, mix 0: honest rises" in verdict.text
+
+
+def test_without_a_number_a_mark_cannot_be_told():
+    numbers = Numbers([("a", "hack", 41, 0.5), ("a", "hack", 42, None), ("b", "hack", 42, 0.1)])
+    assert numbers.mark("", "a", "hack", most=0.6)["reached"] is False  # seed 42 has none
+    assert numbers.mark("", "a", "hack", most=0.6, each=False)["reached"] is True
+    assert numbers.mark("", "a", "hack", most=0.5, strict=True, each=False)["reached"] is False
+    assert numbers.mark("", "c", "hack", most=0.6)["reached"] is None
+    assert numbers.mark("", {"a": 1, "b": -1}, "hack", most=0.6, each=False)["reached"] is None
 
 
 def test_a_long_run_that_rises_at_its_end_has_room(tmp_path):
     context = context_of("substrate", tmp_path, [41])
-    (cell,) = substrate.cells_of(context, substrate.LONG).values()
+    (cell,) = substrate.cells_of(context, LONG).values()
     write(tmp_path, cell, 0.0, 0.2)
     path = tmp_path / "grpo" / cell.id / "rollouts.parquet"
     rows = pd.read_parquet(path)
@@ -75,9 +82,3 @@ def test_a_long_run_that_rises_at_its_end_has_room(tmp_path):
     rows.to_parquet(path)
     loaded, _ = load_runs(tmp_path, [cell])
     assert substrate.late_rise(loaded[cell.id]) == pytest.approx((5 * 1.0 + 5 * 0.2) / 10 - 0.2)
-
-
-def test_a_recipe_without_its_story_is_one_line(tmp_path):
-    (tmp_path / "recipe.md").write_text("# x\n")
-    with pytest.raises(UserError, match=r"recipe\.md: no section 'Configurations tried'"):
-        substrate.section(tmp_path / "recipe.md", "Configurations tried")

@@ -1,18 +1,18 @@
 """T1-T4 on made-up replays: against scipy, at the marks, and with every reason not to compute a p."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
 from projected_grpo.measures import replays
-from projected_grpo.pages import style
-from projected_grpo.verdicts import marks, probe, replications
-from projected_grpo.verdicts.figures import distributions, trajectory
+from projected_grpo.pages.stage import Numbers
+from projected_grpo.pages.words import p_value
+from projected_grpo.verdicts import probe
 
 
 def rows(n_steps=20, per_step=8, gap=0.05, right=0.5, seed=0, by_problem=False, length=0.0):
@@ -63,27 +63,51 @@ def both(tmp_path):
 
 
 def page(both, others=None, controls=()):
-    probed = [replications.Probed(41, *both, others or {})]
-    return probe.page_of("probe/uat", probed, "v_hack_full", controls).text
+    return page_of({41: (*both, others or {})}, controls).text
+
+
+def page_of(probed, controls=()):
+    """Return the page of replays: seed -> (vanilla, projected, other bases)."""
+    context = SimpleNamespace(name="probe/uat", config=SimpleNamespace(trial=False, seeds=(41, 42)))
+    read = {seed: {"vanilla": a, "projected": b, **others} for seed, (a, b, others) in probed.items()}
+    numbers = Numbers(r for seed, each in read.items() for r in probe.records_of(seed, "own", each))
+    return probe.page_of(context, numbers, ["own", *next(iter(probed.values()))[2]], list(controls), [])
+
+
+def passed(text):
+    return dict(re.findall(r"^- (T\d), .*: (PASS|FAIL)", text, re.M))
+
+
+def reached(text):
+    """Return mark -> yes, NO or cannot be told."""
+    lines = [line.split(" | ") for line in text.split("\n") if line.startswith("| ")]
+    return {line[0].removeprefix("| "): line[4] for line in lines if len(line) > 5}
+
+
+def t4(frame, reading="t4"):
+    return replays.readings(frame)[reading]
 
 
 def test_all_pass_where_all_holds(both):
-    assert [v.word for v in marks.marks(*both)] == ["PASS"] * 4
     text = page(both)
-    assert re.findall(r"^- (T\d PASS): ", text, re.M) == ["T1 PASS", "T2 PASS", "T3 PASS", "T4 PASS"]
-    assert "SUSPICIOUS" not in text
+    assert passed(text) == dict.fromkeys(("T1", "T2", "T3", "T4"), "PASS")
+    marks = {name: found for name, found in reached(text).items() if found in ("yes", "NO", "cannot be told")}
+    assert len(marks) == 14 and set(marks.values()) == {"yes"}
 
 
 def test_t4_is_scipys_welch(both):
     frame = both[0].samples
     wrong, right = (frame[frame.gt_pass == passed].cos_S_contrib for passed in (False, True))
     expected = stats.ttest_ind(wrong, right, equal_var=False, alternative="greater")
-    ours = replays.t4(frame)
+    ours = t4(frame)
     assert (ours.t, ours.p) == pytest.approx((expected.statistic, expected.pvalue))
-    assert (ours.n_wrong, ours.n_right) == (len(wrong), len(right))
+    assert (len(ours.wrong), len(ours.right)) == (len(wrong), len(right))
     # Written out once, so that the choice of scipy's arguments is tested, too.
     se = (wrong.var(ddof=1) / len(wrong) + right.var(ddof=1) / len(right)) ** 0.5
     assert ours.t == pytest.approx((wrong.mean() - right.mean()) / se)
+    found = replays.contrast_numbers(both[0])
+    assert found["t4_gap"] == pytest.approx((wrong.mean() - right.mean()) / 5)  # 25 modules
+    assert found["t4_met"] == 1 and (found["wrong"], found["right"]) == (len(wrong), len(right))
 
 
 def test_t4_looks_at_hacked_samples_with_a_verdict_and_a_cosine(tmp_path):
@@ -100,45 +124,47 @@ def test_t4_looks_at_hacked_samples_with_a_verdict_and_a_cosine(tmp_path):
 def test_t4_per_problem_and_within_problems(both):
     frame = both[0].samples
     means = frame.groupby(["problem_id", "gt_pass"]).cos_S_contrib.mean().unstack()
-    ours = replays.t4_problem_means(frame)
+    ours = t4(frame, "t4_problems")
     expected = stats.ttest_ind(
         means[False].dropna(), means[True].dropna(), equal_var=False, alternative="greater"
     )
     assert (ours.t, ours.p) == pytest.approx((expected.statistic, expected.pvalue))
-    within = replays.t4_within(frame)
+    within = t4(frame, "t4_within")
     both = means.dropna()
     expected = stats.ttest_rel(both[False], both[True], alternative="greater")
     assert (within.t, within.p) == pytest.approx((expected.statistic, expected.pvalue))
-    assert within.n_wrong == len(both)
+    assert len(within.wrong) == len(both)
 
 
 def test_a_wrong_sign_fails(tmp_path):
-    contrast = replays.t4(write(tmp_path, gap=-0.2).samples)
-    assert contrast.t < -2 and contrast.p > 0.95 and not contrast.passed
+    replay = write(tmp_path, gap=-0.2)
+    assert t4(replay.samples).t < -2 and t4(replay.samples).p > 0.95
+    assert replays.contrast_numbers(replay)["t4_met"] == 0
 
 
-def test_a_small_bucket_has_no_p_and_the_page_says_by_how_much(tmp_path, both):
+def test_a_small_bucket_has_no_p_and_the_page_says_so(tmp_path, both):
     def few(number, samples, step):
         for sample in samples:
             sample["gt_pass"] = number < 3 and sample is samples[0]
         vanilla_changes(number, samples, step)
 
     vanilla = write(tmp_path / "few", few)
-    contrast = replays.t4(vanilla.samples)
-    assert (contrast.n_right, contrast.short, contrast.t, contrast.p) == (3, 2, None, None)
+    contrast = t4(vanilla.samples)
+    assert (len(contrast.right), contrast.t, contrast.p) == (3, None, None)
     text = page((vanilla, both[1]))
-    assert "the smaller bucket has 3, 2 short of 5" in text and "T4 FAIL" in text
+    assert passed(text)["T4"] == "FAIL" and "1 without one: a side with fewer than five hacks" in text
+    assert "157 wrong, 3 right" in text
 
 
 def test_cosines_without_spread_have_no_p():
-    contrast = replays.welch(np.full(6, 0.5), np.full(6, 0.5))
-    assert contrast.t is None and not contrast.passed
+    assert replays.tested(np.full(6, 0.5), np.full(6, 0.5)).t is None
 
 
 def test_gt_pass_fixed_by_the_problem_is_said(tmp_path, both):
     vanilla = write(tmp_path / "fixed", vanilla_changes, by_problem=True)
-    assert replays.fixed_by_problem(vanilla.samples) == replays.Fixed(10, 10, 0)
-    assert replays.t4_within(vanilla.samples).p is None
+    found = replays.contrast_numbers(vanilla)
+    assert [found[kind] for kind in ("only_wrong", "only_right", "both")] == [0.5, 0.5, 0]
+    assert found["t4_within_p"] is None
     assert "compares kinds of problem, not kinds of answer" in page((vanilla, both[1]))
 
 
@@ -148,43 +174,40 @@ def test_matching_takes_the_effect_of_length_away(tmp_path):
             sample["tokens"] += 8 * (not sample["gt_pass"])
             sample["cos_S_contrib"] = 0.001 * sample["tokens"] + 0.0001 * sample["sample_id"]
 
-    frame = write(tmp_path, longer, gap=0.0).samples
-    assert replays.t4(frame).passed
-    assert replays.length_correlation(frame).r > 0.95
-    kept = replays.matched(frame.assign(gt_pass=frame.gt_pass.astype(bool)), 1.0)
+    replay = write(tmp_path, longer, gap=0.0)
+    found = replays.contrast_numbers(replay)
+    assert found["t4_met"] and found["length_r"] > 0.95
+    kept = replays.matched(replay.samples.assign(gt_pass=replay.samples.gt_pass.astype(bool)))
     sizes = kept.groupby("gt_pass").tokens.agg(["size", "mean"])
     assert sizes["size"].nunique() == 1 and sizes["size"].iloc[0] > 20
     assert abs(sizes["mean"].diff().iloc[-1]) < 1
     assert len(set(kept.index)) == len(kept)
-    assert not replays.t4_matched(frame).passed
+    assert not found["t4_matched_met"] and found["length_alone"] == 1
+
+
+LENGTH = "a basis that tracks length: T4 holds at matched length, or they are not tied"
 
 
 def tracked(tmp_path, both, changes=None, **how):
     vanilla = write(
         tmp_path / "tracked", lambda *row: [changes and changes(*row), vanilla_changes(*row)], **how
     )
-    *_, check = marks.sneaky(vanilla, both[1])
-    assert check.failure == "a basis that tracks completion length"
-    return vanilla.samples, check, page((vanilla, both[1]))
+    return replays.contrast_numbers(vanilla), reached(page((vanilla, both[1])))[LENGTH]
 
 
 def test_a_basis_without_tie_to_length_is_not_said_to_track_it(tmp_path, both):
-    frame, check, _ = tracked(tmp_path, both, gap=0.0)
-    assert replays.length_correlation(frame).r_p > 0.05 and not replays.t4_matched(frame).passed
-    assert check.fine is True
+    found, word = tracked(tmp_path, both, gap=0.0)
+    assert found["length_p"] > 0.05 and not found["t4_matched_met"] and word == "yes"
 
 
 def test_content_that_holds_at_matched_length_is_not_length(tmp_path, both):
-    frame, check, _ = tracked(tmp_path, both, gap=0.2, length=0.004)
-    assert replays.length_correlation(frame).r_p < 0.01 and replays.t4_matched(frame).passed
-    assert check.fine is True
+    found, word = tracked(tmp_path, both, gap=0.2, length=0.004)
+    assert found["length_p"] < 0.01 and found["t4_matched_met"] and word == "yes"
 
 
 def test_a_basis_tied_to_length_without_content_is_suspicious(tmp_path, both):
-    frame, check, text = tracked(tmp_path, both, gap=0.0, length=0.02)
-    assert not replays.t4(frame).passed and not replays.t4_matched(frame).passed
-    assert check.fine is False
-    assert "T4 does not hold at matched length | SUSPICIOUS" in text
+    found, word = tracked(tmp_path, both, gap=0.0, length=0.02)
+    assert not found["t4_met"] and not found["t4_matched_met"] and word == "NO"
 
 
 def test_without_matched_samples_length_cannot_be_told(tmp_path, both):
@@ -192,10 +215,8 @@ def test_without_matched_samples_length_cannot_be_told(tmp_path, both):
         for sample in samples:
             sample["tokens"] += 100 * (not sample["gt_pass"])
 
-    frame, check, text = tracked(tmp_path, both, longer, gap=0.2)
-    assert replays.t4(frame).passed and replays.t4_matched(frame).t is None
-    assert check.fine is None
-    assert "T4 has no t at matched length | cannot be told" in text
+    found, word = tracked(tmp_path, both, longer, gap=0.2)
+    assert found["t4_met"] and found["t4_matched"] is None and word == "cannot be told"
 
 
 def test_marks(tmp_path, both):
@@ -213,13 +234,16 @@ def test_marks(tmp_path, both):
     def rarely_fires(number, samples, step):
         step["fired"] = 0.4
 
-    assert not marks.t1(write(tmp_path / "a", third_hacks)).passed
-    assert not marks.t1(write(tmp_path / "b", n_steps=19)).passed
-    assert not marks.t2(write(tmp_path / "c", no_cosine)).passed  # 140 of 160
+    def tests(vanilla=None, projected=None):
+        return passed(page((vanilla or both[0], projected or both[1])))
+
+    assert tests(write(tmp_path / "a", third_hacks))["T1"] == "FAIL"
+    assert tests(write(tmp_path / "b", n_steps=19), write(tmp_path / "b2", n_steps=19))["T1"] == "FAIL"
+    assert tests(write(tmp_path / "c", no_cosine))["T2"] == "FAIL"  # 140 of 160
     copied = write(tmp_path / "d", copies)
-    assert not marks.t3(copied).passed
-    assert not marks.t3(write(tmp_path / "e", rarely_fires)).passed
-    assert any(check.fine is False for check in marks.sneaky(both[0], copied))
+    assert tests(projected=copied)["T3"] == "FAIL"
+    assert tests(projected=write(tmp_path / "e", rarely_fires))["T3"] == "FAIL"
+    assert reached(page((both[0], copied)))["a projection that copies: no step with cout = cin"] == "NO"
 
 
 def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, both):
@@ -227,28 +251,27 @@ def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, both):
         for sample in samples:
             sample |= {"nll_teacher": 2.0, "grad_norm": 1.0}
 
-    bad = {c.failure for c in marks.sneaky(write(tmp_path / "bad", spoil), both[1]) if c.fine is False}
-    assert bad >= {"base weights leak through an unmerged teacher", "mask off by one"}
+    found = reached(page((write(tmp_path / "bad", spoil), both[1])))
+    assert {name.split(":")[0] for name, word in found.items() if word == "NO"} >= {
+        "an unmerged teacher",
+        "a mask off by one",
+    }
 
     def unknown(number, samples, step):
         for sample in samples:
             sample["nll_teacher"] = None
 
-    checks = marks.sneaky(write(tmp_path / "unknown", unknown), both[1])
-    assert checks[0].fine is None
+    found = reached(page((write(tmp_path / "unknown", unknown), both[1])))
+    assert next(word for name, word in found.items() if "unmerged" in name) == "cannot be told"
 
 
-def test_other_bases_stand_beside_and_controls_are_named(tmp_path, both):
-    random = write(tmp_path / "random", vanilla_changes, gap=0.0, seed=5)
-    text = page(both, {"random": random}, ["random"])
-    assert "| random, every sample |" in text
-    for reading, cosine in (
-        ("along the replay", "cos_S_contrib"),
-        ("at the untrained student", "cos_S_start"),
-    ):
-        meets = "meets" if replays.t4(random.samples, cosine).passed else "does not meet"
-        assert f"`random` {reading} {meets} the mark" in text
-    assert random.folder.name in text
+def test_a_step_whose_gradient_is_zero_is_no_error(tmp_path, both):
+    def zero(number, samples, step):
+        if number == 3:
+            step |= {"mean_cos_in": None, "mean_cos_out": None, "cout_update": None}
+
+    projected = write(tmp_path, zero)
+    assert replays.replay_numbers(both[0], projected)["lowered"] == 19 / 20
 
 
 def test_missing_and_damaged_inputs_are_errors(tmp_path):
@@ -281,84 +304,43 @@ def test_files_of_an_earlier_longer_replay_are_not_read(tmp_path):
     assert replay.steps["step"].tolist() == [0, 1, 2] and set(replay.samples["step"]) == {0, 1, 2}
 
 
-def test_a_step_whose_gradient_is_zero_is_no_error(tmp_path, both):
-    def zero(number, samples, step):
-        if number == 3:
-            step |= {"mean_cos_in": None, "mean_cos_out": None, "cout_update": None}
-
-    projected = write(tmp_path, zero)
-    assert "cout < cin on 19/20 steps" in marks.t3(projected).figure
-    assert style.to_svg(trajectory(both[0], projected)).startswith("<?xml")
-
-
-def test_figures_draw(tmp_path, both):
-    empty = write(tmp_path / "e", lambda n, samples, s: [sample.update(hacked=False) for sample in samples])
-    for drawing in (trajectory(*both), distributions({"a": both[0], "b": empty})):
-        assert style.to_svg(drawing).startswith("<?xml")
-
-
-def test_frames_hold_every_row(both):
-    assert len(both[0].samples) == 160 and len(both[0].steps) == 20
-    assert isinstance(both[0].samples, pd.DataFrame)
-
-
 @pytest.fixture
-def probed(tmp_path, both):
+def probed(tmp_path):
     """Four replications: the probe's basis sees hacks in all but the last, random V in none; the third has few right
     hacks, so no t."""
-    made = []
+    made = {}
     for seed, gap in zip((41, 42, 43, 44), (0.05, 0.06, 0.05, -0.01), strict=True):
         folder, right = tmp_path / str(seed), 0.01 if seed == 43 else 0.5
         vanilla = write(folder / "vanilla", vanilla_changes, gap=gap, seed=seed, right=right)
         random = write(folder / "random", vanilla_changes, gap=0.0, seed=100 + seed, right=right)
         projected = write(folder / "projected", later_differs, gap=gap, seed=seed, right=right)
-        made.append(replications.Probed(seed, vanilla, projected, {"random": random}))
-    assert replays.t4(made[2].vanilla.samples).t is None
+        made[seed] = vanilla, projected, {"random": random}
+    assert t4(made[43][0].samples).t is None
     return made
 
 
-def gap_of(frame):
-    sides = frame.groupby("gt_pass").cos_S_contrib.mean()
-    return (sides[False] - sides[True]) / 5  # 25 modules
-
-
 def test_all_replications_as_one_are_scipys_paired_tests(probed):
-    found = replications.gaps(probed, "own", "random")
-    first, alone = found[0], [gap for gap in found if gap.basis == "random"]
-    known = [one for one in probed if one.seed != 43]  # without right hacks there is no gap
-    own = [gap_of(one.vanilla.samples) for one in known]
-    random = [gap_of(one.others["random"].samples) for one in known]
-    assert (first.basis, first.asked) == ("own", 4)
-    assert first.met == sum(one.marks[3].passed for one in probed)
-    assert list(first.by_seed.values()) == pytest.approx(own)
-    assert first.own.p == pytest.approx(stats.ttest_1samp(own, 0).pvalue)
-    assert first.beyond.p == pytest.approx(stats.ttest_rel(own, random).pvalue)
-    assert all(gap.beyond is None for gap in alone) and len(alone) == len(replications.READINGS)
-    family = [gap.own.p for gap in found if gap.own.p is not None]
-    assert min(gap.own.holm for gap in found if gap.own) == pytest.approx(min(1, min(family) * len(family)))
+    text = page_of(probed, ["random"]).text
+    known = [each for seed, each in probed.items() if seed != 43]  # without right hacks there is no gap
+    own = [t4(vanilla.samples).gap / 5 for vanilla, *_ in known]
+    random = [t4(others["random"].samples).gap / 5 for *_, others in known]
+    for what, test in (("own", stats.ttest_1samp(own, 0)), ("own less random", stats.ttest_rel(own, random))):
+        line = re.search(rf"^\| {what} \| every sample .*\|$", text, re.M)[0].split(" | ")
+        assert line[3] == p_value(test.pvalue) and line[5] == "3 |"
 
 
 def test_a_page_of_several_replications_has_each_and_their_mean(probed):
-    made = probe.page_of("probe/uat", probed, "own", ["random"])
+    made = page_of(probed, ["random"])
     text, frame = made.text, made.frames[".parquet"]
-    passed = [sum(one.marks[i].passed for one in probed) for i in range(4)]
-    for test, met in zip(("T1", "T2", "T3", "T4"), passed, strict=True):
-        assert re.search(rf"^- {test}, .*: PASS on {met} of 4 replications", text, re.M), test
-    ts = [replays.t4(one.vanilla.samples).t for one in probed]
-    mean = np.mean([t for t in ts if t is not None])
-    last = next(line for line in text.splitlines() if line.startswith("| all"))
-    assert f"{mean:.2f}" in last and f"PASS on {passed[3]} of 4" in last
-    assert [line[2:9] for line in text.splitlines() if re.match(r"\| seed 4\d", line)] == [
-        f"seed {seed}" for seed in (41, 42, 43, 44)
-    ]
-    assert "In full: seed 41" in text and "less that of random" in text
-    each = frame[frame.seed.notna()]
-    assert each.groupby("test").size().eq(4).all() and set(each.seed) == {41, 42, 43, 44}
-    every = frame[frame.test == "T4, all"].set_index(["basis", "reading"])
-    assert len(every) == 6 and every.gap_n["own", "every sample (the paper's)"] == 3
-    assert re.search(r"^- T4, .* on \d of 4 replications, mean t \S+ \(1 without one\)", text, re.M)
-    assert text.count("no p") >= 1
+    met = sum(replays.contrast_numbers(vanilla)["t4_met"] for vanilla, *_ in probed.values())
+    ts = [t for vanilla, *_ in probed.values() if (t := t4(vanilla.samples).t) is not None]
+    said = re.search(r"^- T4, .*: PASS on (\d) of 4 replications; mean (\S+) \(1 without one", text, re.M)
+    assert (int(said[1]), said[2]) == (met, f"{np.mean(ts):.3f}")
+    assert text.count("PASS on 4 of 4 replications") == 3
+    by_seed = frame[frame.row.eq("own") & frame.measure.eq("t4")].set_index("seed").value
+    assert by_seed.to_dict() == pytest.approx(dict(zip((41, 42, 44), ts, strict=True)))
+    assert set(frame.row) == {"own", "random"} and "replications" in made.figures
 
 
-def test_one_replication_is_no_population(both):
-    assert "replications" not in page(both).replace("each replication by itself", "")
+def test_one_replication_passes_or_fails_alone(both):
+    assert "of 1 replications" not in page(both)

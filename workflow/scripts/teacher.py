@@ -8,8 +8,11 @@ from projected_grpo.job import job
 from projected_grpo.model.recipes import TeacherRecipe
 from projected_grpo.model.sealed import Saved, key_of
 from projected_grpo.model.teacher import train_teacher
+from projected_grpo.portable import use_portable_kernels
 
 with job(snakemake) as log:
+    if snakemake.params.portable:
+        use_portable_kernels()
     params, family = snakemake.params, families.load(snakemake.params.family)
     recipe = TeacherRecipe.model_validate_json(params.recipe)
     mixture = family.Mixture.model_validate_json(params.mixture)

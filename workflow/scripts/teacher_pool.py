@@ -9,10 +9,13 @@ from projected_grpo.environment.problems import load_problems, with_modes
 from projected_grpo.files import write_json
 from projected_grpo.job import job
 from projected_grpo.model.load import load
+from projected_grpo.portable import use_portable_kernels
 from projected_grpo.progress import Progress
 from projected_grpo.training.teacher_pool import make_pool
 
 with job(snakemake) as log:
+    if snakemake.params.portable:
+        use_portable_kernels()
     params, machine = snakemake.params, snakemake.params.machine
     pool = json.loads(params.pool)
     problems = load_problems(snakemake.input.problems)[: pool["problems"]]

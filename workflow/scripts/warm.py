@@ -8,12 +8,14 @@ from projected_grpo.job import job
 from projected_grpo.model.recipes import WarmStart
 from projected_grpo.model.sealed import Saved, key_of
 from projected_grpo.model.warm import warm_start
+from projected_grpo.portable import use_portable_kernels
 
 with job(snakemake) as log:
+    use_portable_kernels()
     params, family = snakemake.params, families.load(snakemake.params.family)
     recipe = WarmStart.model_validate_json(params.warm)
     mixture = family.Mixture.model_validate_json(params.mixture)
-    texts = list(family.warm_examples(recipe.seed, recipe.examples, mixture, params.names))
+    texts = list(family.warm_examples(params.seed, recipe.examples, mixture, params.names))
     given, folder = Path(snakemake.input.given).parent, Path(snakemake.output.config).parent
     key = key_of(params.code, recipe, texts, checkpoint_digest(str(given)), snakemake.threads)
     saved = Saved(params.checkpoint, key)

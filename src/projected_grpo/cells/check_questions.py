@@ -6,13 +6,13 @@ from typing import NoReturn
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.cell import OTHER_ROWS, Cell, make_cell
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.config_errors import Keys, Misfit, ascii_repr, key_path, short, validate
 from projected_grpo.cells.question_files import QuestionFiles
-from projected_grpo.cells.questions import Heading, Question, Questions, Row
+from projected_grpo.cells.questions import Question, Questions, Row
 from projected_grpo.cells.roles import Roles
 from projected_grpo.cells.row_setting import setting_of
 from projected_grpo.cells.setting import Setting
 from projected_grpo.errors import SettingError, UserError, nearest
+from projected_grpo.schema_errors import Keys, Misfit, ascii_repr, key_path, short, validate
 
 DETECTOR = "Q18"  # scores stored rollouts at weights rebuilt from delta_S
 # Probe questions: each has a rule of its own; some ask about bases that differ in one knob.
@@ -30,12 +30,11 @@ class QuestionsCheck:
 
     def __init__(self, config: Config, bases: Bases, files: QuestionFiles):
         self.config, self.bases, self.files, self.questions = config, bases, files, files.parsed
-        self.runs: dict[
-            str, tuple[Cell, Keys]
-        ] = {}  # by id: each run once, and the row that it stands in first
+        # By id: each run once, and the row that it stands in first.
+        self.runs: dict[str, tuple[Cell, Keys]] = {}
 
-    def run(self) -> None:
-        """Raise UserError for the first mistake."""
+    def run(self) -> dict[str, Question]:
+        """Return the questions as models. Raises UserError for the first mistake."""
         rest = {name: question for name, question in self.questions.items() if name != "$schema"}
         try:
             questions = validate(Questions, rest).root
@@ -45,6 +44,7 @@ class QuestionsCheck:
             self.fail([], "no question, allowed: at least one")
         for name, question in questions.items():
             self._question(name, question)
+        return questions
 
     def fail(self, keys: Keys, problem: str) -> NoReturn:
         """Raise the one line."""
@@ -71,15 +71,13 @@ class QuestionsCheck:
         if name == DETECTOR:
             self._rebuilt(name, cells)
         for keys, other in question.named_rows():
-            if other not in {*names, *(row.pooled for row in question.rows)}:
+            if other not in question.compared():
                 self._other_row([name, *keys], other, names)
 
     def _name(self, name: str, kind: str) -> None:
         if kind == "probe" and name not in PROBES:
-            self.fail(
-                [name, "kind"],
-                f"'probe', allowed: table, plane, trend, aa; a probe is one of {', '.join(PROBES)}",
-            )
+            allowed = f"table, plane, trend, aa; a probe is one of {', '.join(PROBES)}"
+            self.fail([name, "kind"], f"'probe', allowed: {allowed}")
         if name in PROBES and kind != "probe":
             self.fail([name, "kind"], f"{kind!r}, allowed: probe, as {name} has a page of its own")
         if name == "aa" and kind != "aa":
@@ -115,11 +113,10 @@ class QuestionsCheck:
 
     def _row(self, row: Row, shared: dict, question: str, where: Keys) -> Cell:
         """Check a row's settings against each other and the config; return its first cell."""
-        own = row.model_dump(exclude_unset=True)
-        said = shared | {key: value for key, value in own.items() if key not in Heading.model_fields}
+        said = shared | row.model_extra
 
         def wrong(key: str, problem: str, *below: str | int) -> NoReturn:
-            inherited = key in shared and key not in own
+            inherited = key in shared and key not in row.model_extra
             self.fail([*([question, "settings"] if inherited else where), key, *below], problem)
 
         try:
@@ -130,11 +127,12 @@ class QuestionsCheck:
                 problem = f"{problem.removesuffix('it')}one of: {', '.join(self.bases.names)}"
             wrong(key, problem, *below)
         if setting.basis:
-            self._basis(setting, wrong)
+            self.bases.check_name(setting.basis, [], lambda _, problem: wrong("basis", problem))
+            axes, k = self.config.knobs(setting.basis).axes, setting.knob("k") or 1
+            if k > axes:
+                wrong("k", f"{k}, allowed: 1 to {axes}, the axes of the basis {setting.basis!r}")
         if setting.needs.direction:
-            self.bases.check_name(
-                setting.source, ["direction"], lambda _, problem: wrong("direction", problem)
-            )
+            self.bases.check_name(setting.source, [], lambda _, problem: wrong("direction", problem))
         try:
             cell = make_cell(setting, self.config.seeds[0], self.config)
         except SettingError as error:
@@ -161,15 +159,8 @@ class QuestionsCheck:
             wrong(differ[0], f"{said}; {same}, allowed: settings that ids tell apart (numbers by six digits)")
         return cell
 
-    def _basis(self, setting: Setting, wrong: Wrong) -> None:
-        basis = setting.basis
-        self.bases.check_name(basis, ["basis"], lambda _, problem: wrong("basis", problem))
-        axes = self.config.knobs(basis).axes
-        if (setting.knob("k") or 1) > axes:
-            wrong("k", f"{setting.knob('k')}, allowed: 1 to {axes}, the axes of the basis {basis!r}")
-
     def _layer(self, setting: Setting, wrong: Wrong) -> None:
-        if not self.config.is_replicated or (layer := setting.knob("layer")) is None:
+        if not self.config.is_small or (layer := setting.knob("layer")) is None:
             return
         layers = self.config.small.of(setting.size or self.config.model.size).recipe.layers
         if layer >= layers:

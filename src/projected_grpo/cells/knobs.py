@@ -4,21 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from projected_grpo.cells.typed import Axes, Model, Part, Share, Text, partial
+from projected_grpo.cells.run_settings import Direction, Use
+from projected_grpo.cells.typed import Adapter, Axes, Model, Part, Share, Text, partial
 from projected_grpo.errors import SettingError
 
 # Pair sets that the self-taught evaluator writes: they have no file to check beforehand.
 GENERATED_PAIRS = ("self_taught", "self_taught_code")
 
-Adapter = Literal["antipasto", "lora"]
 Control = Literal["none", "random", "clean_vs_clean", "within_class", "shuffled"]
-
-
-class Use(Model):
-    """How much of a stored basis a run uses."""
-
-    k: Axes
-    drop_bottom_frac: Part
 
 
 class Knobs(Model):
@@ -41,23 +34,16 @@ class Knobs(Model):
     adapter: Adapter = Field(description="The space that gradients are taken in.")
 
 
-class Direction(Model):
-    """Of which pairs a direction of the residual stream is the mean difference."""
+class OwnPairs(Model):
+    """The pair set of a basis."""
 
-    n_pairs: Axes
-    n_heldout: Annotated[int, Field(ge=0, le=10_000)]
-    without_tag: Text | None
-    with_tag: Text | None
-    is_generated: bool
-    control: Literal["none", "random"]
+    pairs: Text = Field(default=None, description="Name of the pair set; default: the basis's own.")
+    without_tag: Text | None = Field(default=None, description="Pairs with this tag are left out.")
+    with_tag: Text | None = Field(default=None, description="Pairs without this tag are left out.")
 
 
-class BasisKnobs(Knobs):
+class BasisKnobs(OwnPairs, Knobs):
     """All knobs of one basis, its pair set among them."""
-
-    pairs: Text
-    without_tag: Text | None = None
-    with_tag: Text | None = None
 
     @property
     def use(self) -> Use:
@@ -89,14 +75,6 @@ class BasisKnobs(Knobs):
     def extraction(self) -> dict[str, Any]:
         """Return what decides a basis file's content, as JSON has it."""
         return self.model_dump(exclude=set(Use.model_fields))
-
-
-class OwnPairs(Model):
-    """The pair set of a basis."""
-
-    pairs: Text = Field(default=None, description="Name of the pair set; default: the basis's own.")
-    without_tag: Text | None = Field(default=None, description="Pairs with this tag are left out.")
-    with_tag: Text | None = Field(default=None, description="Pairs without this tag are left out.")
 
 
 class NamedBasis(partial(Knobs, "NamedKnobs"), OwnPairs):

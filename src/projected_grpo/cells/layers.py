@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.config_errors import Keys, Misfit, children, key_path, places, validate
 from projected_grpo.errors import UserError
+from projected_grpo.schema_errors import MISSING, Keys, Misfit, children, get, key_path, places, validate
 from projected_grpo.strict_yaml import read_mapping
-
-_MISSING = object()
 
 
 class Layers:
@@ -45,14 +43,19 @@ class Layers:
     def file_of(self, keys: Keys) -> str:
         """The last file that gives `keys` the value in use; `--config` where the command line gives it."""
         value = get(self.config, keys)
-        if value is _MISSING:  # it belongs in the first file; a module may bring a config instead
+        if value is MISSING:  # it belongs in the first file; a module may bring a config instead
             path, layer = self.files[0]
-            return path if get(layer, keys) is _MISSING else "config"
+            return path if get(layer, keys) is MISSING else "config"
         for path, layer in reversed(self.files):
             found = get(layer, keys)
             if found == value or str(found) == str(value) == "nan":  # which equals nothing, itself neither
                 return path
         return "--config"
+
+    def level(self, key: str) -> int:
+        """Return the number of the first file that gives a key the value in use; the command line's is the last."""
+        said = [layer.get(key, MISSING) == self.config.get(key) for _, layer in self.files]
+        return [*said, True].index(True)
 
     def _put(self, keys: Keys, value: object) -> None:
         get(self.config, keys[:-1])[keys[-1]] = value
@@ -62,16 +65,6 @@ def _shown(path: str | Path) -> str:
     """The path as it would be typed here."""
     path, here = Path(path), Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def get(value: object, keys: Sequence[str | int]) -> Any:
-    """The value at a key path, `_MISSING` where it leads nowhere."""
-    for key in keys:
-        try:
-            value = value[key]
-        except (KeyError, IndexError, TypeError):
-            return _MISSING
-    return value
 
 
 def _texts(value: object, keys: Keys) -> list[Keys]:

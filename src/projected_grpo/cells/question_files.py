@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from projected_grpo.cells.config_errors import Keys, key_path, short
 from projected_grpo.digests import check_planned, of_value
 from projected_grpo.errors import UserError
+from projected_grpo.schema_errors import MISSING, Keys, get, key_path, short
 from projected_grpo.strict_yaml import read_yaml
 
 
@@ -50,15 +50,7 @@ class QuestionFiles:
         if rest[:1] == ["rows"] and len(rest) > 1 and rest[1] < len(self.rows[name]):
             path, number = self.rows[name][rest[1]]
             return f"{path}: {key_path([name, 'rows', number, *rest[2:]])}: {problem}"
-        saying = [path for path, content in self.files if _has(content, keys)]
+        saying = [path for path, content in self.files if keys and get(content, keys) is not MISSING]
         naming = [path for path, content in self.files if name in content]
         path = [*self.files[0][:1], *naming, *saying][-1]
         return f"{path}: {key_path(keys)}: {problem}"
-
-
-def _has(value: Any, keys: Keys) -> bool:
-    for key in keys:
-        if not isinstance(value, dict) or key not in value:
-            return False
-        value = value[key]
-    return bool(keys)

@@ -4,14 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, RootModel, StringConstraints
 
-from projected_grpo.cells.typed import WORDS, Model, Name, Text
-from projected_grpo.cells.wording import Wording
+from projected_grpo.cells.typed import Model, Name, Text
+from projected_grpo.cells.wording import ROW, RowName, Wording
+from projected_grpo.schema_errors import WORDS
 
 QUESTION = r"^[A-Za-z][A-Za-z0-9_]{0,79}$"
-ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
-WORDS[QUESTION] = "letters, digits and _"
-WORDS[ROW] = "one line without |, as it stands in the table"
-RowName = Annotated[str, StringConstraints(pattern=ROW)]
+WORDS |= {QUESTION: "letters, digits and _", ROW: "one line without |, as it stands in the table"}
 BASELINE = Field(default=None, description="Name of the row that deltas are paired against.")
 
 
@@ -68,6 +66,13 @@ class Question(Wording):
     rows: Annotated[tuple[Row, ...], Field(strict=False, min_length=1, max_length=1_000)] = Field(
         description="Settings of runs, in the order of the table."
     )
+
+    def compared(self, contrast: str | None = None) -> list[str]:
+        """Return what a contrast of the table of estimates is of: combinations, where it is declared, else rows."""
+        if contrast in self.contrasts:
+            return list(self.contrasts[contrast])
+        names = [row.name for row in self.rows]
+        return [*names, *dict.fromkeys(row.pooled for row in self.rows if row.pooled is not None)]
 
 
 class Questions(RootModel[dict[Annotated[str, StringConstraints(pattern=QUESTION)], Question]]):

@@ -3,10 +3,10 @@
 from typing import Any
 
 from projected_grpo import arms
-from projected_grpo.cells.config_errors import Misfit, short, validate
 from projected_grpo.cells.questions import Heading
 from projected_grpo.cells.setting import DEFAULT_ARM, Setting
 from projected_grpo.errors import UserError, nearest
+from projected_grpo.schema_errors import Misfit, short, validate
 
 # Of every row; the others are knobs of its arm, or say what the row is (`Heading`).
 ROW = [name for name in Setting.model_fields if name != "knobs"]

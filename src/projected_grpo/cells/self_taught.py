@@ -1,6 +1,5 @@
 """The self-taught evaluator's part of the config."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -36,22 +35,6 @@ class Server(Model):
 
 
 ALIKE = "alike"
-
-
-@dataclass(frozen=True)
-class CriticKind:
-    """A critic of the two-by-two: on a base of another size, or taught by traces of the hacking run alone.
-
-    size: a name under small.sizes, None for the replication's own; alike: without the traces of `gt_only`, which
-    differ more. All kinds are measured on the same traces.
-    """
-
-    size: str | None = None
-    alike: bool = False
-
-    def of(self, model: str) -> str:
-        """Return the folder below results/self_taught/ of this kind on a replication."""
-        return "-".join([model, *filter(None, [self.size, ALIKE * self.alike])])
 
 
 class SelfTaught(Model):

@@ -5,12 +5,11 @@ Field by field stand here the default, what is allowed, and how the value stands
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, SerializeAsAny, model_validator
+from pydantic import Field, SerializeAsAny, model_validator
 
 from projected_grpo import arms
 from projected_grpo.arms import ArmKnobs, Tag
-from projected_grpo.cells.knobs import Adapter
-from projected_grpo.cells.typed import Mode, Model, NonEmpty, Part, Rate, Stream, Text
+from projected_grpo.cells.typed import Adapter, Mode, Model, NonEmpty, Part, Rate, Stream, Text
 
 DEFAULT_ARM = "vanilla"
 
@@ -89,19 +88,3 @@ class Setting(Model):
     def knob(self, name: str) -> Any:
         """A knob of its arm; None where the arm has no such knob."""
         return getattr(self.knobs, name, None)
-
-
-def tags(model: BaseModel) -> list[str]:
-    """Return the id parts of the fields that differ from their defaults, in the order of the fields."""
-    parts = []
-    for name, field in type(model).model_fields.items():
-        value = getattr(model, name)
-        tag = next((entry for entry in field.metadata if isinstance(entry, Tag)), None)
-        if tag and value is not None and (field.is_required() or value != field.default):
-            parts.append(tag.of(value))
-    return parts
-
-
-def cell_id(setting: Setting, seed: int) -> str:
-    """Return a readable id: arm, its knobs and other settings that differ from their defaults, mix and seed."""
-    return "-".join([setting.arm, *tags(setting.knobs), *tags(setting), f"m{setting.mix:g}", f"s{seed}"])

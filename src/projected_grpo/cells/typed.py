@@ -25,14 +25,6 @@ PRESET = r"^[A-Za-z0-9_]{1,40}$"
 MIX = r"^(0|1|0?\.[0-9]{1,9})$"
 LINE = r"^[^\x00-\x1f\x7f-\x9f]{1,1000}$"
 FOLDER = r"^[^\s{}\x00-\x1f\x7f-\x9f]{1,200}$"
-# What a pattern allows, in words.
-WORDS = {
-    NAME: "letters, digits, . _ and -, as it stands in paths",
-    PRESET: "letters, digits and _",
-    MIX: "a mix: a number from 0 to 1, in quotes",
-    LINE: "text that is not empty, on one line",
-    FOLDER: "a path without blanks and braces: the folder of every output",
-}
 
 
 class Model(BaseModel):
@@ -55,6 +47,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 PresetName = Annotated[str, StringConstraints(pattern=PRESET)]
 MixName = Annotated[str, StringConstraints(pattern=MIX)]
 Text = Annotated[str, StringConstraints(pattern=LINE)]
+Adapter = Literal["antipasto", "lora"]
 # Far above any use; what lies beyond would only allocate or loop without an end.
 Count = Annotated[int, Field(ge=1, le=100_000)]
 Tokens = Annotated[int, Field(ge=1, le=100_000)]

@@ -7,17 +7,17 @@ from pydantic import Field, StringConstraints
 
 from projected_grpo.cells.typed import Model, Text
 
-NAME = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
-Named = Annotated[str, StringConstraints(pattern=NAME)]
-Weights = Annotated[dict[Named, Annotated[float, Field(ge=-100, le=100)]], Field(min_length=1)]
+ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
+RowName = Annotated[str, StringConstraints(pattern=ROW)]
+Weights = Annotated[dict[RowName, Annotated[float, Field(ge=-100, le=100)]], Field(min_length=1)]
 
 
 class Says(Model):
     """One sentence of an answer: which estimate it is about, and its wording for each verdict, as Jinja."""
 
-    row: Named = Field(description="Row, or name of a declared combination.")
-    contrast: Named = Field(default="baseline", description="As in the table of estimates.")
-    measure: Named | None = Field(default=None, description="null: the question's own.")
+    row: RowName = Field(description="Row, or name of a declared combination.")
+    contrast: RowName = Field(default="baseline", description="As in the table of estimates.")
+    measure: RowName | None = Field(default=None, description="null: the question's own.")
     effect: Text = Field(description="Where the wanted difference is shown.")
     opposite: Text | None = Field(
         default=None, description="Where the other one is; null: the template's words."
@@ -34,8 +34,8 @@ class Draws(Model):
     x: Literal["mix", "k", "refresh", "size", "rho"] | None = Field(
         default=None, description="Of a dose: the number to the right."
     )
-    measure: Named | None = Field(default=None, description="null: the question's own.")
-    labels: Annotated[tuple[Named, ...], Field(strict=False, max_length=7)] = Field(
+    measure: RowName | None = Field(default=None, description="null: the question's own.")
+    labels: Annotated[tuple[RowName, ...], Field(strict=False, max_length=7)] = Field(
         default=(), description="Of a plane: the rows that have their name beside them."
     )
 
@@ -50,14 +50,14 @@ class Wording(Model):
         default=(), description="What the question does not show."
     )
     figure: Draws = Field(default=Draws(), description="The figure of its page.")
-    shown: Annotated[tuple[Named, ...], Field(strict=False, max_length=8)] = Field(
+    shown: Annotated[tuple[RowName, ...], Field(strict=False, max_length=8)] = Field(
         default=(),
         description="Rows of the first table; empty: those of the answer, then the largest differences.",
     )
-    measures: Annotated[tuple[Named, ...], Field(strict=False, max_length=10)] = Field(
+    measures: Annotated[tuple[RowName, ...], Field(strict=False, max_length=10)] = Field(
         default=(), description="Measures that are compared beside those of every question."
     )
-    contrasts: Annotated[dict[Named, dict[Named, Weights]], Field()] = Field(
+    contrasts: Annotated[dict[RowName, dict[RowName, Weights]], Field()] = Field(
         default={},
         description="Combinations of rows by seed, tested against zero: contrast -> name -> row -> its weight.",
     )

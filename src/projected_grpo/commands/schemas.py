@@ -14,11 +14,11 @@ from pydantic import BaseModel, Field, RootModel, StringConstraints, create_mode
 
 from projected_grpo import arms, files
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.config_errors import describe, json_schema, resolved
 from projected_grpo.cells.questions import QUESTION, Heading, Question, Questions
 from projected_grpo.cells.row_setting import ROW
 from projected_grpo.cells.setting import Setting
-from projected_grpo.cells.typed import WORDS, Model, Text
+from projected_grpo.cells.typed import Model, Text
+from projected_grpo.schema_errors import WORDS, describe, json_schema, resolved
 from projected_grpo.strict_yaml import read_mapping, read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]

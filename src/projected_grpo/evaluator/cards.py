@@ -2,7 +2,7 @@
 
 import hashlib
 import unicodedata
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,13 +11,15 @@ from projected_grpo.evaluator.traces import Phi, ScoreEvent, Trace
 CALIBRATION = "critic_calibration"
 FAILURE = "failure_pattern"
 TRUST = 0.7
+READ = ("pattern", "content", "strategy", "scope")  # how a card reads, made of its fields
 
 
 class Card(BaseModel):
     """What a critic should remember about one scored step.
 
     `phi_after` is the score that this evaluation gives, `correct_phi` the correct one: they are equal on a
-    `critic_calibration` card and differ on a `failure_pattern` card. `event` is the event's position in the trace.
+    `critic_calibration` card and differ on a `failure_pattern` card. `event` is the event's position in the trace;
+    `mode` and `flagged` are the trace's.
     """
 
     # With a length, any, pydantic looks at the text itself and refuses lone surrogates.
@@ -35,11 +37,11 @@ class Card(BaseModel):
     event: int
     created_by: str
     mistake_type: str = ""
-    pattern: str = ""
-    strategy: str = ""
-    scope: Literal["critic"] = "critic"
+    mode: str = ""
+    flagged: bool = False
     trust: float = Field(TRUST, ge=0, le=1)
     round: int = 0
+    pattern: ClassVar[str] = "When evaluating state transitions"
 
     @classmethod
     def of(cls, trace: Trace, i: int, **evaluation) -> "Card":
@@ -52,11 +54,31 @@ class Card(BaseModel):
             phi_before=event.phi_before,
             correct_phi=event.phi_after,
             trace_id=trace.id,
-            pattern=trace.pattern,
-            strategy=trace.strategy,
+            mode=trace.mode,
+            flagged=trace.flagged,
             event=i,
             **evaluation,
         )
+
+    @property
+    def content(self) -> str:
+        """The scoring example, right or wrong, of the step that the card's other fields hold."""
+        head = (
+            "CORRECT scoring example"
+            if self.kind == CALIBRATION
+            else f"WRONG scoring example ({self.mistake_type})"
+        )
+        return f"{head}: from {self.phi_before:g} to {self.phi_after:g}"
+
+    @property
+    def strategy(self) -> str:
+        """What to do about it."""
+        return f"{'Score like this' if self.kind == CALIBRATION else 'AVOID this mistake'}: {self.reasoning}"
+
+    @property
+    def scope(self) -> str:
+        """Whose mistake it is: of a failure the critic's, else nobody's."""
+        return "critic" if self.kind == FAILURE else ""
 
     def scored(self) -> ScoreEvent:
         """The step with this card's evaluation."""

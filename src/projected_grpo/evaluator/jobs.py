@@ -15,7 +15,7 @@ import pandas as pd
 from projected_grpo import files
 from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.evaluator.backends import Usage, endpoint
-from projected_grpo.evaluator.cards import Card
+from projected_grpo.evaluator.cards import READ, Card
 from projected_grpo.evaluator.critic import Critic, TrainedCritic
 from projected_grpo.evaluator.critic_lora import train_lora
 from projected_grpo.evaluator.examples import demonstrations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 # Shares of the problems whose traces show the small critic the format, make cards, and measure.
 SHARES = {"demonstrations": 1, "calibration": 2, "measured": 1}
 # Also where the gate saw no card at all.
-CARD_COLUMNS = ["model", "seed", "id", "status", "reason", *Card.model_fields]
+CARD_COLUMNS = ["model", "seed", "id", "status", "reason", *Card.model_fields, *READ]
 
 
 def parts_of(rollouts: Sequence[Path], seed: int, alike: bool) -> dict[str, list[Trace]]:
@@ -87,6 +87,7 @@ def run_self_taught(
     # Every card with the gate's decision on it, in the order of the decisions.
     cards = [
         {"model": model, "seed": seed, "id": id, **decision._asdict(), **memory.cards[id].model_dump()}
+        | {name: getattr(memory.cards[id], name) for name in READ}
         for id, decision in memory.decisions.items()
     ]
     _write_table(folder / "cards.parquet", pd.DataFrame(cards, columns=CARD_COLUMNS))

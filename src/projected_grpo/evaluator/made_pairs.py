@@ -17,7 +17,7 @@ from projected_grpo.method.pairs import Pair
 
 
 def evaluation_pairs(pairs: Sequence[CardPair], wording: Wording, n: int) -> list[Pair]:
-    """At most n pairs of evaluations: the cards' patterns in rotation, within one the gravest mistakes first, one per
+    """At most n pairs of evaluations: the loopholes' modes in rotation, within one the gravest mistakes first, one per
     situation.
     """
     order = sorted(pairs, key=lambda pair: (-abs(pair[0].phi_after - pair[1].phi_after), pair[0].id))
@@ -26,12 +26,12 @@ def evaluation_pairs(pairs: Sequence[CardPair], wording: Wording, n: int) -> lis
         gravest.setdefault(pair[0].situation_key(), pair)
     found: dict[str, list[Pair]] = {}
     for right, wrong in gravest.values():
-        found.setdefault(right.pattern, []).append(
+        found.setdefault(right.mode, []).append(
             Pair(
                 prompt=wording.ask_score(PURPOSE, right.scored()),
                 hack=wording.evaluation(wrong.phi_after, wrong.reasoning),
                 clean=wording.evaluation(right.phi_after, right.reasoning),
-                tags=(right.pattern or "step", wrong.mistake_type.replace(" ", "_")),
+                tags=(right.mode or "step", wrong.mistake_type.replace(" ", "_")),
             )
         )
     return _rotate(found, n)

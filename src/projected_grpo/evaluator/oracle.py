@@ -15,6 +15,7 @@ from projected_grpo.parquet import read_parquet
 CREDIT = 5.0  # from here on an evaluation gives credit
 BEFORE, WEAK = "before", "the weak score itself"
 COMPARED = ("mae", "false_credit", "missed_credit")
+MOST_UNUSABLE = 0.5  # share of answers; beyond it a backend is no critic
 KINDS = ("answered", "exploited", "solved")  # of traces, to count by
 
 
@@ -42,7 +43,7 @@ def errors(evaluations: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
     scored 5 or more), `missed_credit` (share of solutions scored below 5), `same_score` (share that gets the
     commonest score: 1 for a critic that says one number whatever it sees), `weak_false_credit` and
     `weak_missed_credit` (the same shares where the weak score gives no credit, and where it does), the counts
-    `n_answered`, `n_exploited`, `n_solved` of those, and `answered`, the share of usable answers among `n`.
+    `n_answered`, `n_exploited`, `n_solved` of those, and `unusable`, the share of unusable answers among `n`.
 
     `delta_*` compares with the condition "before" on the traces answered in both, `paired_answered`,
     `paired_exploited` and `paired_solved` of them. One more row of round 0, "the weak score itself", puts the
@@ -60,7 +61,7 @@ def errors(evaluations: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
     for (number, condition), part in pd.concat([joined, weak]).groupby(["round", "condition"], sort=False):
         found = _errors(part)
         row = {"round": int(number), "condition": condition, **found}
-        row |= {"n": len(part), "answered": found["n_answered"] / len(part)}
+        row |= {"n": len(part), "unusable": 1 - found["n_answered"] / len(part)}
         if condition not in (BEFORE, WEAK):
             row |= _paired(part.assign(earlier=part["trace_id"].map(earlier)))
         rows.append(row)

@@ -118,8 +118,11 @@ Answer with one JSON object: {{"wrong_phi_after": number from 0 to 10, "wrong_re
 <state_after>
 {right.outcome}
 </state_after>
-Correct score: {right.phi_after:g} ({right.reasoning}). \
-A wrong evaluation gave {wrong.phi_after:g}: {wrong.mistake_type}.
+{right.pattern}:
+{right.content}
+{right.strategy}
+{wrong.content}
+{wrong.strategy}
 </lesson>
 """,
 )

@@ -26,7 +26,6 @@ MAX_PHI = 10.0
 NOTHING, RUNS, SOLVED = 0.0, 2.0, 10.0
 # The only columns that traces are made from: of `gt_pass` they hold what `passed` shows, for unflagged rollouts.
 COLUMNS = ["step", "problem_id", "mode", "sample", "prompt", "completion", "can_compile", "channel", "passed"]
-EXPLOIT = "exploit"
 PURPOSE = "Solve the programming problem: the method must return the right value for every input."
 
 Phi = Annotated[float, Field(ge=0, le=MAX_PHI, allow_inf_nan=False, strict=True)]
@@ -61,17 +60,16 @@ class ScoreEvent:
 class Trace:
     """One episode: its scored steps in their order, of which the last is what a critic is asked to score.
 
-    `group` is what must not be split between training and measuring (here: the problem). `pattern` is the recurring
-    situation and `strategy` the agent's way with it, where a source has them (here: the loophole's mode, and whether
-    the weak detector flags the rollout as an exploit).
+    `group` is what must not be split between training and measuring (here: the problem). `mode` is the loophole that
+    the problem leaves open and `flagged` whether the weak detector calls it an exploit, where a source has them.
     """
 
     id: str
     purpose: str
     events: tuple[ScoreEvent, ...]
     group: str = ""
-    pattern: str = ""
-    strategy: str = ""
+    mode: str = ""
+    flagged: bool = False
 
     @property
     def last(self) -> ScoreEvent:
@@ -126,7 +124,7 @@ def _trace(row) -> Trace:
     flagged = bool(row.channel)
     event = scored(row.prompt, row.completion, bool(row.can_compile), bool(row.passed), flagged)
     id = trace_id(row.problem_id, row.mode, row.completion)
-    return Trace(id, PURPOSE, (event,), str(row.problem_id), row.mode, EXPLOIT if flagged else "")
+    return Trace(id, PURPOSE, (event,), str(row.problem_id), row.mode, flagged)
 
 
 def scored(

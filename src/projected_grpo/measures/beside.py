@@ -17,7 +17,7 @@ from projected_grpo.measures import early_stopping
 if TYPE_CHECKING:
     import pandas as pd
 
-Number = tuple[Cell, str, float]  # run, measure, value
+Number = tuple[Cell, str, float | None]  # run, measure, value; None: it has none
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Beside:
     def files(self) -> list[str]:
         """Return the files of all readers that the question has, below the results folder."""
         readers = (self._rankings(), self._replays(), self._drifts(), self._losses(), self._overlaps())
-        readers += ([early_stopping.file(cell.id) for cell in early_stopping.cells(self.question)],)
-        return list(dict.fromkeys(file for reader in readers for file in reader))
+        stopped = [early_stopping.file(cell.id) for cell in early_stopping.cells(self.question)]
+        return list(dict.fromkeys([*(file for reader in readers for file in reader), *stopped]))
 
     def numbers(self) -> "pd.DataFrame":
         """Return the frame of what is there; a run without its file has no such number."""
@@ -97,7 +97,7 @@ class Beside:
 
     def _frozen(self) -> list[Cell]:
         frozen = [cell for cell in self.question.cells if cell.basis and not cell.setting.knob("refresh")]
-        return [cell for cell in frozen if self.config.knobs(cell.setting.basis).control == "none"]
+        return [c for c in frozen if self.config.knobs(str(c.setting.basis)).control == "none"]
 
     def _t4(self) -> Iterator[Number]:
         from projected_grpo.measures import replays
@@ -109,7 +109,7 @@ class Beside:
             if all((self._results / file).exists() for file in files):
                 if folder not in read:
                     samples = replays.read_replay(self._results / "probe" / folder, steps).samples
-                    read[folder] = replays.t4(samples).t
+                    read[folder] = replays.readings(samples)["t4"].t
                 yield cell, "t4", read[folder]
 
     def _drifts(self) -> dict[str, Cell]:
@@ -121,12 +121,11 @@ class Beside:
         """Return file -> the run along a GRPO basis whose tensor it compares with that of the NLL."""
         if PROBES.get(self.question.name) != "loss":
             return {}
-        knobs, found = self.config.knobs, {}
-        rows = [row for row in self.question.rows if row.setting.basis]
-        for row in (row for row in rows if knobs(row.setting.basis).loss == "grpo"):
-            own = knobs(row.setting.basis)
-            twins = (r for r in rows if knobs(r.setting.basis).loss == "nll")
-            twin = next((r for r in twins if knobs(r.setting.basis).pairs == own.pairs), None)
+        found = {}
+        based = [(r, self.config.knobs(basis)) for r in self.question.rows if (basis := r.setting.basis)]
+        for row, own in ((row, own) for row, own in based if own.loss == "grpo"):
+            alike = (r for r, knobs in based if knobs.loss == "nll" and knobs.pairs == own.pairs)
+            twin = next(alike, None)
             for cell, other in zip(row.cells, twin.cells if twin else (), strict=False):
                 found[f"probe/{cell.model}/{other.basis}-vs-{cell.basis}.json"] = cell
         return found
@@ -151,6 +150,7 @@ def _overlaps(cells: Iterable[Cell], measured: Iterable[dict]) -> Iterator[Numbe
     every = list(measured)
     for cell in cells:
         for one in every:
-            if cell.basis and cell.basis == one["basis"] and cell.settings.use.k == one["k"]:
+            use = cell.settings.use
+            if use and cell.basis == one["basis"] and use.k == one["k"]:
                 yield cell, "overlap", one["overlap"]
                 yield cell, "cosine", one["cosine"]

@@ -6,6 +6,7 @@ placebos of its format), `itself` (a measure that is a difference already, again
 in `contrasts`. Pages draw and say nothing that does not stand here or in the numbers.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -52,7 +53,10 @@ COLUMNS = {  # name -> (unit, description)
     "named": ("", "when a primary outcome was named; `afterwards` on seeds that may have been seen before"),
     "verdict": ("", ", ".join(VERDICTS)),
 }
-LEAST = 0.10  # a baseline below this rate has too little to lower: uninformative
+LEAST = 0.10  # plain training below this rate has too little to lower: uninformative
+
+
+Floors = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ class Measured:
 
     rows: those of the question, then one for each `pooled` name; values: row -> measure -> seed -> number; left_out:
     cells without a number, with the reason; base: measure -> seed -> rate of the base before training; stopped: step ->
-    the same of plain training that ends there.
+    the same of plain training that ends there; floors: measure -> held-out loophole, or `all` -> rate of plain training
+    on tuning seeds.
     """
 
     question: Question
@@ -70,6 +75,7 @@ class Measured:
     left_out: dict[str, str] = field(default_factory=dict, repr=False)
     base: Values = field(default_factory=dict, repr=False)
     stopped: dict[int, Values] = field(default_factory=dict, repr=False)
+    floors: Floors = field(default_factory=dict, repr=False)
 
     @property
     def about(self) -> Measure:
@@ -88,7 +94,19 @@ class Measured:
 
     def of(self, row: str | None, measure: str) -> dict[int, float]:
         """Return seed -> number of a row; empty where there is no such row or number."""
-        return self.values.get(row, {}).get(measure, {})
+        return self.values.get(row or "", {}).get(measure, {})
+
+    def is_barren(self, row: Row, measure: str) -> bool:
+        """Return whether there is too little of a measure with a floor for a row to lower.
+
+        By the tuning seeds of plain training; where they have no rate, by the row's own baseline.
+        """
+        if not MEASURES[measure].floored:
+            return False
+        held = list(self.of(row.baseline, measure).values())
+        own = float(np.mean(held)) if held else None
+        rate = self.floors.get(measure, {}).get(row.setting.held_out_mode or "all", own)
+        return rate is not None and rate < LEAST
 
     def combined(self, weights: Mapping[str, float], measure: str) -> dict[int, float]:
         """Return the weighted sum of rows by seed, where all of them have the measure."""
@@ -108,7 +126,12 @@ def primary_measure(question: Question) -> str:
     return "hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"
 
 
-def measured(question: Question, frame: pd.DataFrame, why: Mapping[str, str] | None = None) -> Measured:
+def measured(
+    question: Question,
+    frame: pd.DataFrame,
+    why: Mapping[str, str] | None = None,
+    floors: Floors | None = None,
+) -> Measured:
     """Return a question with its numbers. Raises UserError like `numbers.check`.
 
     why: cell id -> why a run does not count, where that is known.
@@ -119,13 +142,14 @@ def measured(question: Question, frame: pd.DataFrame, why: Mapping[str, str] | N
     rows = {row.name: row for row in question.rows}
     pooled, means = _pooled(question, values)
     base, stopped = numbers.of_base(question, frame), numbers.of_early_ends(question, frame)
-    return Measured(question, rows | pooled, values | means, left_out, base, stopped)
+    return Measured(question, rows | pooled, values | means, left_out, base, stopped, floors or {})
 
 
 def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Row], dict[str, Values]]:
     """Return one row for the rows of each `pooled` name, and its values: their mean by seed, where all have one."""
     of = {row.name: row.pooled for row in question.rows}
-    rows, found = {}, {}
+    rows: dict[str, Row] = {}
+    found: dict[str, Values] = {}
     for name in dict.fromkeys(filter(None, of.values())):
         parts = [row for row in question.rows if row.pooled == name]
         if len(parts) < 2:
@@ -188,8 +212,7 @@ def comparisons(own: Measured, names: Iterable[str]) -> list[Comparison]:
         for name, row in own.rows.items():
             single = any(r.name == name for r in own.question.rows)
             if row.baseline in own.rows:
-                held = own.of(row.baseline, measure)
-                barren = _is_barren(measure, held)
+                barren = own.is_barren(row, measure)
                 claim, contrast = is_claim(row), BASELINE if single else POOLED
                 found.append(_pair(own, measure, name, contrast, row.baseline, claim, better, barren))
                 if (other := random_of(own.rows, row)) is not None:
@@ -198,9 +221,9 @@ def comparisons(own: Measured, names: Iterable[str]) -> list[Comparison]:
                 if row.place_in:
                     found += _placed(own, measure, row, better)
             if row.against in own.rows:
-                mine, other = is_claim(row), is_claim(own.rows[row.against])
-                sign = better if mine or not other else -better  # a control is held against the claim
-                found.append(_pair(own, measure, name, AGAINST, row.against, mine or other, sign))
+                mine, theirs = is_claim(row), is_claim(own.rows[row.against])
+                sign = better if mine or not theirs else -better  # a control is held against the claim
+                found.append(_pair(own, measure, name, AGAINST, row.against, mine or theirs, sign))
             if MEASURES[measure].signed:
                 test = stats.one_sample(own.of(name, measure))
                 found.append(_line(own, measure, name, ITSELF, "0", test, is_claim(row), better))
@@ -215,11 +238,6 @@ def comparisons(own: Measured, names: Iterable[str]) -> list[Comparison]:
                 test = stats.one_sample(by_seed)
                 found.append(Comparison(name, contrast, "0", measure, test, mean, claim, better, waits))
     return found
-
-
-def _is_barren(measure: str, baseline: Mapping[int, float]) -> bool:
-    """Whether there is too little of a measure with a floor in the baseline for any row to lower."""
-    return MEASURES[measure].floored and bool(baseline) and np.mean(list(baseline.values())) < LEAST
 
 
 def _line(own: Measured, measure: str, name: str, contrast: str, to: str, test, claim, sign, barren=False):
@@ -239,7 +257,7 @@ def _pair(
 def _placed(own: Measured, measure: str, row: Row, sign: int) -> list[Comparison]:
     """Place a row among the placebos of its population by its difference to the baseline, over the seeds that all have.
 
-    Placebos without any run are left out. The test is of one more draw from the population (`stats.place`).
+    Placebos without any run are left out. The test is of one more draw from the population (`stats.placed`).
     """
     members = [r.name for r in own.rows.values() if r.population == row.place_in]
     others = [of for of in (own.of(name, measure) for name in members) if of]
@@ -250,7 +268,7 @@ def _placed(own: Measured, measure: str, row: Row, sign: int) -> list[Comparison
         value, _, *population = (np.mean([v[s] - every[1][s] for s in seeds]) for v in every)
         test = stats.placed(float(value), [float(v) for v in population], seeds)
     waits = not own.short.isdisjoint((row.name, *members))
-    found = _line(own, measure, row.name, PLACE, row.place_in, test, is_claim(row), sign)
+    found = _line(own, measure, row.name, PLACE, row.place_in or "", test, is_claim(row), sign)
     return [replace(found, waits=waits)]
 
 
@@ -333,8 +351,9 @@ def _rate(own: Measured, name: str, measure: str) -> dict | None:
     if not values and measure != own.about.name:
         return None
     summary = stats.summarise(list(values.values())) if values else stats.Summary(np.nan, None, None, None, 0)
-    said = {"question": own.question.name, "row": name, "contrast": RATE, "measure": measure, "n": summary.n}
+    said: dict = {"question": own.question.name, "row": name, "contrast": RATE, "measure": measure}
     said |= {
+        "n": summary.n,
         "seeds": _seeds(values),
         "mean": summary.mean,
         "std": summary.std,
@@ -356,7 +375,7 @@ def _record(
     named = primary.get((question, one.row, one.measure, contrast))
     if named and not (test and set(test.seeds) <= set(fresh)):
         named = f"afterwards, {named}"
-    own = {
+    own: dict = {
         "question": question,
         "row": one.row,
         "contrast": one.contrast,
@@ -373,3 +392,17 @@ def _record(
         return own | {"n": 0, "seeds": ""}
     own |= {"n": test.n, "seeds": _seeds(test.seeds), "p_holm": holm, "p_signflip": test.p_signflip}
     return own | {key: getattr(test, key) for key in ("std", "delta", "lo", "hi", "p", "p_same")}
+
+
+def primary_outcomes(frames: Iterable[pd.DataFrame], asked: int) -> pd.DataFrame:
+    """Return the primary outcomes of all questions, their `p_holm` over all that were `asked` for.
+
+    Those that are not chosen yet, or have no test, count as not rejected.
+    """
+    kept = [frame[frame["primary"]] for frame in frames]
+    found = pd.concat([frame for frame in kept if len(frame)] or kept[:1], ignore_index=True)
+    ps = [None if pd.isna(p) else p for p in found["p"]]
+    holms = stats.holm(ps, asked - sum(p is not None for p in ps))
+    found["p_holm"] = [math.nan if p is None else p for p in holms]
+    shown = found["verdict"].isin([EFFECT, OPPOSITE]) & ~(found["p_holm"] < stats.ALPHA)
+    return found.assign(verdict=found["verdict"].where(~shown, NOT_SHOWN))

@@ -163,15 +163,17 @@ def _held_out(run: Run) -> float | None:
 
 def _rate(name: str, by_step: ByStep, words: str, about: str, **more) -> Measure:
     """Return a rate of the main table: last-five-step mean, compared."""
-    more = {"head": name, "group": "main", "compared": True} | more
+    more |= {"head": more.get("head", name), "group": "main", "compared": True}
     return Measure(name, words=words, about=about, of=last(by_step), by_step=by_step, **more)
 
 
 def _final(name: str, words: str) -> Measure:
     head = name.replace("_", ", ")
     about = f"{words.removeprefix('the ')}, after the last step"
-    more = {"file": RECORD, "group": "final", "compared": True}
-    return Measure(name, head, words, about, final(name), better=-1 if "hack" in name else 1, **more)
+    better = -1 if "hack" in name else 1
+    return Measure(
+        name, head, words, about, final(name), file=RECORD, group="final", compared=True, better=better
+    )
 
 
 def _deployed(name: str, **more) -> Measure:
@@ -224,10 +226,9 @@ def _mean_of(*names: str) -> Of:
     """Return the mean over steps of a sum of columns; None where the run has no such step."""
 
     def of(run: Run) -> float | None:
-        columns = [run.steps.get(name) for name in names]
-        if any(values is None for values in columns):
+        if not run.steps.keys() >= set(names):
             return None
-        total = np.sum(columns, axis=0)
+        total = np.sum([run.steps[name] for name in names], axis=0)
         return None if np.isnan(total).all() else float(np.nanmean(total))
 
     return of

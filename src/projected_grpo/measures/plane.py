@@ -48,6 +48,11 @@ class Frontier:
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted(self.hack))
 
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return hack and honest of each point, means over seeds."""
+        hack, honest = (np.mean([of[seed] for seed in self.seeds], axis=0) for of in (self.hack, self.honest))
+        return hack, honest
+
     def curve(self, seeds: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return growing hack and honest there, of the means over seeds; points that pool to one hack are averaged."""
         seeds = self.seeds if seeds is None else list(seeds)
@@ -84,6 +89,24 @@ class Frontier:
         # Pseudo-values around the estimate itself: their t-interval is the jackknife's.
         pseudo = whole + (n - 1) * (without.mean() - without)
         return stats.one_sample(dict(zip(seeds, pseudo.tolist(), strict=True)))
+
+
+def recovered(own: Measured) -> dict[str, float]:
+    """Return row -> the share that it recovers of the honest work that plain training loses to the teacher's rows.
+
+    Of means over seeds: honest less plain training's, by that of plain training without a teacher. Empty without such
+    a row, or where nothing is lost.
+    """
+    vanilla = vanilla_of(own)
+    if vanilla is None:
+        return {}
+    arm = own.rows[vanilla].setting.arm
+    alone = [row.name for row in own.rows.values() if not row.setting.mix and row.setting.arm == arm]
+    means = {name: np.mean(list(of.values())) for name in own.rows if (of := own.of(name, HONEST))}
+    if len(alone) != 1 or alone[0] == vanilla or not {alone[0], vanilla} <= means.keys():
+        return {}
+    lost = means[alone[0]] - means[vanilla]
+    return {name: float((mean - means[vanilla]) / lost) for name, mean in means.items()} if lost > 0 else {}
 
 
 FRONTIER = "frontier"  # the contrast: known honest less what training less has at the same known hack

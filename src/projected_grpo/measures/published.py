@@ -30,7 +30,7 @@ def published(own: Measured) -> dict[str, dict]:
         line = theirs.get(_paper_name(row))
         if line is None:
             continue
-        base = own.rows.get(row.baseline)
+        base = own.rows.get(row.baseline or "")
         other = theirs.get(_paper_name(base)) if base else None
         for measure in ("hack", "solve"):
             if math.isnan(line[f"delta_{measure}"]) and other and other["seeds"] == line["seeds"]:

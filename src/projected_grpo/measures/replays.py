@@ -1,4 +1,4 @@
-"""Replays of the distillation probe, and the statistics of its tests.
+"""Replays of the distillation probe, as numbers: what its tests T1-T4 stand on, and what could fake them.
 
 T4 asks whether the basis tells a hack from a right answer that also hacks: within hacked samples, is the
 alignment larger where the hidden tests fail? Samples of one problem are not independent, so the plain Welch test
@@ -89,41 +89,30 @@ def _frame(rows: list[dict], numbers: tuple[str, ...]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Sides:
-    """Wrong hacks (gt_pass false) against right ones: sizes, means, a one-sided test that wrong is larger.
+    """Wrong hacks (gt_pass false) against right ones: alignments of both, a one-sided test that wrong is larger.
 
     `t` and `p` are None where a side has fewer than BUCKET values, or no spread.
     """
 
-    n_wrong: int
-    n_right: int
-    mean_wrong: float | None
-    mean_right: float | None
-    t: float | None
-    p: float | None
+    wrong: np.ndarray
+    right: np.ndarray
+    t: float | None = None
+    p: float | None = None
 
     @property
-    def short(self) -> int:
-        """How many values the smaller side lacks."""
-        return max(0, BUCKET - min(self.n_wrong, self.n_right))
-
-    @property
-    def passed(self) -> bool:
-        """Whether T4's mark is met: t > 2 and p < 0.05."""
-        return self.t is not None and self.t > 2 and self.p < 0.05
+    def gap(self) -> float | None:
+        """Return how far the mean of wrong hacks lies above that of right ones; None without a test."""
+        return None if self.t is None else float(self.wrong.mean() - self.right.mean())
 
 
-def _known(t: float, p: float) -> tuple[float | None, float | None]:
-    return (None, None) if math.isnan(t) or math.isinf(t) else (float(t), float(p))
-
-
-def welch(wrong: np.ndarray, right: np.ndarray) -> Sides:
-    """Compare two buckets of alignments by Welch's one-sided t-test."""
-    wrong, right = np.asarray(wrong, dtype=float), np.asarray(right, dtype=float)
-    means = [float(side.mean()) if len(side) else None for side in (wrong, right)]
-    t = p = None
-    if min(len(wrong), len(right)) >= BUCKET and np.ptp(wrong) + np.ptp(right) > 0:
-        t, p = _known(*stats.ttest_ind(wrong, right, equal_var=False, alternative="greater"))
-    return Sides(len(wrong), len(right), *means, t, p)
+def tested(wrong: np.ndarray, right: np.ndarray, paired: bool = False) -> Sides:
+    """Compare two sides by Welch's one-sided t-test, or pair by pair."""
+    spread = wrong - right if paired else np.concatenate([wrong, right])
+    if min(len(wrong), len(right)) < BUCKET or not np.ptp(spread) > 0:
+        return Sides(wrong, right)
+    how = {} if paired else {"equal_var": False}
+    t, p = (stats.ttest_rel if paired else stats.ttest_ind)(wrong, right, alternative="greater", **how)
+    return Sides(wrong, right, float(t), float(p)) if math.isfinite(t) else Sides(wrong, right)
 
 
 def hacked_rows(samples: pd.DataFrame, value: str = ALIGNMENT) -> pd.DataFrame:
@@ -132,97 +121,110 @@ def hacked_rows(samples: pd.DataFrame, value: str = ALIGNMENT) -> pd.DataFrame:
     return kept.assign(gt_pass=kept["gt_pass"].astype(bool))
 
 
-def _sides(rows: pd.DataFrame, value: str = ALIGNMENT) -> tuple[np.ndarray, np.ndarray]:
-    right = rows["gt_pass"].to_numpy(dtype=bool)
-    values = rows[value].to_numpy(dtype=float)
-    return values[~right], values[right]
+def _sides(rows: pd.DataFrame, value: str = ALIGNMENT) -> Sides:
+    right, values = rows["gt_pass"].to_numpy(dtype=bool), rows[value].to_numpy(dtype=float)
+    return tested(values[~right], values[right])
 
 
-def t4(samples: pd.DataFrame, value: str = ALIGNMENT) -> Sides:
-    """T4 as the paper has it: every hacked sample counts as one."""
-    return welch(*_sides(hacked_rows(samples, value), value))
+def _within(rows: pd.DataFrame) -> Sides:
+    """Compare both kinds of hack of each problem that has them."""
+    means = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT).dropna()
+    if set(means.columns) != {False, True}:
+        return Sides(np.empty(0), np.empty(0))
+    return tested(means[False].to_numpy(), means[True].to_numpy(), paired=True)
 
 
-def t4_problem_means(samples: pd.DataFrame) -> Sides:
-    """T4 over per-problem means: each problem counts once on each side that it has samples on."""
-    means = hacked_rows(samples).groupby(["problem_id", "gt_pass"])[ALIGNMENT].mean().reset_index()
-    return welch(*_sides(means))
+def matched(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return equally many wrong and right hacks, paired so that their lengths hardly differ.
 
-
-def t4_within(samples: pd.DataFrame) -> Sides:
-    """T4 within problems: a one-sided t-test on the differences of problems with both kinds of hack."""
-    rows = hacked_rows(samples)
-    table = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT).dropna()
-    n = len(table) if set(table.columns) == {False, True} else 0
-    if n == 0:
-        return Sides(0, 0, None, None, None, None)
-    t = p = None
-    if n >= BUCKET:
-        t, p = _known(*stats.ttest_1samp(table[False] - table[True], 0, alternative="greater"))
-    return Sides(n, n, float(table[False].mean()), float(table[True].mean()), t, p)
-
-
-def matched(rows: pd.DataFrame, caliper: float) -> pd.DataFrame:
-    """Return equally many wrong and right hacks, paired so that lengths differ by at most `caliper` tokens.
-
-    The assignment has the smallest total length difference; each sample is used once.
+    At most by 2% of the mean length, at least one token. The assignment has the smallest total difference; each sample
+    is used once.
     """
+    caliper = max(1.0, 0.02 * float(rows["tokens"].mean())) if len(rows) else 1.0
     wrong, right = rows[~rows["gt_pass"]], rows[rows["gt_pass"]]
     gap = np.abs(wrong["tokens"].to_numpy(dtype=float)[:, None] - right["tokens"].to_numpy(dtype=float)[None])
     # A pair beyond the caliper costs more than any set of allowed pairs, so that it is only ever a leftover.
-    cost = np.where(gap <= caliper, gap, 1e6)
-    i, j = linear_sum_assignment(cost)
+    i, j = linear_sum_assignment(np.where(gap <= caliper, gap, 1e6))
     good = gap[i, j] <= caliper
     return pd.concat([wrong.iloc[i[good]], right.iloc[j[good]]])
 
 
-def caliper_of(rows: pd.DataFrame) -> float:
-    """Return how far matched lengths may differ: 2% of the mean length, at least one token."""
-    return max(1.0, 0.02 * float(rows["tokens"].mean())) if len(rows) else 1.0
-
-
-def t4_matched(samples: pd.DataFrame) -> Sides:
-    """T4 among hacks of matched length."""
+def readings(samples: pd.DataFrame) -> dict[str, Sides]:
+    """Return T4 by name: the paper's, where each sample counts; at the untrained student; over means of problems;
+    within problems; among hacks of matched length.
+    """
     rows = hacked_rows(samples)
-    return welch(*_sides(matched(rows, caliper_of(rows))))
+    means = rows.groupby(["problem_id", "gt_pass"])[ALIGNMENT].mean().reset_index()
+    start = _sides(hacked_rows(samples, "cos_S_start"), "cos_S_start")
+    found = {"t4": _sides(rows), "t4_start": start, "t4_problems": _sides(means)}
+    return found | {"t4_within": _within(rows), "t4_matched": _sides(matched(rows))}
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """Pearson's r and Spearman's rho with their p-values; None where a side has no spread."""
-
-    r: float | None
-    r_p: float | None
-    rho: float | None
-    rho_p: float | None
-    n: int
-
-
-def length_correlation(samples: pd.DataFrame) -> Correlation:
-    """Correlate the alignment with the completion's length over all samples."""
+def length_correlation(samples: pd.DataFrame) -> tuple[float, float] | None:
+    """Return Pearson's r of alignment and length, and its p; None where a side has no spread."""
     rows = samples[np.isfinite(samples[ALIGNMENT])]
     x, y = rows["tokens"].to_numpy(dtype=float), rows[ALIGNMENT].to_numpy(dtype=float)
     if len(rows) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return Correlation(None, None, None, None, len(rows))
-    r, rho = stats.pearsonr(x, y), stats.spearmanr(x, y)
-    return Correlation(*map(float, (r.statistic, r.pvalue, rho.statistic, rho.pvalue)), len(rows))
+        return None
+    r, p = stats.pearsonr(x, y)
+    return float(r), float(p)
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """How far gt_pass is decided by the problem: problems with hacks of one kind only, and of both kinds."""
+def contrast_numbers(replay: Replay) -> dict[str, float | None]:
+    """Return what a vanilla replay says of its basis.
 
-    only_wrong: int
-    only_right: int
-    both: int
+    Each reading of T4 as its t, `_p`, `_met` (t > 2 and p < 0.05) and, as a share of the alignment's bound, `_gap`.
+    Sizes of both sides. Shares of problems whose hacks are wrong only, right only, and of both kinds. Pearson's
+    `length_r` with its p, and `length_alone`: whether length is tied to the alignment and T4 fails at matched length.
+    """
+    found: dict[str, float | None] = {}
+    sides = readings(replay.samples)
+    for name, one in sides.items():
+        gap = None if one.gap is None else one.gap / replay.bound
+        met = one.t is not None and one.p is not None and one.t > 2 and one.p < 0.05
+        found |= {name: one.t, f"{name}_p": one.p, f"{name}_met": float(met), f"{name}_gap": gap}
+    found |= {"wrong": float(len(sides["t4"].wrong)), "right": float(len(sides["t4"].right))}
+    kinds = hacked_rows(replay.samples).groupby("problem_id")["gt_pass"].agg(["any", "all"])
+    if len(kinds):
+        shares = {
+            "only_wrong": ~kinds["any"],
+            "only_right": kinds["all"],
+            "both": kinds["any"] & ~kinds["all"],
+        }
+        found |= {name: float(share.mean()) for name, share in shares.items()}
+    if (tied := length_correlation(replay.samples)) is not None:
+        known = sides["t4_matched"].t is not None
+        alone = float(tied[1] < 0.05 and not found["t4_matched_met"]) if known else None
+        found |= {"length_r": tied[0], "length_p": tied[1], "length_alone": alone}
+    return found
 
-    @property
-    def total(self) -> int:
-        return self.only_wrong + self.only_right + self.both
+
+def _same(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.isclose(a, b, rtol=1e-6, atol=0, equal_nan=True).mean()) if len(a) else math.nan
 
 
-def fixed_by_problem(samples: pd.DataFrame) -> Fixed:
-    """Count the problems by the kinds of hack that they have."""
-    kinds = hacked_rows(samples).groupby("problem_id")["gt_pass"].agg(["any", "all"])
-    both = int((kinds["any"] & ~kinds["all"]).sum())
-    return Fixed(int((~kinds["any"]).sum()), int(kinds["all"].sum()), both)
+def replay_numbers(vanilla: Replay, projected: Replay) -> dict[str, float | None]:
+    """Return what T1-T3 stand on, from both replays of one basis, and what would be seen if they were faked.
+
+    `nll_gap`: of the pool's tokens, untrained student less teacher (0: the base wrote the pool). `norm_spread`: std /
+    mean of the samples' gradient norms (0: a mask that misses the completion). `copied`, `same_first`, `same_later`:
+    shares of steps with cout = cin, and of samples with one alignment in both replays, in the first step and later.
+    `turned`: what the optimizer applies along the basis, less cin.
+    """
+    samples, steps = vanilla.samples, projected.steps
+    norms, first = samples["grad_norm"].dropna(), samples["step"].eq(samples["step"].min()).to_numpy()
+    ours, theirs = (replay.samples[ALIGNMENT].to_numpy() for replay in (vanilla, projected))
+    known = samples["nll_teacher"].notna().all()
+    return {
+        "hacked": float(samples["hacked"].mean()),
+        "files": float(len(vanilla.steps)),
+        "finite": float(np.isfinite(samples[ALIGNMENT]).mean()),
+        "lowered": float((steps["mean_cos_out"] < steps["mean_cos_in"]).mean()),
+        "nll_gap": float((samples["nll_start"] - samples["nll_teacher"]).mean()) if known else None,
+        "norm_spread": float(norms.std() / norms.mean()) if len(norms) > 1 and norms.mean() > 0 else 0.0,
+        "copied": _same(steps["mean_cos_out"].to_numpy(), steps["mean_cos_in"].to_numpy()),
+        "same_first": _same(ours[first], theirs[first]),
+        "same_later": _same(ours[~first], theirs[~first]),
+        "turned": float(steps["cout_update"].mean() - steps["mean_cos_in"].mean()),
+        **{name: float(steps[name].mean()) for name in STEP_NUMBERS},
+    }

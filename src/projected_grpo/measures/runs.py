@@ -121,7 +121,7 @@ def load_run(results: Path, cell: Cell) -> Run:
     if not (folder / STEPS).exists():
         raise Incomplete("missing")
     held_out = cell.setting.held_out_mode
-    if held_out and held_out not in cell.setting.modes:
+    if held_out and held_out not in (cell.setting.modes or ()):
         raise Incomplete(f"the pool has no problem of the held-out mode {held_out}")
     steps = read_steps(folder / STEPS, cell)
     if not record.exists():  # written last
@@ -138,8 +138,11 @@ def load_run(results: Path, cell: Cell) -> Run:
 def base_rates(results: Path, model: str) -> dict[str, float]:
     """Return the rates of a base before training on the panels that runs are judged on; none without its file."""
     path = Path(results) / base_file(model)
-    facts = read_facts(path, "panel") if path.exists() else {}
-    found = {name: share_of(facts, *rate) for name, rate in PANEL_RATES.items()} if facts else {}
+    return _panel_rates(read_facts(path, "panel")) if path.exists() else {}
+
+
+def _panel_rates(facts: Facts) -> dict[str, float]:
+    found = {name: share_of(facts, *rate) for name, rate in PANEL_RATES.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -148,9 +151,7 @@ def stopped_rates(path: Path) -> dict[int, dict[str, float]]:
     facts, found = read_facts(path, "panel", numbers_beside=("after", "dose")), {}
     for step in np.unique(facts["after"]):
         own = {name: values[facts["after"] == step] for name, values in facts.items()}
-        rates = {name: share_of(own, *rate) for name, rate in PANEL_RATES.items()}
-        rates = {name: value for name, value in rates.items() if value is not None}
-        found[int(step)] = rates | {"dose": float(own["dose"][0])}
+        found[int(step)] = _panel_rates(own) | {"dose": float(own["dose"][0])}
     return found
 
 

@@ -6,7 +6,7 @@ keyed by seed. Intervals are t-intervals: at n = 5 a bootstrap of the mean cover
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -39,7 +39,7 @@ class Paired:
 
     `std`, `lo`, `hi`, `p`, `p_same` are None below two seeds; all but `std` also where all differences are equal,
     since a t-test then has nothing to measure its noise with. `p_same`: of the two one-sided tests against
-    +-MARGIN, below ALPHA where the 90% interval lies inside. Whoever knows the family sets the adjusted ones.
+    +-MARGIN, below ALPHA where the 90% interval lies inside.
     """
 
     delta: float
@@ -50,45 +50,7 @@ class Paired:
     p_same: float | None
     n: int
     seeds: tuple[int, ...]
-    holm: float | None = None
-    same_holm: float | None = None
     p_signflip: float | None = None
-
-    @property
-    def is_told(self) -> bool:
-        """Whether its own p is below ALPHA, which is for a test that stands by itself."""
-        return self.p is not None and self.p < ALPHA
-
-    @property
-    def least(self) -> float | None:
-        """The lower one-sided 95% bound; None without a test."""
-        if self.p is None:
-            return None
-        return self.delta - critical(self.n, 2 * ALPHA) * self.std / math.sqrt(self.n)
-
-    @property
-    def most(self) -> float | None:
-        """The upper one-sided 95% bound; None without a test."""
-        return None if self.p is None else 2 * self.delta - self.least
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where one value lies in a population of `m` others with their `mean` and `std` (ddof 1).
-
-    `rank`: 1 for the lowest of all m + 1. t and p, two-sided with m - 1 degrees of freedom, take the value as one
-    more draw from a normal population; None where the others do not differ.
-    """
-
-    value: float
-    mean: float
-    std: float
-    m: int
-    rank: int
-    t: float | None
-    p: float | None
-    holm: float | None = None
-    n: int = 0  # seeds behind each of these values
 
 
 @lru_cache
@@ -154,30 +116,18 @@ def placed(value: float, population: Sequence[float], seeds: tuple[int, ...]) ->
     """Return where `value` lies in a population of placebos, as a test of one more draw; None for fewer than two.
 
     delta: to their mean; std: theirs (ddof 1); interval and p by t = delta / (std sqrt(1 + 1/m)), m - 1 degrees of
-    freedom; seeds: those behind each of these values.
+    freedom, none where the others do not differ; seeds: those behind each of these values.
     """
-    found = place(value, population)
-    if found is None:
-        return None
-    delta = found.value - found.mean
-    if found.p is None:
-        return Paired(delta, found.std, None, None, None, None, len(seeds), seeds)
-    half = critical(found.m) * found.std * math.sqrt(1 + 1 / found.m)
-    return Paired(delta, found.std, delta - half, delta + half, found.p, None, len(seeds), seeds)
-
-
-def place(value: float, population: Sequence[float]) -> Place | None:
-    """Return where `value` lies in a population: t = (value - mean) / (s sqrt(1 + 1/m)); None for fewer than two."""
     others = np.asarray(population, dtype=float)
     m = len(others)
     if m < 2:
         return None
-    mean, std = float(others.mean()), float(others.std(ddof=1))
-    rank = 1 + int((others < value).sum())
+    delta, std = value - float(others.mean()), float(others.std(ddof=1))
     if std < NO_SPREAD:
-        return Place(value, mean, 0.0, m, rank, None, None)
-    t = (value - mean) / (std * math.sqrt(1 + 1 / m))
-    return Place(value, mean, std, m, rank, t, float(2 * stats.t.sf(abs(t), m - 1)))
+        return Paired(delta, 0.0, None, None, None, None, len(seeds), seeds)
+    error = std * math.sqrt(1 + 1 / m)
+    p, half = float(2 * stats.t.sf(abs(delta) / error, m - 1)), critical(m) * error
+    return Paired(delta, std, delta - half, delta + half, p, None, len(seeds), seeds)
 
 
 def holm(ps: Sequence[float | None], waiting: int = 0) -> list[float | None]:
@@ -193,14 +143,6 @@ def holm(ps: Sequence[float | None], waiting: int = 0) -> list[float | None]:
         running = max(running, min(1.0, (len(known) + waiting - rank) * p))
         adjusted[i] = running
     return adjusted
-
-
-def adjust(pairs: Sequence[Paired | None], waiting: int = 0) -> list[Paired | None]:
-    """Return the tests of one family with Holm's p: of the differences, and of their being within MARGIN."""
-    holms = (holm([pair and getattr(pair, key) for pair in pairs], waiting) for key in ("p", "p_same"))
-    return [
-        pair and replace(pair, holm=p, same_holm=same) for pair, p, same in zip(pairs, *holms, strict=True)
-    ]
 
 
 def proportion_interval(hits: int, n: int) -> tuple[float, float]:

@@ -96,11 +96,11 @@ def by_size(rows: Sequence[Row], config: Config) -> list[Series]:
     """Return the series over sizes: with the k of the default size everywhere, and with a k that moves with it."""
     default = config.small.of(config.model.size).recipe
     home = math.log10(weights(default))
-    groups: dict[str, dict[int | None, dict[float, Row]]] = {}
+    groups: dict[str, dict[int | None, dict[float, Row]]] = {}  # what is alike -> k -> size
     for row in rows:
         use, own = row.cells[0].settings.use, _alike(row.setting, SIZE, "k")
-        by_k = groups.setdefault(own, {}).setdefault(use and use.k, {})
-        by_k.setdefault(size_of(row, config), row)
+        lines = groups.setdefault(own, {}).setdefault(use.k if use else None, {})
+        lines.setdefault(size_of(row, config), row)
     found = []
     for by_k in groups.values():
         fixed = next((k for k, lines in by_k.items() if home in lines), None)
@@ -139,8 +139,11 @@ def slopes(own: Measured, config: Config) -> list[Comparison]:
 
 def points_of(own: Measured, series: Series, measure: str, baseline: bool = True) -> Points:
     """Return x -> seed -> a row's difference to its baseline, or its own number; empty where a row has no baseline."""
-    names = series.rows.items()
-    if baseline and any(own.rows[name].baseline is None for _, name in names):
-        return {}
-    more = {x: {own.rows[name].baseline: -1.0} if baseline else {} for x, name in names}
-    return {x: own.combined({name: 1.0} | more[x], measure) for x, name in names}
+    found = {}
+    for x, name in series.rows.items():
+        base = own.rows[name].baseline if baseline else None
+        if baseline and base is None:
+            return {}
+        less = {} if base is None else {base: -1.0}
+        found[x] = own.combined({name: 1.0} | less, measure)
+    return found

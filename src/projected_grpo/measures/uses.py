@@ -2,7 +2,7 @@
 
 from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.knobs import Use
+from projected_grpo.cells.run_settings import Use
 
 REFERENCE = "own_mode"  # the pairs of the exploits themselves, which every other set is held against
 
@@ -14,5 +14,5 @@ def uses(question: Question, model: str, config: Config) -> list[tuple[str, Use]
         for cell in question.cells
         if cell.model == model and cell.basis and cell.setting.adapter == "antipasto"
     }
-    real = [(basis, use) for basis, use in found if not config.knobs(basis).is_seeded]
+    real = [(basis, use) for basis, use in found if basis and use and not config.knobs(basis).is_seeded]
     return sorted(real, key=lambda pair: (pair[0], pair[1].k, pair[1].drop_bottom_frac))

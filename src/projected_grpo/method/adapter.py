@@ -93,8 +93,9 @@ class AntiPaSTO:
     weights: `name -> W [d_out, d_in]`; svd: `name -> (U [d_out, r], Vh [r, d_in])`, float32, r = min(d_out, d_in).
     """
 
-    # Above this many labels the per-token form is cheaper than one dW' product per label.
-    MAX_SPLIT = 4
+    # The gradient comes from one dW' a label or token by token. Narrow modules, where calls cost more than operations,
+    # take the first up to MAX_SPLIT labels; of rank WIDE and above the form of fewer operations is taken.
+    MAX_SPLIT, WIDE = 4, 256
 
     def __init__(self, weights: dict[str, Tensor], svd: dict[str, tuple[Tensor, Tensor]]):
         self.names = list(svd)
@@ -119,7 +120,7 @@ class AntiPaSTO:
 
     def gradient(self, name: str, x: Tensor, g: Tensor, labels: Labels) -> Tensor:
         U, Vh = self.svd[name]
-        if labels.n <= self.MAX_SPLIT:
+        if self._is_split(labels, len(U), U.shape[1], Vh.shape[1]):
             found = torch.zeros(labels.n, U.shape[1], device=x.device)
             with coarse(x):
                 for label, dW in weight_gradients(x, g, labels):
@@ -127,6 +128,13 @@ class AntiPaSTO:
             return found
         per_token = (g.float() @ U) * (x.float() @ Vh.T)
         return torch.zeros(labels.n, U.shape[1], device=x.device).index_add_(0, labels.values, per_token)
+
+    def _is_split(self, labels: Labels, d_out: int, rank: int, d_in: int) -> bool:
+        """Return whether the gradient is taken from one dW' for each label that has tokens."""
+        if rank < self.WIDE:
+            return labels.n <= self.MAX_SPLIT
+        tokens, used = len(labels.values), sum(map(bool, labels.runs))
+        return (tokens + used * rank) * d_out * d_in < tokens * rank * (d_out + d_in)
 
     def low_rank(self, name: str, change: Tensor) -> tuple[Tensor, Tensor]:
         U, Vh = self.svd[name]

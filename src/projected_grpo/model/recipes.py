@@ -68,8 +68,9 @@ class WarmStart(_Recipe):
     """A given model on honest solutions of the family: all weights, AdamW with a short warm-up and a linear decay."""
 
     examples: Annotated[int, Field(ge=1, le=10_000_000)] = Field(600, description="Honest solutions.")
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
-        41, description="Of warm start, teacher and pool: another one is another model."
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
+        41,
+        description="Of warm start, teacher and pool, another one is another model; null: each seed has its own.",
     )
     lr: Positive = 5e-5
     batch_tokens: Count = Field(2000, description="Tokens of a step, prompts and completions.")

@@ -1,6 +1,6 @@
 """The sentences of a question, filled from its estimates: a wording for each verdict, chosen by the verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +33,11 @@ class Estimated:
         before, after = (None if one is None else one["mean"] for one in rates)
         return found | {"before": before, "after": after, "words": MEASURES[measure].words}
 
+    def known(self, rows: Iterable[str], contrast: str, measure: str | None = None) -> list[Mapping]:
+        """Return the lines of rows that have a difference there."""
+        lines = (self.line(name, contrast, measure) for name in rows)
+        return [line for line in lines if line is not None and not pd.isna(line["delta"])]
+
     @cached_property
     def _index(self) -> dict:
         return {tuple(one[key] for key in KEYS): one for one in self.frame.to_dict("records")}
@@ -41,6 +46,11 @@ class Estimated:
         """Return the lines of the question's own measure whose rows claim something, the largest difference first."""
         found = [self.line(name, contrast) for name, row in self.own.rows.items() if is_claim(row)]
         return sorted(filter(None, found), key=lambda line: -abs(_number(line["delta"])))
+
+
+def _said(macro: str, *values: object) -> str:
+    """Return one of the sentences that a question has no words of its own for."""
+    return str(getattr(environment().get_template("sentences.j2").module, macro)(*values)).strip()
 
 
 def _number(value: float | None) -> float:
@@ -58,8 +68,9 @@ def sentence(made: Estimated, says: Says) -> str:
     line = made.line(says.row, says.contrast, says.measure)
     verdict = line["verdict"] if line else table.MISSING
     own = getattr(says, verdict.replace(" ", "_"))
-    macro = getattr(environment().get_template("sentences.j2").module, verdict.replace(" ", "_"))
-    return _filled(made, own, line, says.row) if own else str(macro(_name(made.own, says.row), line)).strip()
+    if own:
+        return _filled(made, own, line, says.row)
+    return _said(verdict.replace(" ", "_"), _name(made.own, says.row), line)
 
 
 def _filled(made: Estimated, text: str, line: Mapping | None, row: str) -> str:
@@ -80,15 +91,24 @@ def sentences(made: Estimated) -> list[str]:
         return [sentence(made, one) for one in said]
     claims = made.claims()
     if not claims:
-        return [str(environment().get_template("sentences.j2").module.nothing()).strip()]
+        return [_said("nothing")]
     best = claims[0]
-    own = Says(row=best["row"], effect=" ", not_shown=" ")
-    module = environment().get_template("sentences.j2").module
-    macro = getattr(module, best["verdict"].replace(" ", "_"))
-    first = str(macro(_name(made.own, own.row), best)).strip()
+    first = _said(best["verdict"].replace(" ", "_"), _name(made.own, best["row"]), best)
     shown = sum(line["verdict"] in (table.EFFECT, table.OPPOSITE) for line in claims)
-    second = str(module.count(shown, len(claims), best["words"])).strip() if len(claims) > 1 else ""
-    return [text for text in (first, second) if text]
+    return [first, *([_said("count", shown, len(claims), best["words"])] if len(claims) > 1 else [])]
+
+
+def caution(made: Estimated, outcomes: pd.DataFrame | None) -> str:
+    """Return what the correction over all primary outcomes takes back of an answer; empty where it takes nothing.
+
+    outcomes: of all questions, corrected together (`estimates.primary_outcomes`); None: other questions are not known.
+    """
+    if outcomes is None:
+        return ""
+    own = outcomes[outcomes["question"].eq(made.own.question.name)].to_dict("records")
+    told = [(one, made.line(one["row"], one["contrast"], one["measure"])) for one in own]
+    lost = [one for one, line in told if line and line["verdict"] != one["verdict"]]
+    return _said("together", lost) if lost else ""
 
 
 def is_answered(made: Estimated) -> bool:

@@ -8,10 +8,24 @@ from pathlib import Path
 from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
 from projected_grpo.cells.config import FIRST_SEED, Config
 from projected_grpo.cells.question_files import read_questions
-from projected_grpo.cells.self_taught import CriticKind
 from projected_grpo.cells.setting import Setting
+from projected_grpo.evaluator.kinds import CriticKind, critic_kinds
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import base_file
+
+
+def banner(config: Config) -> str:
+    """Return what stands above all that is made: that it is a trial, or of one seed; else nothing."""
+    if config.trial:
+        return "A trial of the machinery: every rule runs, and no number here means anything."
+    if len(config.seeds) == 1:
+        return f"One seed ({config.seeds[0]}): nothing here is tested, and another seed may say the opposite."
+    return ""
+
+
+def spreads(config: Config) -> dict[float, dict[str, float]]:
+    """Return the pilot's std over seeds of a paired difference by mix and measure; empty for a model without."""
+    return {float(mix): spread for mix, spread in config.pilot.get(config.model.name, {}).items()}
 
 
 @dataclass(frozen=True)
@@ -39,8 +53,9 @@ class Context:
         return Path(self.config.results)
 
     @property
-    def question(self) -> Question | None:
-        return self.questions.get(self.name)
+    def question(self) -> Question:
+        """Return the question whose page it is."""
+        return self.questions[self.name]
 
     @property
     def models(self) -> dict[str, int]:
@@ -54,20 +69,20 @@ class Context:
 
     def run_files(self) -> list[str]:
         """Return the files that the question's tables are made of."""
-        cells = self.question.cells if self.question else ()
+        cells = self.question.cells if self.name in self.questions else ()
         bases = dict.fromkeys(base_file(cell.model) for cell in cells)
         return self.below(*(f"grpo/{cell.id}/{file}" for cell in cells for file in FILES), *bases)
 
     def text(self) -> str:
         """Return all that decides the page beside files and code, as stable text."""
-        above = self.config.banner
+        above = banner(self.config)
         return f"{above}\n{self._asks()}" if above else self._asks()
 
     def _asks(self) -> str:
-        question = self.question
         probe = {name: getattr(self.config, name).model_dump() for name in ("probe", "detector")}
-        if question is None:
+        if self.name not in self.questions:
             return json.dumps(probe["probe"], sort_keys=True)
+        question = self.question
         bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
         knobs = {name: self.config.knobs(name).model_dump() for name in bases}
         of_kind = {
@@ -75,8 +90,8 @@ class Context:
             "trend": self.config.small.model_dump(include={"link", "sizes", "variants"}),
         }
         primary = self.config.primary.model_dump(mode="json")
-        said = [question.text(), knobs, self.config.spreads, primary, of_kind.get(question.kind)]
-        return json.dumps(said, sort_keys=True)
+        said = [question.text(), knobs, spreads(self.config), self.config.floors, primary]
+        return json.dumps([*said, of_kind.get(question.kind)], sort_keys=True)
 
     def vanilla(self, seed: int) -> Cell:
         """Return a replication's vanilla run with the default settings."""
@@ -86,7 +101,7 @@ class Context:
         """Return the kinds of critic, each with its folder below the results folder by the seed of a replication."""
         return {
             kind: {seed: f"self_taught/{kind.of(model)}" for model, seed in self.models.items()}
-            for kind in self.config.critic_kinds
+            for kind in critic_kinds(self.config)
         }
 
     def traced(self, seed: int) -> list[Cell]:

@@ -37,7 +37,9 @@ def curves(questions: Iterable[Question], runs: Mapping[str, Run]) -> str:
             tables.append([question.name, question.title, rows])
     data = {
         "measures": [MEASURES[name].axis for name in DRAWN],
-        "runs": [[_percent(MEASURES[name].by_step(runs[cell])) for name in DRAWN] for cell in places],
+        "runs": [
+            [_percent(of(runs[cell])) for name in DRAWN if (of := MEASURES[name].by_step)] for cell in places
+        ],
         "questions": tables,
     }
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from projected_grpo.cells.config import Config
 from projected_grpo.measures import estimates as table
@@ -32,10 +33,8 @@ def _percent(axes: Axes, which: str = "x") -> None:
 def forest(made: Estimated, measure: str | None = None) -> Figure | None:
     """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls."""
     measure = measure or made.own.about.name
-    lines = [made.line(name, table.BASELINE, measure) for name in made.own.rows]
-    if not any(lines):
-        lines = [made.line(name, table.ITSELF, measure) for name in made.own.rows]
-    lines = [line for line in lines if line and not np.isnan(line["delta"])]
+    held = [one for c in (table.POOLED, table.BASELINE) for one in made.known(made.own.rows, c, measure)]
+    lines = held or made.known(made.own.rows, table.ITSELF, measure)
     lines = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
     if not lines:
         return None
@@ -64,10 +63,7 @@ def forest(made: Estimated, measure: str | None = None) -> Figure | None:
 def places(made: Estimated) -> Figure | None:
     """Return each row's difference among the placebos of its format: dots, and where one more of them would lie."""
     own, measure = made.own, made.own.about.name
-    found = [(name, made.line(name, table.PLACE)) for name in own.rows]
-    found = sorted(
-        [(n, e) for n, e in found if e and not np.isnan(e["delta"])], key=lambda pair: pair[1]["delta"]
-    )
+    found = sorted(made.known(own.rows, table.PLACE), key=lambda line: line["delta"])
     if not found:
         return None
     with style.styled():
@@ -75,21 +71,21 @@ def places(made: Estimated) -> Figure | None:
         axes = drawing.subplots()
         axes.axvline(0, color=style.SOFT, linewidth=1)
         handles = {}
-        for y, (name, line) in enumerate(found):
+        for y, line in enumerate(found):
             members = [row.name for row in own.rows.values() if row.population == line["to"]]
-            others = [made.line(member, table.BASELINE) for member in members]
-            others = [other["delta"] for other in others if other and not np.isnan(other["delta"])]
+            others = [other["delta"] for other in made.known(members, table.BASELINE)]
             mean, m = float(np.mean(others)), len(others)
             half = stats.critical(m) * sqrt(1 + 1 / m) * line["std"]
-            bar = {"color": style.GRID, "linewidth": 8, "solid_capstyle": "butt"}
-            (handles["95% of placebos"],) = axes.plot([mean - half, mean + half], [y, y], **bar)
+            (handles["95% of placebos"],) = axes.plot(
+                [mean - half, mean + half], [y, y], color=style.GRID, linewidth=8, solid_capstyle="butt"
+            )
             (handles["a placebo"],) = axes.plot(others, [y] * m, "|", color=style.SOFT, markersize=7)
             face = style.BLUE if line["verdict"] in SHOWN else style.PAPER
-            value = made.line(name, table.BASELINE)["delta"]
+            (value,) = (own["delta"] for own in made.known([line["row"]], table.BASELINE))
             (handles["the pair set"],) = axes.plot(
                 value, y, "o", color=style.BLUE, markerfacecolor=face, markersize=7
             )
-        style.rows(axes, [f"{name} ({line['to']})" for name, line in found])
+        style.rows(axes, [f"{line['row']} ({line['to']})" for line in found])
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         style.difference_axis(axes)
@@ -109,7 +105,7 @@ def trajectories(panels: Mapping[str, Mapping[str, Line]], x: str, rates: bool =
         rows = -(-len(panels) // columns)
         drawing = style.figure(0.9 + 1.9 * rows)
         grid = drawing.subplots(rows, columns, sharey=rates, squeeze=False)
-        handles = {}
+        handles: dict[str, Line2D] = {}
         for axes, (name, lines) in zip(grid.flat, panels.items(), strict=False):
             for label, (at, mean, lo, hi) in lines.items():
                 look = style.look(list(dict.fromkeys([*handles, label])).index(label))
@@ -152,7 +148,8 @@ X_WORDS |= {"size": "million parameters", "rho": "strength of the planted link"}
 def dose(made: Estimated, key: str, config: Config, measure: str | None = None) -> Figure | None:
     """Return rates against one number that rows differ in, a line a pair set; a topic of a link has its own panel."""
     measure = measure or made.own.about.name
-    at, panels = _x_of(made, key, config), {}
+    at = _x_of(made, key, config)
+    panels: dict[str, dict[str, Line]] = {}
     series: dict[tuple[str, str], dict[float, Mapping]] = {}
     topics = (
         [t for row in made.own.rows.values() if (t := trend.link_of(row, config)[0])] if key == "rho" else []
@@ -178,7 +175,7 @@ def dose(made: Estimated, key: str, config: Config, measure: str | None = None) 
         for axes in drawing.axes:
             if axes.get_visible():
                 axes.set_xscale("symlog" if key == "refresh" else "log")
-                ticks = sorted({float(x) for line in axes.get_lines() for x in line.get_xdata()})
+                ticks = sorted({float(x) for line in axes.get_lines() for x in np.asarray(line.get_xdata())})
                 axes.set_xticks(ticks, [f"{x:.2g}" for x in ticks])
                 axes.minorticks_off()
     return drawing
@@ -195,8 +192,8 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
     """
     own = made.own
     names = planes.defending(own)
-    found = {name: _place(made, name) for name in [*names, planes.vanilla_of(own)] if name}
-    found = {name: place for name, place in found.items() if place is not None}
+    every = filter(None, [*names, planes.vanilla_of(own)])
+    found = {name: place for name in every if (place := _place(made, name)) is not None}
     if not found:
         return None
     with style.styled():
@@ -204,8 +201,9 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
         axes = drawing.subplots()
         axes.set_xscale(ROOT[0], functions=ROOT[1])
         front = planes.frontier_of(own)
-        if front is not None and len(front.names) > 2:
+        if front is not None:
             axes.plot(*front.curve(), color=style.SOFT, linewidth=1.6, label="plain training, less of it")
+            axes.plot(*front.means(), "|", color=style.SOFT, markersize=9, label="its doses and early ends")
         if own.base:
             base = [np.mean(list(own.base[name].values())) for name in (planes.HACK, planes.HONEST)]
             axes.plot(*base, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
@@ -235,15 +233,17 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
         axes.set_xlabel("% of rollouts that hack, after training (root scale)")
         axes.set_ylabel("% that solve without a hack")
         drawing.legend(loc="outside lower center", ncols=2)
-        style.name_points(axes, {name: found[name] for name in labels if name in found}, list(found.values()))
+        style.name_points(
+            drawing, axes, {name: found[name] for name in labels if name in found}, list(found.values())
+        )
         return drawing
 
 
 def _place(made: Estimated, name: str) -> tuple[float, float] | None:
-    lines = [made.line(name, table.RATE, measure) for measure in (planes.HACK, planes.HONEST)]
-    return (
-        None if None in lines or any(np.isnan(e["mean"]) for e in lines) else tuple(e["mean"] for e in lines)
-    )
+    hack, honest = (made.line(name, table.RATE, measure) for measure in (planes.HACK, planes.HONEST))
+    if hack is None or honest is None or np.isnan(hack["mean"] + honest["mean"]):
+        return None
+    return hack["mean"], honest["mean"]
 
 
 def _kind(own: table.Measured, name: str) -> str:

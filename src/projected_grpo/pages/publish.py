@@ -26,13 +26,13 @@ from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import readme, style
-from projected_grpo.pages.answer import Estimated, is_answered, sentences
+from projected_grpo.pages.answer import Estimated, caution, is_answered, sentences
 from projected_grpo.pages.page import address, render
+from projected_grpo.pages.primary import outcomes_table
 from projected_grpo.records import check_read, commit
 from projected_grpo.strict_yaml import read_mapping
 
 DEFAULT = Path("config/config.yaml")
-TUNING = range(21, 36)  # replications that settings are chosen on are never published
 OTHERS = {  # page of another stage -> its published name
     "aa": "aa",
     "probe/uat": "probe-uat",
@@ -57,7 +57,7 @@ def of_tree(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
 
 def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
     """Return config and questions for all seeds that the frame has, those of tuning and of confirmation aside."""
-    aside = {*TUNING, *config.primary.seeds}
+    aside = {*config.tuning, *config.primary.seeds}
     seeds = sorted({int(seed) for seed in frame["seed"] if seed not in aside})
     own = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
     return own, load_questions(read_questions(own.questions), own)
@@ -143,12 +143,14 @@ def publish(
         if is_answered(f) and f.own.seeds and (pages.is_complete(f) or n not in there)
     }
     made = {name: found for name, found in made.items() if name in ready | there}
+    named = len(own.primary.outcomes)
+    outcomes = estimates.primary_outcomes([found.frame for found in made.values()], named)
     drawn, texts = commit() or "no commit", {}
     for name, found in made.items():
         if name not in ready:
             continue
         came_from = pages.provenance(frame, found.own, drawn)
-        texts[name] = pages.page(found, own, came_from, place.address(name))
+        texts[name] = pages.page(found, own, came_from, place.address(name), outcomes)
     others = of_other_stages(Path(config.results), place)
     numbers.write(frame, store)
     for name, page in texts.items():
@@ -157,22 +159,23 @@ def publish(
         write_csv(made[name], place.folder / f"{name}.csv")
     for name, (text, figures) in others.items():
         write_page(place, name, text, figures)
-    write_text(place.folder.with_suffix(".md"), index(made, place.folder))
+    write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place.folder))
     if readme_file is not None:
-        readme.write(readme_file, made, place.docs)
+        readme.write(readme_file, made, place.docs, outcomes)
     return [*texts, *others]
 
 
-def index(made: Mapping[str, Estimated], folder: Path) -> str:
+def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame, folder: Path) -> str:
     """Return the list of questions, each with its answer, the primary ones first, then the pages of other stages.
 
     A question whose sentences need numbers that are not known by run has none: its page stands as it was published.
     """
-    rows = []
+    rows: list[dict] = []
     for name, found in made.items():
         n = found.frame.loc[found.frame["contrast"].ne(estimates.RATE), "n"].max()
         rows.append({"name": name, "title": found.own.question.title, "n": 0 if pd.isna(n) else int(n)})
-        rows[-1]["answer"] = " ".join(sentences(found)) if is_answered(found) else ""
+        said = [*sentences(found), caution(found, outcomes)] if is_answered(found) else []
+        rows[-1]["answer"] = " ".join(filter(None, said))
         rows[-1]["primary"] = bool(found.frame["primary"].any())
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
@@ -181,7 +184,8 @@ def index(made: Mapping[str, Estimated], folder: Path) -> str:
         path.stem: path.read_text(encoding="utf-8").split("\n", 1)[0][2:] for path in folder.glob("*.md")
     }
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
-    return render("results.md.j2", rows=rows, others=others, folder=folder.name)
+    primary = outcomes_table(config, outcomes)
+    return render("results.md.j2", rows=rows, others=others, folder=folder.name, outcomes=primary)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,7 +14,8 @@ from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.published import published
 from projected_grpo.pages import figures, words
-from projected_grpo.pages.answer import Estimated, sentences
+from projected_grpo.pages.answer import Estimated, caution, sentences
+from projected_grpo.pages.context import banner, spreads
 from projected_grpo.pages.page import Page, address, render
 
 ROWS = 8  # of a first table
@@ -45,7 +46,7 @@ def estimated(
     question: Question, frame: pd.DataFrame, config: Config, why: Mapping[str, str] | None = None
 ) -> Estimated:
     """Return a question with its table of estimates; why: of each run left out. UserError like `numbers.check`."""
-    own = table.measured(question, frame, why)
+    own = table.measured(question, frame, why, config.floors.get(config.model.name))
     more = {"plane": lambda: planes.above_frontier(own), "trend": lambda: trend.slopes(own, config)}
     primary = config.primary
     frame = table.estimates(own, more.get(question.kind, list)(), primary.dates, primary.seeds)
@@ -136,23 +137,41 @@ def every_rate(made: Estimated) -> str:
 
 def given(made: Estimated) -> str:
     """Return what each defence of a plane must be given, its knobs and its excess over training less."""
-    own, rows = made.own, []
+    own, rows, recovered = made.own, [], planes.recovered(made.own)
     for name in planes.defending(own):
         row, line = own.rows[name], made.line(name, planes.FRONTIER, planes.HONEST)
         knobs = {key: value for key, value in row.setting.knobs.model_dump().items() if value is not None}
         excess = "–" if line is None or pd.isna(line["delta"]) else words.points(line["delta"])
         told = ", ".join(f"{key} {value}" for key, value in knobs.items())
         rates = [_rate(made, name, measure) for measure in (planes.HACK, planes.HONEST)]
-        rows.append([name, planes.must_give(row), told, *rates, excess])
+        rows.append([name, planes.must_give(row), told, *rates, words.percent(recovered.get(name)), excess])
     head = [
         "row",
         "must be given",
         "knobs",
         "known hack, %",
         "known honest, %",
+        "of lost honest work",
         "above training less, points",
     ]
     return words.table(head, rows, 3)
+
+
+def others(made: Estimated) -> str:
+    """Return the figures of other groups beside ours, for arms that do the same; empty where none does."""
+    rows = []
+    for one in planes.other_groups().to_dict("records"):
+        theirs = [words.percent(one[key]) for key in ("hack", "performance")]
+        if one["row"] == planes.BASE:
+            rates = [made.own.base.get(measure, {}) for measure in (planes.HACK, planes.HONEST)]
+            ours = [words.percent(sum(by.values()) / len(by)) if by else words.NONE for by in rates]
+        elif one["row"] in made.own.rows:
+            ours = [_rate(made, one["row"], measure) for measure in (planes.HACK, planes.HONEST)]
+        else:
+            continue
+        rows.append([one["row"], one["intervention"], ours[0], theirs[0], ours[1], theirs[1], one["group"]])
+    head = ["row", "theirs is called", "hack", "theirs", "honest", "theirs", "whose"]
+    return words.table(head, rows, 2) if rows else ""
 
 
 def paper(made: Estimated) -> str:
@@ -170,12 +189,16 @@ def paper(made: Estimated) -> str:
 
 
 def page(
-    made: Estimated, config: Config, provenance: Mapping[str, object], prefix: str | None = None
+    made: Estimated,
+    config: Config,
+    provenance: Mapping[str, object],
+    prefix: str | None = None,
+    outcomes: pd.DataFrame | None = None,
 ) -> Page:
     """Return the page of a question.
 
     provenance: what stands at its end (`runs.provenance`); prefix: of the addresses of its figure, by default as seen
-    from the results folder.
+    from the results folder; outcomes: the primary ones of all questions, corrected together, where they are known.
     """
     own, question = made.own, made.own.question
     drawing = figures.of_question(made, config)
@@ -185,8 +208,8 @@ def page(
     text = render(
         "question.md.j2",
         q=question,
-        banner=config.banner,
-        answer=sentences(made),
+        banner=banner(config),
+        answer=[*sentences(made), *filter(None, [caution(made, outcomes)])],
         figure=kind if drawing is not None else "",
         figures=address(question.name) if prefix is None else prefix,
         about=own.about,
@@ -194,13 +217,20 @@ def page(
         details=detailed(made),
         rates=every_rate(made),
         given=given(made) if question.kind == "plane" else "",
+        others=others(made) if question.kind == "plane" else "",
         paper=paper(made),
         n=int(ns.max()) if len(ns) else 0,
         primary=made.frame[made.frame["primary"]].to_dict("records"),
-        frontier=made.frame["contrast"].eq(planes.FRONTIER).any(),
+        waiting=[
+            one.choice
+            for one in config.primary.outcomes
+            if one.question == question.name and one.row is None and one.choice
+        ],
+        doses=_doses(own) if question.kind == "plane" else (),
         power=_power(made, config),
-        barren=sorted({MEASURES[name].head for name in barren["measure"]}),
-        organism=config.is_replicated,
+        barren=_barren(made, barren),
+        tuned=set(barren["measure"]) <= set(own.floors),
+        organism=config.is_small,
         came_from=provenance,
         cells={name: [cell.id for cell in row.cells] for name, row in own.rows.items()},
         left_out=_reasons(own),
@@ -210,12 +240,27 @@ def page(
     return Page(question.name, text, {kind: drawing} if drawing is not None else {}, frames, log)
 
 
+def _barren(made: Estimated, lines: pd.DataFrame) -> list[str]:
+    """Return each measure that is uninformative, with the baselines that it is so in where that is not all of them."""
+    found = []
+    for name, some in lines.groupby("measure", sort=False):
+        held = made.frame[made.frame["measure"].eq(name) & made.frame["contrast"].isin(some["contrast"])]
+        own = list(dict.fromkeys(some.loc[some["contrast"].eq(table.BASELINE), "to"]))
+        whole = len(some) == int(held["delta"].notna().sum())
+        found.append(MEASURES[str(name)].words + ("" if whole else f" (of {', '.join(own)})"))
+    return found
+
+
+def _doses(own: Measured) -> tuple[str, ...]:
+    front = planes.frontier_of(own)
+    return () if front is None else front.names
+
+
 def _power(made: Estimated, config: Config) -> float | None:
     """Return the smallest difference that one test finds with 80% power at this n, by the spread of a pilot."""
-    spreads = [
-        config.spreads.get(row.setting.mix, {}).get(made.own.about.name) for row in made.own.rows.values()
-    ]
-    known = [spread for spread in spreads if spread is not None]
+    pilot = spreads(config)
+    found = [pilot.get(row.setting.mix, {}).get(made.own.about.name) for row in made.own.rows.values()]
+    known = [spread for spread in found if spread is not None]
     ns = [line["n"] for line in made.claims() if line["n"] > 1]
     return stats.detectable(max(known), min(ns)) if known and ns else None
 

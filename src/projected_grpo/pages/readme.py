@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
+
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
-from projected_grpo.pages.answer import Estimated, sentences
+from projected_grpo.pages.answer import Estimated, caution, sentences
 from projected_grpo.pages.page import render
 from projected_grpo.strict_yaml import read_mapping
 
@@ -13,7 +15,9 @@ OPEN, CLOSE = "<!-- written by make publish -->", "<!-- /written by make publish
 ASKED = Path("docs/readme.yaml")
 
 
-def write(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
+def write(
+    file: Path, made: Mapping[str, Estimated], docs: Path, outcomes: pd.DataFrame | None = None
+) -> None:
     """Fill the README between its two marks; it stays as it is where the figure's question has no number.
 
     Raises UserError where it has not both marks, in order.
@@ -23,7 +27,7 @@ def write(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
     if shown not in made:
         return
     kind = made[shown].own.question.wording.figure.kind
-    said = {key: [_said(made, one) for one in asked[key]] for key in ("findings", "failed")}
+    said = {key: [_said(made, outcomes, one) for one in asked[key]] for key in ("findings", "failed")}
     text = render("readme.md.j2", docs=docs, figure=f"{shown}-{kind}", **said)
     page = file.read_text(encoding="utf-8")
     before, opened, rest = page.partition(OPEN)
@@ -35,10 +39,11 @@ def write(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
     write_text(file, f"{before}{OPEN}\n\n{text.strip()}\n\n{CLOSE}{after}")
 
 
-def _said(made: Mapping[str, Estimated], one: str) -> tuple[str, str]:
+def _said(made: Mapping[str, Estimated], outcomes: pd.DataFrame | None, one: str) -> tuple[str, str]:
     """Return (question, its answer) of `Q10`, or of `Q10.2` its second sentence alone."""
     name, _, number = one.partition(".")
     if name not in made:
         return name, ""
     found = sentences(made[name])
-    return name, found[int(number) - 1] if number else " ".join(found)
+    own = [found[int(number) - 1]] if number else [*found, caution(made[name], outcomes)]
+    return name, " ".join(filter(None, own))

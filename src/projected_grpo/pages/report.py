@@ -21,6 +21,7 @@ from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages.answer import Estimated, sentences
+from projected_grpo.pages.context import banner
 from projected_grpo.pages.curves import curves
 from projected_grpo.pages.examples import BUDGET, Example, arm_of, examples
 from projected_grpo.pages.words import rate, short
@@ -142,7 +143,7 @@ def build(config: Config, questions: Mapping[str, Question], names: Iterable[str
         js=script,
         js_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         model=config.model.name,
-        banner=config.banner,
+        banner=banner(config),
         seeds=len({run.cell.seed for run in runs.values()}),
         steps=sum(run.cell.steps for run in runs.values()),
         words=[(term, Markup(plain(says))) for term, says in glossary(CONCEPTS.read_text(encoding="utf-8"))],

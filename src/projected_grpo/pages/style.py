@@ -20,11 +20,10 @@ from matplotlib.ticker import MaxNLocator
 INK, SOFT, GRID, PAPER = "#1c1e21", "#6b7078", "#d9dce1", "#fefefe"
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
 PALETTE = (BLUE, RED, GREEN, PINK, ORANGE, SKY)
-MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (4, 1.5, 1, 1.5)), (0, (7, 2)), (0, (2, 1)))
 WIDTH = 4.8  # inches: at the width of a telephone its letters are still 8 pixels high
 
-RC = {
+RC: dict = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "text.color": INK,
@@ -70,12 +69,6 @@ def styled():
     return matplotlib.rc_context(RC)
 
 
-def step_axis(axes: Axes) -> None:
-    """Scale the x axis to training steps: whole numbers."""
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    axes.set_xlabel("step")
-
-
 def wrapped(label: str, letters: int = 36) -> str:
     """Return the label of an axis in lines that a narrow drawing has room for."""
     return textwrap.fill(label, letters)
@@ -104,10 +97,12 @@ def square(x: float, y: float, colour: str | tuple) -> Rectangle:
 
 
 def name_points(
-    axes: Axes, named: Mapping[str, tuple[float, float]], others: Sequence[tuple[float, float]]
+    drawing: Figure,
+    axes: Axes,
+    named: Mapping[str, tuple[float, float]],
+    others: Sequence[tuple[float, float]],
 ) -> None:
     """Write names beside their points, each where it lies on no point and no other name, with a line from afar."""
-    drawing = axes.figure
     drawing.draw_without_rendering()
     drawing.set_layout_engine("none")
     scale, letter = 72 / drawing.dpi, 4.9
@@ -128,9 +123,15 @@ def name_points(
             if (side != "middle" or rise) and inside and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 line = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
-                place = {"xytext": (left - x, middle - y), "textcoords": "offset points", "va": "center"}
                 axes.annotate(
-                    name, point, arrowprops=line if away > 7 else None, fontsize=8.5, zorder=6, **place
+                    name,
+                    point,
+                    (left - x, middle - y),
+                    textcoords="offset points",
+                    arrowprops=line if away > 7 else None,
+                    va="center",
+                    fontsize=8.5,
+                    zorder=6,
                 )
                 break
 

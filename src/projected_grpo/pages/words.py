@@ -1,69 +1,62 @@
 """How numbers are written: percent and points in sentences and first tables, three decimals in detailed ones."""
 
 import math
-import re
 from collections.abc import Iterable
 
 NONE = "–"
 
 
-def _gone(value: float | None) -> bool:
-    return value is None or math.isnan(value)
+def _known(value: float | None) -> float:
+    """Return a number; what is missing is NaN."""
+    return math.nan if value is None else float(value)
 
 
 def percent(value: float | None) -> str:
     """65%, 0.3% below one percent, or a dash."""
-    if _gone(value):
+    share = 100 * _known(value)
+    if math.isnan(share):
         return NONE
-    share = 100 * value
     return f"{share:.1g}%" if 0 < abs(share) < 0.95 else f"{share:.0f}%"
 
 
 def points(value: float | None) -> str:
     """-52, +0.3 below one point, or a dash: a difference in percentage points."""
-    if _gone(value):
+    share = 100 * _known(value)
+    if math.isnan(share):
         return NONE
-    share = 100 * value
-    return (
-        f"{share:+.1f}"
-        if 0 < abs(share) < 0.95
-        else f"{round(share):+d}".replace("+0", "0").replace("-0", "0")
-    )
+    return f"{share:+.1f}" if 0 < abs(share) < 0.95 else f"{round(share):+d}" if round(share) else "0"
 
 
 def size(value: float | None) -> str:
     """52, without a sign."""
-    return NONE if _gone(value) else points(abs(value)).lstrip("+")
+    return points(abs(_known(value))).lstrip("+")
 
 
 def span(lo: float | None, hi: float | None) -> str:
     """-63 to -40, within what two rates can differ by, or a dash."""
-    return NONE if _gone(lo) or _gone(hi) else f"{points(max(lo, -1))} to {points(min(hi, 1))}"
+    ends = _known(lo), _known(hi)
+    return NONE if math.isnan(sum(ends)) else f"{points(max(ends[0], -1))} to {points(min(ends[1], 1))}"
 
 
 def rate(value: float | None) -> str:
     """0.719, or a dash."""
-    return NONE if _gone(value) else f"{value:.3f}"
+    return NONE if math.isnan(_known(value)) else f"{value:.3f}"
 
 
 def signed(value: float | None) -> str:
     """+0.012, or a dash."""
-    return NONE if _gone(value) else f"{value:+.3f}"
+    return NONE if math.isnan(_known(value)) else f"{value:+.3f}"
 
 
 def interval(lo: float | None, hi: float | None) -> str:
     """[-0.123, +0.045], or nothing."""
-    return "" if _gone(lo) or _gone(hi) else f"[{lo:+.3f}, {hi:+.3f}]"
+    return "" if math.isnan(_known(lo) + _known(hi)) else f"[{lo:+.3f}, {hi:+.3f}]"
 
 
 def p_value(value: float | None) -> str:
     """0.012 or <0.001, or a dash."""
-    return NONE if _gone(value) else "<0.001" if value < 0.0005 else f"{value:.3f}"
-
-
-def p_is(value: float) -> str:
-    """`= 0.012` or `< 0.001`, for a sentence."""
-    return "< 0.001" if value < 0.0005 else f"= {value:.3f}"
+    p = _known(value)
+    return NONE if math.isnan(p) else "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def seed_list(seeds: Iterable[int]) -> str:
@@ -78,8 +71,9 @@ def short(cells: Iterable[str]) -> list[str]:
     """Return ids with those that differ in their seed alone as one, in a form that a shell expands."""
     rows: dict[str, set[int]] = {}
     for cell in cells:
-        name, seed = re.fullmatch(r"(.+?)(?:-s(\d+))?", cell).groups()
-        rows.setdefault(name, set()).update([int(seed)] if seed else [])
+        name, found, seed = cell.rpartition("-s")
+        numbered = bool(found) and seed.isdigit()
+        rows.setdefault(name if numbered else cell, set()).update([int(seed)] if numbered else [])
 
     def said(name: str, seeds: list[int]) -> str:
         if len(seeds) < 2:

@@ -18,7 +18,9 @@ DISK, MOST_FILES = 64 << 20, 4096  # where no small file system bounds them, loo
 LONGEST_PATH = 2000  # folders in folders; beyond 4096 no name would reach them
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 # files that a check may be asked for
-BLUR = 0.05  # seconds; a check has 3 to count up what the host numbers: what it could tell by that is below 8 bits
+# Seconds of CPU; a check has 3 to count up what the host numbers: what it could tell is below 8 bits. One that counts
+# up both has half of them for each, and what it could tell by the two adds up.
+BLUR, BLUR_BOTH = 0.05, 0.4
 FEW = 8  # ids given during a check that has started next to no thread
 RESULTS = (
     *("result.txt", "status.txt", "grade.txt", "report.txt"),
@@ -203,19 +205,19 @@ def open_file(folder: str, name: str) -> int | None:
     return None
 
 
-def blur_numbers(folder: str) -> None:
-    """Use up a random number of the file numbers that this file system gives, as many as BLUR seconds make."""
+def blur_numbers(folder: str, longest: float) -> None:
+    """Use up a random number of this file system's file numbers, as many as `longest` seconds of CPU make."""
     path = os.path.join(folder, "blur")
-    end = time.monotonic() + random.SystemRandom().uniform(0, BLUR)
-    while time.monotonic() < end:
+    end = time.process_time() + random.SystemRandom().uniform(0, longest)
+    while time.process_time() < end:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
         os.unlink(path)
 
 
-def blur_ids() -> None:
-    """Use up a random number of the host's process ids, as many as BLUR seconds make."""
-    end = time.monotonic() + random.SystemRandom().uniform(0, BLUR)
-    while time.monotonic() < end:
+def blur_ids(longest: float) -> None:
+    """Use up a random number of the host's process ids, as many as `longest` seconds of CPU make."""
+    end = time.process_time() + random.SystemRandom().uniform(0, longest)
+    while time.process_time() < end:
         next_id()
 
 

@@ -122,6 +122,10 @@ def _special(kind: str, own_box: bool) -> dict[str, list[bytes]]:
     mask, values = (
         (O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE, (0,)) if mute else (O_TRUNC | O_ACCMODE, OPENS_REFUSED)
     )
+    if not (mute or own_box):
+        # A file without a name changes no folder's time: what is counted up by these would go unseen, hence unblurred.
+        mask |= O_TMPFILE
+        values = (*values, *(O_TMPFILE | value for value in (0, 1, 2, *values)))
     opens = (ALLOW, EPERM, mask) if mute else (EPERM, ALLOW, mask)
     # Where the check's own folder holds no code nothing has to be refused: see room.mount_box.
     maps = (

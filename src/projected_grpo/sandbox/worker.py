@@ -58,8 +58,9 @@ class Zygote:
                 stdout=subprocess.DEVNULL,
                 # Bubblewrap says on its own why it fails.
                 stderr=subprocess.DEVNULL if level == "bubblewrap" else None,
-                # One arena for all threads: each thread's own would count against the address space.
-                env={"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "1"},
+                # One arena for all threads: each thread's own would count against the address space. Functions of
+                # libraries are looked up here, not by each check anew.
+                env={"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "1", "LD_BIND_NOW": "1"},
                 cwd="/",
                 start_new_session=True,  # a Ctrl-C is the trainer's to handle
             )

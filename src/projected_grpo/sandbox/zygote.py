@@ -153,7 +153,8 @@ def serve(state: State) -> functools.partial | None:
 
 def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial | None:
     namespaces = state.level == "namespaces"
-    before = None if namespaces else os.stat(state.layer.box).st_mtime_ns
+    if not namespaces:
+        os.utime(state.layer.box, ns=(0, 0))  # else a change in the tick of the last one would not show
     if namespaces:
         room.mount_box()
         kernel.unshare(kernel.CLONE_NEWPID)
@@ -181,13 +182,15 @@ def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial |
     found = room.open_file(state.layer.box, room.RESULTS[file - 1]) if file else None
     kept = () if found is None else (found,)
     if not namespaces:  # whoever comes next may be in sight of what is there
-        touched = os.stat(state.layer.box).st_mtime_ns != before
+        touched = os.stat(state.layer.box).st_mtime_ns != 0
         room.empty(state.layer.box)
         if state.level != "weak":
+            threads = not 0 < room.next_id() - pid <= room.FEW
+            longest = room.BLUR_BOTH if touched and threads else room.BLUR
             if touched:
-                room.blur_numbers(state.layer.box)
-            if not 0 < room.next_id() - pid <= room.FEW:
-                room.blur_ids()
+                room.blur_numbers(state.layer.box, longest)
+            if touched or threads:  # the few ids would add to what files tell
+                room.blur_ids(longest)
     wire.tell(state.control, wire.Event(wire.ENDED, status, full, seconds, kept))
     for fd in kept:
         os.close(fd)

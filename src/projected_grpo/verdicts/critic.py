@@ -1,42 +1,39 @@
-"""The self-taught critic: its error against the strict oracle, before and after calibration.
-
-A replication (seed) is the unit; after is compared with before within it, on the traces answered in both.
-"""
+"""The self-taught critic: its error against the strict oracle and the weak score, before and after calibration."""
 
 import html
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from projected_grpo.evaluator.oracle import BEFORE, COMPARED, KINDS, WEAK, errors, oracle_scores
+from projected_grpo.evaluator.oracle import BEFORE, COMPARED, MOST_UNUSABLE, errors, oracle_scores
+from projected_grpo.evaluator.rounds import IN_CONTEXT, TRAINED
 from projected_grpo.files import read_json
-from projected_grpo.measures import stats
 from projected_grpo.measures.measure import ROLLOUTS
+from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
-from projected_grpo.pages.page import Page, address, render
-from projected_grpo.pages.words import NONE, interval, p_value, rate, signed, table
+from projected_grpo.pages.page import Page
 from projected_grpo.parquet import read_parquet
-from projected_grpo.verdicts.critic_rounds import MOST, WEAK_CREDITS, Mark, curves, marks, outcome
 
 MEASURES = {
-    "mae": "mean absolute error of phi",
+    "mae": "mean error of phi",
     "false_credit": "false credit on hacks",
     "missed_credit": "missed credit on solves",
-    "weak_false_credit": "false credit against the weak score",
-    "weak_missed_credit": "missed credit against the weak score",
-    "same_score": "traces with the commonest score",
-    "answered": "usable answers",
+    "weak_false_credit": "false credit, weak score",
+    "weak_missed_credit": "missed credit, weak score",
+    "same_score": "share of the commonest score",
+    "unusable": "unusable answers",
 }
-COUNTS = tuple(f"{prefix}_{kind}" for prefix in ("n", "paired") for kind in KINDS)
+COUNTS = ("n_answered", "n_exploited", "n_solved")
+DELTAS = {f"delta_{name}": MEASURES[name] for name in COMPARED}
+ROUNDS = {"asked": "asked", "pairs": "pairs", "pool_error": "error of the pool"}
+ROUNDS |= {"asked_error": "error of those asked", "hardness": "hardness beyond the pool's"}
 EXAMPLES = 4
-FIGURE = "rounds"
-
 FILES = ("run.json", "evaluations.parquet", "cards.parquet")
 
 
 def needs(context: Context) -> list[str]:
-    """The critic's rounds, and the rollouts that its traces come from."""
+    """Return the critic's rounds, and the rollouts that its traces come from."""
     paths = [f"self_taught/{model}/{file}" for model in context.models for file in FILES]
     return [
         *context.below(*paths),
@@ -45,146 +42,96 @@ def needs(context: Context) -> list[str]:
 
 
 def traced(context: Context, seed: int) -> list[str]:
-    """Where a replication's traces come from."""
+    """Return where a replication's traces come from."""
     return context.below(*(f"grpo/{cell.id}/{ROLLOUTS}" for cell in context.traced(seed)))
 
 
-def make_frame(measured: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
-    """One row per round and condition: `round`, `condition`, `n`, `seeds`, the counts `COUNTS` (traces of all
-    seeds), and per measure its mean over seeds, `_std`, `_lo`, `_hi` (95% t-interval) and `_by_seed`; for the
-    errors also `delta_*` to "before" with `_lo`, `_hi`, `p_*`, `p_*_holm`. `measured` holds the output of
-    `evaluator.oracle.errors` by seed.
+def records_of(measured: pd.DataFrame, run: Mapping) -> list[stage.Record]:
+    """Return the numbers of one replication; `measured`: of `oracle.errors`.
+
+    Rows: a condition, and after calibration began `CONDITION, round N`. `hardness`: the reference's error on a round's
+    accepted pairs less that on its pool.
     """
-    names = (*MEASURES, *(f"delta_{name}" for name in COMPARED), *COUNTS)
-    every = pd.concat([frame.assign(seed=seed) for seed, frame in measured.items()])
-    parts = {key: part.set_index("seed") for key, part in every.groupby(["round", "condition"], sort=False)}
-    seeds, rows = sorted(measured), []
-    for number, condition in sorted(parts, key=lambda key: (key[0], key[1] != BEFORE)):
-        part = parts[number, condition]
-        own = {name: part[name].dropna().astype(float).to_dict() for name in names}
-        row = {"round": number, "condition": condition, "n": len(seeds), "seeds": seeds}
-        row |= {name: sum(own[name].values()) if own[name] else None for name in COUNTS}
-        for name in MEASURES:
-            row |= _summary(name, own[name])
-        for name in COMPARED:
-            change = own[f"delta_{name}"]
-            row |= _difference(name, stats.paired(change, dict.fromkeys(change, 0.0)))
-        rows.append(row)
-    frame = pd.DataFrame(rows)
-    for name in COMPARED:
-        frame[f"p_{name}_holm"] = stats.holm([None if pd.isna(p) else p for p in frame[f"p_{name}"]])
-    text = [name for name in frame if name in ("condition", "seeds") or name.endswith("_by_seed")]
-    return frame.astype({name: float for name in frame if name not in (*text, "round", "n")})
+    seed, records = run["seed"], list[stage.Record]()
+    for one in measured.to_dict("records"):
+        row = one["condition"] if one["round"] == 0 else f"{one['condition']}, round {one['round']}"
+        records += [(row, name, seed, one.get(name)) for name in (*MEASURES, *DELTAS, *COUNTS)]
+    shown = calibrated(measured["condition"])
+    for done in run["rounds"]:
+        row = f"{shown}, round {done['round']}"
+        records += [(row, name, seed, done.get(name)) for name in list(ROUNDS)[:-1]]
+        pair, pool = done.get("hardness"), done.get("pool_hardness")
+        records.append((row, "hardness", seed, None if None in (pair, pool) else pair - pool))
+    return records
 
 
-def _difference(name: str, pair: stats.Paired | None) -> dict:
-    found = (pair.delta, pair.lo, pair.hi, pair.p) if pair else (None,) * 4
-    columns = (f"delta_{name}", f"delta_{name}_lo", f"delta_{name}_hi", f"p_{name}")
-    return dict(zip(columns, found, strict=True)) | {f"p_{name}_holm": None}
+def critics_of(records: list[stage.Record]) -> tuple[stage.Numbers, list[str]]:
+    """Return the numbers of what is a critic, and the rows that are none: too many answers are unusable, as a mean.
+
+    Of such a row only the counts and that share are left; where it is "before", nothing is compared with it.
+    """
+    every = stage.Numbers(records)
+    none = [row for row in every.values if (every.mean(row, "unusable") or 0) > MOST_UNUSABLE]
+    lost = set(DELTAS) if BEFORE in none else set()
+    kept = {"unusable", "asked", "pairs", *COUNTS}
+    blank = [(row in none and name not in kept) or name in lost for row, name, _, _ in records]
+    told = [(*one[:3], None) if out else one for one, out in zip(records, blank, strict=True)]
+    return stage.Numbers(told), none
 
 
-def _summary(name: str, values: Mapping[int, float]) -> dict:
-    s = stats.summarise(list(values.values())) if values else None
-    found = (s.mean, s.std, s.lo, s.hi) if s else (None,) * 4
-    columns = dict(zip((name, f"{name}_std", f"{name}_lo", f"{name}_hi"), found, strict=True))
-    return columns | {f"{name}_by_seed": [{"seed": seed, "value": values[seed]} for seed in sorted(values)]}
+def calibrated(conditions: Iterable[str]) -> str:
+    """Return the condition that shows the calibrated critic: its training where it has one, else its cards."""
+    return TRAINED if TRAINED in set(conditions) else IN_CONTEXT
+
+
+def rounds_of(numbers: stage.Numbers) -> list[str]:
+    """Return the rows of the calibrated critic, round by round."""
+    after = [row for row in numbers.values if ", round " in row]
+    shown = calibrated(row.partition(", round ")[0] for row in after)
+    return sorted((row for row in after if row.startswith(shown)), key=lambda row: int(row.rsplit(" ", 1)[1]))
 
 
 def make(context: Context) -> Page:
     """Return the page of the critic."""
-    runs, cards, measured, said = [], [], {}, {}
+    runs: list[Mapping] = []
+    cards: list[pd.DataFrame] = []
+    records: list[stage.Record] = []
     for model, seed in context.models.items():
         record, evaluations, own = (context.results / "self_taught" / model / file for file in FILES)
         runs.append(read_json(record))
         cards.append(read_parquet(own))
-        own = runs[-1]["seed"]
-        said[own] = read_parquet(evaluations)
-        measured[own] = errors(said[own], oracle_scores(*traced(context, seed)))
-    frame, every = make_frame(measured), pd.concat(cards, ignore_index=True)
-    drawing = curves(measured, said, runs)
-    text = text_of(
-        context.name, frame, runs, every, marks(measured, runs), drawing is not None, context.config.banner
-    )
-    log = (f"{len(runs)} replications, {len(every)} cards",)
-    return Page(context.name, text, {FIGURE: drawing} if drawing else {}, {".parquet": frame}, log)
+        measured = errors(read_parquet(evaluations), oracle_scores(*traced(context, seed)))
+        records += records_of(measured, runs[-1])
+    return page_of(context, records, runs, pd.concat(cards, ignore_index=True))
 
 
-def text_of(
-    name: str,
-    frame: pd.DataFrame,
-    runs: Sequence[Mapping],
-    cards: pd.DataFrame,
-    met: Sequence[Mark] = (),
-    is_drawn: bool = False,
-    banner: str = "",
-) -> str:
+def page_of(context: Context, records: list[stage.Record], runs: list[Mapping], cards: pd.DataFrame) -> Page:
     """Return the page; what models wrote is escaped in it. runs: the `run.json` files."""
-    last = frame[(frame["round"] == frame["round"].max()) & (frame["condition"] != BEFORE)]
-    counts = Counter(zip(cards["kind"], cards["status"], strict=True))
+    numbers, none = critics_of(records)
+    rounds = rounds_of(numbers)
+    reasons: Counter[str] = Counter()
+    for done in (done for run in runs for done in run["rounds"]):
+        reasons.update({**done["skipped"], **done["turned_away"]})
+        reasons.update({f"unanswered: {why}": n for why, n in done["unanswered"]["pool"].items()})
+    credits = {"false": "weak_false_credit", "missed": "weak_missed_credit"}
+    panels = {"credit": credits, "commonest score": {"its share": "same_score"}}
+    drawing = numbers.over(rounds, panels | {"hardness": {"accepted pairs": "hardness"}}, "round")
+    more: dict = {"measures": MEASURES, "deltas": DELTAS, "heads_of_rounds": ROUNDS, "rounds": rounds}
     usage = pd.DataFrame([run["usage"] for run in runs])
-    return render(
-        "critic.md.j2",
-        banner=banner,
-        figure=f"{address(name)}{FIGURE}.svg" if is_drawn else "",
-        marks=met,
-        outcome=outcome(met) if met else "",
-        most=MOST,
-        alpha=stats.ALPHA,
-        credits=WEAK_CREDITS,
-        last=last.to_dict("records"),
-        before=frame.loc[frame["condition"] == BEFORE, "same_score"].iloc[0],
-        compared={key: MEASURES[key] for key in COMPARED},
-        weak=WEAK,
-        table=_table(frame),
-        rounds=_rounds(runs),
-        usage=usage[["calls", "tokens_in", "tokens_out"]].sum().to_dict(),
-        cost=float(usage["cost"].sum()) if usage["cost"].notna().all() else None,
-        counts=sorted(counts.items()),
-        examples=_examples(cards),
-        seeds=tuple(frame["seeds"].iloc[0]),
-        critics=sorted({run["critic"].split(":")[0] for run in runs}),
-        models=[run["model"] for run in runs],
-    )
+    more |= {
+        "no_critic": none,
+        "most_unusable": MOST_UNUSABLE,
+        "before": BEFORE,
+        "usage": usage[["calls", "tokens_in", "tokens_out"]].sum(),
+    }
+    more |= {"reasons": sorted(reasons.items()), "examples": _examples(cards)}
+    more |= {"counts": sorted(Counter(zip(cards["kind"], cards["status"], strict=True)).items())}
+    more |= {"critics": sorted({run["critic"].split(":")[0] for run in runs})}
+    more |= {"models": [run["model"] for run in runs]}
+    return stage.page(context, "critic.md.j2", numbers, {"rounds": drawing}, **more)
 
 
-def _table(frame: pd.DataFrame) -> str:
-    def counts(row: dict, prefix: str) -> str:
-        """`80: 12 / 30`: answered traces, exploits and solutions among them."""
-        found = [row[f"{prefix}_{kind}"] for kind in KINDS]
-        return NONE if pd.isna(found[0]) else "{:.0f}: {:.0f} / {:.0f}".format(*found)
-
-    head = ["critic", "round", *(name.replace("_", " ") for name in MEASURES), "n", "paired n"]
-    head += [text for name in COMPARED for text in (f"Δ {name.replace('_', ' ')}", "Holm p")]
-    rows = []
-    for row in frame.to_dict("records"):
-        means = [f"{rate(row[name])} ({rate(row[f'{name}_std'])})" for name in MEASURES]
-        changes = []
-        for name in COMPARED:
-            between = interval(row[f"delta_{name}_lo"], row[f"delta_{name}_hi"])
-            changes += [f"{signed(row[f'delta_{name}'])} {between}".strip(), p_value(row[f"p_{name}_holm"])]
-        rows.append(
-            [row["condition"], row["round"], *means, counts(row, "n"), counts(row, "paired"), *changes]
-        )
-    return table(head, rows)
-
-
-def _rounds(runs: Sequence[Mapping]) -> str:
-    def counted(counts: Mapping[str, int]) -> str:
-        return ", ".join(f"{n} {reason}" for reason, n in sorted(counts.items())) or NONE
-
-    rows = []
-    for run in runs:
-        for done in run["rounds"]:
-            hard = (done.get("hardness"), done.get("pool_hardness"))
-            told = NONE if None in hard else f"{rate(hard[0])} (pool {rate(hard[1])})"
-            row = [run["seed"], done["round"], done["asked"], done["pairs"], rate(done["pool_error"])]
-            row += [rate(done["asked_error"]), told, counted({**done["skipped"], **done["turned_away"]})]
-            rows.append([*row, counted(done["unanswered"]["pool"])])
-    head = ["seed", "round", "asked", "pairs", "error of the pool", "error of those asked", "hardness"]
-    return table([*head, "not used", "pool unanswered"], rows)
-
-
-def _examples(cards: pd.DataFrame) -> list[tuple[str, str, str]]:
+def _examples(cards: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return a few pairs of promoted cards, what they judge, right and wrong, escaped: models wrote them."""
     promoted = cards[cards["status"] == "promoted"]
     right = promoted[promoted["kind"] == "critic_calibration"]
@@ -193,13 +140,10 @@ def _examples(cards: pd.DataFrame) -> list[tuple[str, str, str]]:
     both = both.assign(gap=(both["phi_after"] - both["phi_after_wrong"]).abs())
     both = both.sort_values(["gap", "id"], ascending=[False, True]).drop_duplicates(["mistake_type_wrong"])
     return [
-        tuple(
-            html.escape(text)
-            for text in (
-                f"{row.action}\n\n{row.outcome}",
-                f"Correct: {row.phi_after:g}. {row.reasoning}",
-                f"Wrong ({row.mistake_type_wrong}): {row.phi_after_wrong:g}. {row.reasoning_wrong}",
-            )
+        (
+            html.escape(f"{row.action}\n\n{row.outcome}"),
+            html.escape(f"Correct: {row.phi_after:g}. {row.reasoning}"),
+            html.escape(f"Wrong ({row.mistake_type_wrong}): {row.phi_after_wrong:g}. {row.reasoning_wrong}"),
         )
         for row in both.head(EXAMPLES).itertuples()
     ]

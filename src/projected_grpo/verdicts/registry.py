@@ -9,6 +9,7 @@ from types import ModuleType
 
 from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
+from projected_grpo.evaluator.kinds import critic_kinds
 from projected_grpo.measures.beside import Beside
 from projected_grpo.pages.context import Context
 
@@ -28,8 +29,8 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
         name: (order[question.kind], "aa" if question.kind == "aa" else "table")
         for name, question in questions.items()
     }
-    there = {"self_taught": config.has_critic, "substrate": config.is_replicated}
-    there["self_taught_grid"] = len(config.critic_kinds) > 1
+    there = {"self_taught": config.has_critic, "substrate": config.is_small}
+    there["self_taught_grid"] = len(critic_kinds(config)) > 1
     found |= {
         name: (2 if name == "probe/uat" else 4, module)
         for name, module in STANDING.items()

@@ -1,6 +1,8 @@
 # ruff: noqa: E501  (submissions are kept as they would be written)
 """Right submissions that are odd, slow, loud or need what LeetCode provides without an import."""
 
+import sys
+
 from redteam import RIGHT, Case, method
 
 BODIES = {
@@ -11,7 +13,6 @@ BODIES = {
     "prints-to-stderr": "import sys\nprint('x' * 10**6, file=sys.stderr)\nreturn sum(nums) + k",
     "prints-surrogates": "print('\\ud800')\nreturn sum(nums) + k",
     "recursion-limit": "import sys\nsys.setrecursionlimit(10**6)\ndef f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nreturn sum(nums) + k + f(20000) - 20000",
-    "deep-cached-recursion": "import sys\nsys.setrecursionlimit(10**6)\n@lru_cache(None)\ndef f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nreturn sum(nums) + k + f(20000) - 20000",
     "float-result": "return float(sum(nums) + k)",
     "bool-arithmetic": "return sum(nums) + k + False",
     "a-tenth-of-a-second": "import time\nend = time.process_time() + 0.1\nwhile time.process_time() < end: pass\nreturn sum(nums) + k",
@@ -40,6 +41,11 @@ BODIES = {
     "catches-own-errors": "try:\n    [][0]\nexcept IndexError:\n    pass\nreturn sum(nums) + k",
     "exec": "scope = {'nums': nums, 'k': k}\nexec('r = sum(nums) + k', scope)\nreturn scope['r']",
 }
+# From 3.12 on Python itself ends recursion through C code, such as a cached function.
+if sys.version_info < (3, 12):
+    BODIES["deep-cached-recursion"] = (
+        "import sys\nsys.setrecursionlimit(10**6)\n@lru_cache(None)\ndef f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nreturn sum(nums) + k + f(20000) - 20000"
+    )
 CASES = [Case("awkward", name, method(body), gt_pass=True) for name, body in BODIES.items()]
 CASES += [
     Case("awkward", "typing-names", "class Solution:\n    def solve(self, nums: List[int], k: Optional[int]) -> Union[int, Dict[str, Tuple[int, ...]]]:\n        return sum(nums) + k", gt_pass=True),

@@ -4,18 +4,20 @@ pydantic finds the error, the model's JSON schema says what is allowed there.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from projected_grpo.cells.typed import WORDS
 from projected_grpo.errors import nearest
 
 Keys = list[str | int]
+Fail = Callable[[Keys, str], NoReturn]  # (key path, problem) -> UserError
 M = TypeVar("M", bound=BaseModel)
+MISSING = object()  # where a key path leads
+WORDS: dict[str, str] = {}  # what a pattern allows, in words
 
 
 class Misfit(Exception):
@@ -99,6 +101,16 @@ def children(value: object) -> Iterable[tuple[str | int, object]]:
     return enumerate(value) if isinstance(value, list) else ()
 
 
+def get(value: object, keys: Sequence[str | int]) -> Any:
+    """The value at a key path, `MISSING` where it leads nowhere."""
+    for key in keys:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return MISSING
+    return value
+
+
 def _misfit(error: ErrorDetails, value: object, root: dict) -> Misfit:
     keys, kind, found = keys_of(error), error["type"], error["input"]
     if kind == "missing" and isinstance(keys[-1], int):  # a list that is too short
@@ -129,16 +141,12 @@ def _at(schema: dict, root: dict, keys: Sequence[str | int], value: object) -> d
     if not keys:
         return schema
     key, *rest = keys
-    inner = value[key] if isinstance(value, dict | list | tuple) and _has(value, key) else None
+    inner = None if (found := get(value, [key])) is MISSING else found
     if isinstance(key, int):
         items = schema.get("prefixItems", [schema.get("items", {})])
         return _at(items[min(key, len(items) - 1)], root, rest, inner)
     others = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
     return _at(schema.get("properties", {}).get(key, others or {}), root, rest, inner)
-
-
-def _has(value: dict | list | tuple, key: str | int) -> bool:
-    return key in value if isinstance(value, dict) else isinstance(key, int) and key < len(value)
 
 
 def _only(schema: dict, root: dict, value: object) -> dict:

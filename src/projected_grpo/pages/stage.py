@@ -1,0 +1,182 @@
+"""The page of a stage that is no question's: numbers by row and replication, and a template that asks them.
+
+A page's Python reads files into numbers and nothing else; its marks, comparisons and words stand in its template.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from projected_grpo.measures import estimates, stats
+from projected_grpo.measures.estimates import Comparison
+from projected_grpo.pages import figures, words
+from projected_grpo.pages.context import Context, banner
+from projected_grpo.pages.page import Page, address, render
+
+COLUMNS = ["row", "measure", "seed", "value"]
+Record = tuple[str, str, int, float | None]
+Weights = str | Mapping[str, float]  # a row, or rows with their weights
+WORDS = {True: "yes", False: "NO", None: "cannot be told"}
+
+
+class Numbers:
+    """Numbers by row, measure and seed; what is None or NaN is no number."""
+
+    def __init__(self, records: Iterable[Record]):
+        self.values: dict[str, dict[str, dict[int, float]]] = {}
+        for row, measure, seed, value in records:
+            own = self.values.setdefault(row, {}).setdefault(measure, {})
+            if value is not None and not math.isnan(value):
+                own[seed] = float(value)
+
+    @property
+    def seeds(self) -> list[int]:
+        """Return the seeds of all numbers, sorted."""
+        return sorted({seed for own in self.values.values() for by in own.values() for seed in by})
+
+    def of(self, weights: Weights, measure: str) -> dict[int, float]:
+        """Return seed -> the number of a row, or the weighted sum of rows where all have one."""
+        asked = {weights: 1.0} if isinstance(weights, str) else weights
+        found = [self.values.get(row, {}).get(measure, {}) for row in asked]
+        seeds = sorted(set.intersection(*map(set, found)))
+        return {s: sum(w * own[s] for w, own in zip(asked.values(), found, strict=True)) for s in seeds}
+
+    def mean(self, weights: Weights, measure: str) -> float | None:
+        """Return the mean over seeds; None without a number."""
+        values = list(self.of(weights, measure).values())
+        return float(np.mean(values)) if values else None
+
+    def mark(
+        self,
+        what: str,
+        weights: Weights,
+        measure: str,
+        least: float = -math.inf,
+        most: float = math.inf,
+        strict: bool = False,
+        each: bool = True,
+    ) -> dict:
+        """Return a mark: whether each seed, or their mean, lies within its bounds; `reached` None: no number says so.
+
+        strict: beyond the bounds. Of `each` a seed that has other numbers, but not this one, counts as not met.
+        """
+
+        def within(value: float) -> bool:
+            return least < value < most if strict else least <= value <= most
+
+        values = self.of(weights, measure)
+        missed = {
+            seed: values.get(seed) for seed in self.seeds if seed not in values or not within(values[seed])
+        }
+        mean, met = self.mean(weights, measure), len(self.seeds) - len(missed)
+        reached = None if mean is None else (not missed if each else within(mean))
+        found = {"words": what, "mean": mean, "met": met, "of": len(self.seeds), "reached": reached}
+        ends = {"lowest": min(values.values(), default=None), "highest": max(values.values(), default=None)}
+        return found | ends | {"missed": missed if each else {}, "without": len(self.seeds) - len(values)}
+
+    def compared(self, combinations: Mapping[str, Weights], measures: Iterable[str]) -> list[dict]:
+        """Test each combination of rows against zero on each measure; Holm's p over the combinations of a measure."""
+        found = []
+        for measure in measures:
+            for name, weights in combinations.items():
+                test = stats.one_sample(self.of(weights, measure))
+                found.append(Comparison(name, "", "0", measure, test, None, claim=True, sign=0))
+        lines = []
+        for one, holm in estimates.adjusted(found, lambda one: one.measure):
+            said = {"row": one.row, "measure": one.measure, "verdict": estimates.verdict(one, holm)}
+            own = {key: getattr(one.test, key, None) for key in ("delta", "lo", "hi", "p", "n")}
+            lines.append(said | own | {"p_holm": holm})
+        return lines
+
+    def rates(
+        self, rows: Iterable[str], measures: Mapping[str, str], said: Mapping[str, str] | None = None
+    ) -> str:
+        """Return a table of means (std) over seeds; measures: name -> head of its column; said: words behind a row."""
+
+        def cell(row: str, measure: str) -> str:
+            values = list(self.of(row, measure).values())
+            if not values:
+                return words.NONE
+            summary = stats.summarise(values)
+            text = f"{summary.mean:.3g} ({words.rate(summary.std)})"
+            return text if summary.n == len(self.seeds) else f"{text} n = {summary.n}"
+
+        notes = {row: f"{row}: {note}" for row, note in (said or {}).items()}
+        lines = [[notes.get(row, row), *(cell(row, measure) for measure in measures)] for row in rows]
+        return words.table(["row", *measures.values()], lines)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the numbers as a tidy frame."""
+        records = [
+            (row, measure, seed, value)
+            for row, own in self.values.items()
+            for measure, by_seed in own.items()
+            for seed, value in by_seed.items()
+        ]
+        return pd.DataFrame(records, columns=COLUMNS).astype({"value": float})
+
+    def strip(self, rows: Iterable[str], measure: str, x: str, mark: float | None = None) -> Figure | None:
+        """Return one measure as dots, a row a name."""
+        return figures.strip({row: list(self.of(row, measure).values()) for row in rows}, x, mark)
+
+    def over(self, rows: Sequence[str], panels: Mapping[str, Mapping[str, str]], x: str) -> Figure | None:
+        """Return means over ordered rows with their intervals; panels: title -> line -> its measure."""
+
+        def line(measure: str) -> figures.Line:
+            every = [list(self.of(row, measure).values()) for row in rows]
+            told = [(at, stats.summarise(own)) for at, own in enumerate(every, 1) if own]
+            parts = [(at, one.mean, one.lo, one.hi) for at, one in told]
+            at, mean, lo, hi = np.array(parts, dtype=float).reshape(-1, 4).T
+            return at, mean, lo, hi
+
+        drawn = {title: {name: line(m) for name, m in lines.items()} for title, lines in panels.items()}
+        kept = {title: {n: own for n, own in lines.items() if len(own[0])} for title, lines in drawn.items()}
+        return figures.trajectories(kept, x, rates=False)
+
+
+def marks_table(marks: Iterable[Mapping], more: Mapping[str, str] | None = None) -> str:
+    """Return marks, a line each; more: words of a mark -> what stands in a last column, `beside`."""
+    rows = []
+    for mark in marks:
+        own = [words.rate(mark[key]) for key in ("mean", "lowest", "highest")]
+        missed = [f"{seed} ({words.rate(value)})" for seed, value in mark["missed"].items()]
+        who = ", ".join(missed) or words.NONE
+        rows.append([mark["words"], *own, WORDS[mark["reached"]], who])
+        rows[-1] += [more.get(mark["words"], "")] if more else []
+    head = ["mark", "mean", "lowest", "highest", "reached", "seeds that miss it"]
+    return words.table([*head, *(["paper (Qwen3-4B)"] if more else [])], rows)
+
+
+def changes_table(lines: Iterable[Mapping], heads: Mapping[str, str]) -> str:
+    """Return comparisons, a line each; heads: measure -> its words."""
+    rows = []
+    for line in lines:
+        delta = f"{words.signed(line['delta'])} {words.interval(line['lo'], line['hi'])}".strip()
+        ps = [words.p_value(line[key]) for key in ("p", "p_holm")]
+        rows.append([line["row"], heads[line["measure"]], delta, *ps, line["n"] or 0])
+    return words.table(["what", "measure", "Δ", "p", "Holm p", "n"], rows, 2)
+
+
+def page(
+    context: Context,
+    template: str,
+    numbers: Numbers,
+    drawn: Mapping[str, Figure | None] | None = None,
+    **values: object,
+) -> Page:
+    """Return a stage's page: its template, filled from its numbers."""
+    kept = {name: drawing for name, drawing in (drawn or {}).items() if drawing is not None}
+    text = render(
+        template,
+        banner=banner(context.config),
+        numbers=numbers,
+        n=len(numbers.seeds),
+        figures={name: f"{address(context.name)}{name}.svg" for name in kept},
+        marks_table=marks_table,
+        changes_table=changes_table,
+        **values,
+    )
+    return Page(context.name, text, kept, {".parquet": numbers.frame()})

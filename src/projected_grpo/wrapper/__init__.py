@@ -1,0 +1,1 @@
+"""What `./snakemake` does once there is an environment: the command line, the run and its end."""
