@@ -119,3 +119,19 @@ def test_published_runs_are_named_as_a_shell_expands_them():
     assert said == ["vanilla-m0.5-s{41..43}", "less-x0.5-m0.5-s41", "kl-m0-s{31,33}"]
     expanded = subprocess.run(["bash", "-c", f"echo {' '.join(said)}"], capture_output=True, text=True).stdout
     assert sorted(expanded.split()) == sorted(cells)
+
+
+def test_outcomes_on_fresh_seeds_stand_in_place_of_those_named_afterwards(docs, made):
+    store, fresh = docs / "results/runs.csv", docs / "results/confirmation/runs.csv"
+    before = (docs / "results.md").read_text()
+    text = store.read_text()
+    for old, new in ((41, 51), (42, 52)):
+        text = text.replace(f"-s{old}", f"-s{new}").replace(f",{old},", f",{new},")
+    write_text(fresh, text)
+    found = publish.confirmed(docs)
+    assert set(found["Q10"].frame.loc[found["Q10"].frame["n"] > 0, "seeds"]) <= {"51;52", "51", "52"}
+    publish.publish(made.config, made.questions, publish.Place(docs), None)
+    lines = {"before": before, "after": (docs / "results.md").read_text()}
+    named = {key: re.search(r"^\| Q10 \| own_mode \|.*$", page, re.M)[0] for key, page in lines.items()}
+    assert "afterwards" in named["before"] and "afterwards" not in named["after"]
+    assert "own_mode" in named["after"] and (docs / "results/Q10.md").read_text() != before

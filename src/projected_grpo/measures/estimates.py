@@ -397,10 +397,13 @@ def _record(
 def primary_outcomes(frames: Iterable[pd.DataFrame], asked: int) -> pd.DataFrame:
     """Return the primary outcomes of all questions, their `p_holm` over all that were `asked` for.
 
-    Those that are not chosen yet, or have no test, count as not rejected.
+    One that several frames have is the first one's with a test. Those that are not chosen yet, or have no test, count
+    as not rejected.
     """
     kept = [frame[frame["primary"]] for frame in frames]
     found = pd.concat([frame for frame in kept if len(frame)] or kept[:1], ignore_index=True)
+    found = found.sort_values("n", key=lambda n: n.eq(0), kind="stable")
+    found = found.drop_duplicates(["question", "row", "measure", "contrast"]).sort_index(ignore_index=True)
     ps = [None if pd.isna(p) else p for p in found["p"]]
     holms = stats.holm(ps, asked - sum(p is not None for p in ps))
     found["p_holm"] = [math.nan if p is None else p for p in holms]

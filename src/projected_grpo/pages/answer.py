@@ -99,15 +99,17 @@ def sentences(made: Estimated) -> list[str]:
 
 
 def caution(made: Estimated, outcomes: pd.DataFrame | None) -> str:
-    """Return what the correction over all primary outcomes takes back of an answer; empty where it takes nothing.
+    """Return what fresh seeds, or the correction over all primary outcomes, make of an answer; empty where it stands.
 
     outcomes: of all questions, corrected together (`estimates.primary_outcomes`); None: other questions are not known.
     """
     if outcomes is None:
         return ""
     own = outcomes[outcomes["question"].eq(made.own.question.name)].to_dict("records")
-    told = [(one, made.line(one["row"], one["contrast"], one["measure"])) for one in own]
-    lost = [one for one, line in told if line and line["verdict"] != one["verdict"]]
+    told = [(one, line) for one in own if (line := made.line(one["row"], one["contrast"], one["measure"]))]
+    if fresh := [one for one, line in told if one["seeds"] != line["seeds"]]:
+        return _said("confirmed", fresh)
+    lost = [one for one, line in told if line["verdict"] != one["verdict"]]
     return _said("together", lost) if lost else ""
 
 

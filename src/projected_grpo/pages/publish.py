@@ -33,6 +33,7 @@ from projected_grpo.records import check_read, commit
 from projected_grpo.strict_yaml import read_mapping
 
 DEFAULT = Path("config/config.yaml")
+CONFIRMATION = Path("config/confirmation.yaml")
 OTHERS = {  # page of another stage -> its published name
     "aa": "aa",
     "probe/uat": "probe-uat",
@@ -56,8 +57,11 @@ def of_tree(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
 
 
 def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
-    """Return config and questions for all seeds that the frame has, those of tuning and of confirmation aside."""
-    aside = {*config.tuning, *config.primary.seeds}
+    """Return config and questions for all seeds that the frame has, those of tuning and of confirmation aside.
+
+    A config of the seeds of confirmation keeps them.
+    """
+    aside = {*config.tuning, *config.primary.seeds} - set(config.seeds)
     seeds = sorted({int(seed) for seed in frame["seed"] if seed not in aside})
     own = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
     return own, load_questions(read_questions(own.questions), own)
@@ -124,6 +128,14 @@ def of_other_stages(results: Path, place: Place) -> dict[str, tuple[str, dict[st
     return found
 
 
+def confirmed(docs: Path) -> dict[str, Estimated]:
+    """Return the questions of `config/confirmation.yaml` on the runs that are published of it, none without."""
+    config, questions = read_config(CONFIRMATION)
+    store = Place(docs, Path(config.results).name).folder / "runs.csv"
+    frame = numbers.read(store) if store.exists() else pd.DataFrame()
+    return {name: pages.estimated(own, frame, config) for name, own in questions.items() if len(frame)}
+
+
 def publish(
     config: Config, questions: Mapping[str, Question], place: Place, readme_file: Path | None
 ) -> list[str]:
@@ -143,8 +155,9 @@ def publish(
         if is_answered(f) and f.own.seeds and (pages.is_complete(f) or n not in there)
     }
     made = {name: found for name, found in made.items() if name in ready | there}
-    named = len(own.primary.outcomes)
-    outcomes = estimates.primary_outcomes([found.frame for found in made.values()], named)
+    fresh = {} if place.name else confirmed(place.docs)
+    frames = [found.frame for found in (*fresh.values(), *made.values())]
+    outcomes = estimates.primary_outcomes(frames, len(own.primary.outcomes))
     drawn, texts = commit() or "no commit", {}
     for name, found in made.items():
         if name not in ready:
@@ -159,14 +172,15 @@ def publish(
         write_csv(made[name], place.folder / f"{name}.csv")
     for name, (text, figures) in others.items():
         write_page(place, name, text, figures)
-    write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place.folder))
+    write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place))
     if readme_file is not None:
-        readme.write(readme_file, made, place.docs, outcomes)
+        said = made | {f"{CONFIRMATION.stem}/{name}": found for name, found in fresh.items()}
+        readme.write(readme_file, said, place.docs, outcomes)
     return [*texts, *others]
 
 
-def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame, folder: Path) -> str:
-    """Return the list of questions, each with its answer, the primary ones first, then the pages of other stages.
+def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame, place: Place) -> str:
+    """Return the primary outcomes, then all questions, each with its answer, then the pages of other stages.
 
     A question whose sentences need numbers that are not known by run has none: its page stands as it was published.
     """
@@ -181,11 +195,14 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
     )
     titles = {
-        path.stem: path.read_text(encoding="utf-8").split("\n", 1)[0][2:] for path in folder.glob("*.md")
+        path.stem: path.read_text(encoding="utf-8").split("\n", 1)[0][2:]
+        for path in place.folder.glob("*.md")
     }
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
     primary = outcomes_table(config, outcomes)
-    return render("results.md.j2", rows=rows, others=others, folder=folder.name, outcomes=primary)
+    fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
+    named = {"place": place, "folder": place.folder.name, "fresh": fresh}
+    return render("results.md.j2", rows=rows, others=others, outcomes=primary, **named)
 
 
 def main(arguments: list[str] | None = None) -> int:
