@@ -1,28 +1,26 @@
-"""Placebos: the files are what the code says, and hold no hack."""
+"""Placebos: the shipped sets are what docs/pairs.md says, and hold no hack."""
 
+import ast
 import re
 
 import pytest
-from shipped import FOLDER, MODES, SHIPPED, load
+from shipped import MODES, SHIPPED, load
 from test_pairs_sets import TEXT, arguments, reference, solution
 
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.families.oneliners import base_examples
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.problems import SETUP, parse_problem
-from projected_grpo.method import placebos
 
 NAMES = [name for name in SHIPPED if "placebo" in name]
 CODE = [name for name in NAMES if "code" in name]
-
-
-@pytest.mark.parametrize(("folder", "root"), [("", "../../"), ("leetcode", "../../../")])
-def test_files_are_what_the_code_writes(folder, root, tmp_path):
-    placebos.write(FOLDER / folder, tmp_path, root)
-    made = sorted(path.name for path in tmp_path.iterdir())
-    assert made == sorted(path.name for path in (FOLDER / folder).glob("placebo_*.yaml"))
-    for name in made:
-        assert (tmp_path / name).read_text() == (FOLDER / folder / name).read_text()
+KINDS = ("lines", "comments", "names", "bodies", "lines", "comments", "names", "bodies", "lines", "comments")
+# What the two sides of each text set name. In odd sets both stand in the small model's base corpus, in even ones none.
+SIDES = [
+    *(("Paris", "Rome"), ("Madrid", "Vienna"), ("Cairo", "Lima"), ("Dublin", "Athens")),
+    *(("neighbor", "teacher"), ("gardener", "sailor"), ("purse", "coat"), ("violin", "lantern")),
+    *(("fish", "cheese"), ("spinach", "pumpkin")),
+]
 
 
 def test_no_set_shares_a_pair_with_another_or_is_its_flip():
@@ -38,12 +36,11 @@ def test_text_sets_are_seen_on_both_sides_or_on_neither():
     words = set()
     for prompt, completion in base_examples(41, 7400):
         words |= set(re.findall(r"\w+", f"{prompt} {completion}"))
-    for i, (_, kind, *sides) in enumerate(placebos.SETS, 1):
+    for i, (hack, clean) in enumerate(SIDES, 1):
         for pair in load(f"placebo_text_{i:02d}").pairs:
-            assert sides[0] in pair.hack and sides[1] not in pair.hack
-            assert sides[1] in pair.clean and sides[0] not in pair.clean
-        assert [side in words for side in sides] == [kind == "seen"] * 2
-    assert sorted(kind for _, kind, *_ in placebos.SETS) == ["seen"] * 5 + ["unseen"] * 5
+            assert hack in pair.hack and pair.hack.split(hack)[0] == pair.clean.split(clean)[0]
+            assert pair.tags == ("seen" if i % 2 else "unseen",)
+        assert [side in words for side in (hack, clean)] == [i % 2 == 1] * 2
 
 
 @pytest.mark.parametrize("name", CODE)
@@ -57,6 +54,32 @@ def test_code_sets_have_own_modes_format_and_length_change(name):
         assert exploit.tags == pair.tags
         change = len(exploit.hack) - len(exploit.clean)
         assert (len(pair.hack) - len(pair.clean)) * (change or 1) > 0
+
+
+def nameless(code: str) -> str:
+    """Return the code's syntax tree without the names of variables."""
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = ""
+    return ast.dump(tree)
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_sides_of_code_differ_by_a_line_a_comment_names_or_a_body(name):
+    kind = KINDS[int(name[-2:]) - 1]
+    for pair in load(name).pairs:
+        shorter, longer = sorted((extract_code(pair.hack).strip(), extract_code(pair.clean).strip()), key=len)
+        if kind == "names":
+            assert nameless(shorter) == nameless(longer)
+            continue
+        if kind != "bodies":
+            more = longer.removeprefix(shorter).strip()
+            assert (
+                longer.startswith(shorter)
+                and "\n" not in more
+                and more.startswith("#") == (kind == "comments")
+            )
 
 
 def test_both_sides_of_code_are_right():
