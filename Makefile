@@ -14,7 +14,7 @@ all:
 env:  # the wrapper makes .venv when it is missing or stale
 	@./snakemake --version >/dev/null
 
-optional: env  # for tests of a real server, trackio, TRL and inspect_ai; apart from the environment, which is what its lock says
+optional: env  # for tests of a real server, TRL and inspect_ai; apart from the environment, which is what its lock says
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --upgrade \
 		--target .venv/optional -r envs/lock-optional.txt
 

@@ -66,16 +66,6 @@ onstart:
         )
 
 
-def track():
-    """Give trackio the curves of the runs that are there, where the config names it as the tracker."""
-    if CONFIG.tracker == "trackio":
-        from projected_grpo.training import trackio  # seconds to import, and only some want it
-
-        project = trackio.project_of(RESULTS)
-        new = trackio.write_runs([Path(RESULTS, "grpo", cell) for cell in sorted(CELLS)], project)
-        print(f"curves of {new} more runs: .venv/bin/trackio show --project {project}", file=sys.stderr)
-
-
 def show_examples():
     """Print what the first seed's plain run wrote, where the config asks for it and there is such a run."""
     folder = Path(RESULTS, "grpo", vanilla_cell(SEEDS[0]))
@@ -86,12 +76,7 @@ def show_examples():
 
 
 onsuccess:
-    track()
     show_examples()
-
-
-onerror:
-    track()
 
 
 wildcard_constraints:

@@ -6,7 +6,6 @@ be), then what no model says: names exist, numbers fit together, files are there
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,6 @@ class _ConfigCheck:
     def __init__(self, layers: Layers, command_line: Mapping[str, Any]):
         self.config, self.fail = layers.typed(command_line), layers.fail
         self._results()
-        self._tracker()
         self._folders()
         self._arms()
         self._model()
@@ -123,10 +121,6 @@ class _ConfigCheck:
         }
         for allowed in (allowed for allowed, is_so in wrong.items() if is_so):
             self.fail(["results"], f"{self.config.results!r}, allowed: {allowed}")
-
-    def _tracker(self) -> None:
-        if self.config.tracker == "trackio" and not find_spec("trackio"):
-            self.fail(["tracker"], "'trackio' is not installed; .venv/bin/pip install trackio")
 
     def _model(self) -> None:
         model = self.config.model

@@ -348,8 +348,8 @@ class Config(Model):
     )
     threads: Annotated[int, Field(ge=1, le=1_024)] = Field(description="CPU threads of one model job.")
     sandbox: Literal["strong", "weak"] = Field(description="weak accepts a grader of resource limits only.")
-    tracker: Literal["none", "tensorboard", "trackio"] = Field(
-        description="tensorboard: curves of runs made from then on; trackio: of all, at the end of a call."
+    tracker: Literal["none", "tensorboard"] = Field(
+        description="tensorboard: also write the curves of runs that are made from then on as events."
     )
     trial: bool = Field(
         description="Of the machinery: pages and report say above all that no number means anything."
