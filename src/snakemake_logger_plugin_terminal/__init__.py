@@ -23,10 +23,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 STEP = re.compile(r"\b(\d+)/(\d+)\b")
-LOOK, SAY = (
-    0.5,
-    60.0,
-)  # seconds between looks at the logs, and between lines about running jobs off a terminal
+LOOK, SAY = 0.5, 60.0  # seconds between looks at the logs, and between lines about jobs off a terminal
 TAIL = 4096  # bytes of a log that are looked at
 # What Snakemake says of itself, around the jobs.
 CHATTER = (
@@ -35,8 +32,10 @@ CHATTER = (
     "Conda environments: ignored", "Elapsed time", "Will exit after", "Using workflow specific profile",
     "Config file ", "Reasons:", "This was a dry-run", "(check individual jobs",
 )  # fmt: skip
-METADATA = (
-    "have missing provenance/metadata"  # what was made from what stands in records of the project's own
+METADATA = "have missing provenance/metadata"  # of Snakemake's own; here records say what was made from what
+QUIET = (
+    *(LogEvent.SHELLCMD, LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RULEGRAPH),
+    LogEvent.JOB_STARTED,  # it was announced the moment before
 )
 STOPPING = "Terminating processes on user request"
 # Why a dry run would make a job: part of Snakemake's reason -> what is said of it; the first that is in it counts.
@@ -109,16 +108,16 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         self.console = Console(stderr=not self.common_settings.stdout, highlight=False)
-        self.known: dict[int, Job] = {}  # announced
         self.running: dict[int, Job] = {}
         self.done, self.total, self.began = 0, 0, time.monotonic()
         self.dry: dict[tuple[str, str], list[str]] = {}  # of a dry run: (rule, why) -> its jobs
         self.stopped = False  # by the user: how jobs end from then on is no news
         whole = Column(no_wrap=True)
-        texts = [TextColumn(text, table_column=whole) for text in ("{task.description}", "{task.fields[at]}")]
-        self.bars = Progress(
-            texts[0], BarColumn(20), texts[1], TimeElapsedColumn(), console=self.console, transient=True
+        name, at = (
+            TextColumn(f"{{task.{field}}}", table_column=whole) for field in ("description", "fields[at]")
         )
+        columns = name, BarColumn(20), at, TimeElapsedColumn()
+        self.bars = Progress(*columns, console=self.console, transient=True)
         self.over = threading.Event()
         self.watch = threading.Thread(target=self._watch, daemon=True)
         self.watch.start()
@@ -129,17 +128,15 @@ class LogHandler(LogHandlerBase):
         event = get_event(record)
         said = {
             LogEvent.JOB_INFO: self._announced,
-            LogEvent.JOB_STARTED: self._started,
             LogEvent.JOB_FINISHED: lambda r: self._ended(r.job_id, "done"),
             LogEvent.JOB_ERROR: self._failed,
             LogEvent.PROGRESS: self._progress,
             LogEvent.RUN_INFO: self._planned,
         }
-        quiet = (LogEvent.SHELLCMD, LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RULEGRAPH)
         try:
             if event in said:
                 said[event](record)
-            elif event not in quiet and (text := record.getMessage().strip()):
+            elif event not in QUIET and (text := record.getMessage().strip()):
                 self._other(text, record.levelname in ("ERROR", "CRITICAL"))
         except Exception:
             self.handleError(record)
@@ -147,10 +144,8 @@ class LogHandler(LogHandlerBase):
     def _say(self, text: str, style: str | None = None) -> None:
         """Print a text, on a terminal with its lines broken between words: a path stays whole, to be copied."""
         if self.console.is_terminal:
-            text = "\n".join(
-                textwrap.fill(line, self.console.width, break_long_words=False, break_on_hyphens=False)
-                for line in text.split("\n")
-            )
+            how = {"break_long_words": False, "break_on_hyphens": False}
+            text = "\n".join(textwrap.fill(line, self.console.width, **how) for line in text.split("\n"))
         self.console.print(escape(text), style=style, soft_wrap=True)
 
     def _other(self, text: str, is_error: bool) -> None:
@@ -177,33 +172,18 @@ class LogHandler(LogHandlerBase):
 
     def _announced(self, record: LogRecord) -> None:
         if self.common_settings.dryrun:
-            why = next(
-                (said for part, said in WHY.items() if part in record.reason), record.reason.split(":")[0]
-            )
-            of = sorted(
-                map(str, record.wildcards.values()), key=lambda word: "-s" in word
-            )  # the model comes last
+            known = (said for part, said in WHY.items() if part in record.reason)
+            why = next(known, record.reason.split(":")[0])
+            # The model comes last.
+            of = sorted(map(str, record.wildcards.values()), key=lambda word: "-s" in word)
             self.dry.setdefault((record.rule_name, why), []).append(" ".join(of))
             return
         named = " ".join([record.rule_name, *map(str, record.wildcards.values())])
         log = Path(str(record.log[0]).split(" ")[0]) if record.log else None
-        self.known[record.jobid] = Job(named, log, time.monotonic())
-        self._run(record.jobid)  # a job is announced when it is about to start
-
-    def _started(self, record: LogRecord) -> None:
-        for jobid in record.jobs:
-            self._run(jobid)
-
-    def _run(self, jobid: int) -> None:
-        if jobid not in self.known or jobid in self.running:
-            return
-        job = self.known[jobid]
-        job.began = time.monotonic()
-        self.running[jobid] = job
+        job = self.running[record.jobid] = Job(named, log, time.monotonic())
         if self.console.is_terminal:
-            if not self.bars.live.is_started:
-                self.bars.start()
-            job.bar = self.bars.add_task(escape(job.name), total=None, at="")
+            self.bars.start()
+            job.bar = self.bars.add_task(escape(named), total=None, at="")
 
     def _progress(self, record: LogRecord) -> None:
         self.done, self.total = record.done, record.total
@@ -212,15 +192,11 @@ class LogHandler(LogHandlerBase):
         self._ended(record.jobid, "stopped" if self.stopped else "FAILED")
         if self.stopped:
             return
-        logs = ", ".join(map(str, record.log))
-        self._say(f"    log: {logs}", "red")
+        self._say(f"    log: {', '.join(map(str, record.log))}", "red")
         for log in record.log if self.common_settings.show_failed_logs else ():
-            try:
-                lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
-            except OSError:
-                continue
-            for line in lines[-10:]:
-                self._say(f"    {line}")
+            with suppress(OSError):
+                for line in Path(log).read_text(encoding="utf-8", errors="replace").splitlines()[-10:]:
+                    self._say(f"    {line}")
 
     def _ended(self, jobid: int, how: str) -> None:
         job = self.running.pop(jobid, None)
@@ -231,30 +207,25 @@ class LogHandler(LogHandlerBase):
         if how == "done":
             self.done += 1
         took = duration(time.monotonic() - job.began)
-        at = f"{self.done}/{self.total}"
-        self._say(f"{at} {job.name} {how} in {took}", "red" if how == "FAILED" else None)
+        self._say(f"{self.done}/{self.total} {job.name} {how} in {took}", "red" if how == "FAILED" else None)
 
     # --- how far jobs are ---
 
     def _watch(self) -> None:
         said = time.monotonic()
         while not self.over.wait(LOOK):
-            jobs = list(self.running.values())
             if self.console.is_terminal:
-                for job in jobs:
-                    if job.bar is not None and (found := reached(job.log)):
+                for job in list(self.running.values()):
+                    if (found := reached(job.log)) and job.bar is not None:
                         with suppress(KeyError):  # it has ended meanwhile, and its bar is gone
-                            self.bars.update(
-                                job.bar, completed=found[0], total=found[1], at=left(job, *found)
-                            )
+                            k, n = found
+                            self.bars.update(job.bar, completed=k, total=n, at=left(job, k, n))
             elif time.monotonic() - said > SAY:
                 said = time.monotonic()
-                for job in jobs:
-                    self._say(f"  running: {job.name}{self._state(job)}")
-
-    def _state(self, job: Job) -> str:
-        found = reached(job.log)
-        return f", {left(job, *found)}" if found else f", {duration(time.monotonic() - job.began)}"
+                for job in list(self.running.values()):
+                    found = reached(job.log)
+                    at = left(job, *found) if found else duration(said - job.began)
+                    self._say(f"  running: {job.name}, {at}")
 
     def close(self) -> None:
         self.over.set()
