@@ -6,6 +6,7 @@ projected-grpo schemas CONFIG: write the questions' schema with the arms that CO
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -132,68 +133,48 @@ def reference() -> str:
         "'grpo={lr: 0.1}'` over both, say only what differs. What does not fit\nends in one line before any job "
         "starts."
     ]
-    root = json_schema(Config)
-    values = read_yaml(ROOT / "config" / "config.yaml")
-    top = [row for row in _rows(root, root, values) if row[0] != "$schema"]
-    parts.append(_table([row for row in top if not isinstance(row[4], dict)]))
-    for name, *_, inner in top:
-        if isinstance(inner, dict):
-            section = inner.get("description", "")
-            parts.append(f"## {name}\n\n{_line(section)}")
-            parts += _section(name, inner, root, values.get(name))
+    values, sections = read_yaml(ROOT / "config" / "config.yaml"), defaultdict(list)
+    for row in _rows(json_schema(Config), values):
+        sections[row[0].partition(".")[0]].append(row)
+    parts.append(_table([rows[0] for key, rows in sections.items() if len(rows) == 1 and key != "$schema"]))
+    for key, (head, *below) in sections.items():
+        if below:
+            parts.append(f"## {key}\n\n{head[2]}\n\n{_table(below)}")
     parts.append("# Every key of a question\n\n" + _line(Questions.__doc__))
-    for title, model in (
-        ("A question", WithArms().question),
-        ("A row, and `settings` of all rows", WithArms().row),
-    ):
-        found = json_schema(model)
-        parts.append(f"## {title}\n\n" + _table(list(_rows(found, found, {}))))
+    known = WithArms()
+    for title, model in (("A question", known.question), ("A row, and `settings` of all rows", known.row)):
+        rows = [row for row in _rows(json_schema(model), {}) if "." not in row[0]]
+        parts.append(f"## {title}\n\n{_table(rows)}")
     return "\n\n".join(parts) + "\n"
 
 
-def _section(name: str, schema: dict, root: dict, values: Any) -> list[str]:
-    if "patternProperties" in schema:  # each name has the same keys
-        [(pattern, inner)] = schema["patternProperties"].items()
-        inner = resolved(inner, root)
-        head = f"`{name}.NAME`, NAME being {WORDS[pattern]}:"
-        return [f"{head}\n\n{_table(list(_rows(inner, root, {})))}"]
-    rows = list(_rows(schema, root, values))
-    parts = [_table([row for row in rows if not isinstance(row[4], dict)])]
-    for key, *_, inner in rows:
-        if isinstance(inner, dict):
-            below = values.get(key) if isinstance(values, dict) else None
-            parts.append(f"### {name}.{key}\n\n{_line(inner.get('description', ''))}")
-            parts += _section(f"{name}.{key}", inner, root, below)
-    return parts
+Row = tuple[str, str, str, str]
 
 
-Cells = tuple[str, str, str, str, dict | None]
-
-
-def _rows(schema: dict, root: dict, values: Any) -> Iterator[Cells]:
-    """Yield (key, allowed, what for, value, the schema of the keys below it) of every key of a mapping."""
-    for key, said in schema["properties"].items():
-        target = resolved(said, root)
-        is_section = "properties" in target or (
-            "patternProperties" in target and "$ref" in next(iter(target["patternProperties"].values()))
-        )
-        value = values.get(key, "") if isinstance(values, dict) else ""
-        shown = "" if is_section or value == "" else json.dumps(value)
-        default = said.get("default")
-        if not shown and default is not None and default != {}:
-            shown = json.dumps(default)
-        text = said.get("description", target.get("description", ""))
-        below = {**target, "description": text} if is_section else None
-        yield key, "" if is_section else describe(said, root), _line(text), shown, below
+def _rows(root: dict, values: dict, schema: dict | None = None, above: str = "") -> Iterator[Row]:
+    """Yield (key, allowed, what for, value) of every key; of a mapping with keys of its own itself and then each."""
+    for key, said in (schema or root)["properties"].items():
+        target, value = resolved(said, root), values.get(key, said.get("default"))
+        text = _line(said.get("description", target.get("description", "")))
+        pattern, named = next(iter(target.get("patternProperties", {}).items()), ("", {}))
+        if "$ref" in named:  # each name has the same keys
+            yield f"{above}{key}", "", f"{text} NAME is {WORDS[pattern]}.", ""
+            yield from _rows(root, {}, resolved(named, root), f"{above}{key}.NAME.")
+        elif "properties" in target:
+            yield f"{above}{key}", "", text, ""
+            yield from _rows(root, value or {}, target, f"{above}{key}.")
+        else:
+            shown = json.dumps(value) if key in values or value not in (None, {}) else ""
+            yield f"{above}{key}", describe(said, root), text, shown
 
 
 def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _table(rows: list[Cells]) -> str:
+def _table(rows: list[Row]) -> str:
     lines = ["| key | allowed | | value |", "|---|---|---|---|"]
-    for key, allowed, text, value, _ in rows:
+    for key, allowed, text, value in rows:
         cells = [f"`{key}`", allowed, text, f"`{value}`" if value else ""]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
