@@ -21,6 +21,7 @@ BEHIND = (
     *("svd", "basis", "clean_run", "base_deployed", "grpo"),
 )
 FAMILY = ROOT / "environment" / "families" / "oneliners" / "__init__.py"
+MONITOR = ROOT / "evaluator" / "monitor.py"  # behind the runs whose monitor is the critic
 OF_A_FAMILY = ("problems", "warm", "base", "teacher")
 FREE = ("docs", "pages", "verdicts", "measures", "stages", "evaluator", "commands", "integrations")
 
@@ -29,7 +30,8 @@ def sources(rule: str) -> dict[str, list[Path]]:
     """Return the files that are hashed for a rule, by its name or, of runs, by rule and arm."""
     script = SCRIPTS / f"{rule}.py"
     if rule == "grpo":
-        return {f"grpo {name}": [script, file] for name, file in arms.files().items()}
+        by_arm = {f"grpo {name}": [script, file] for name, file in arms.files().items()}
+        return by_arm | {"grpo judged by the critic": [script, MONITOR]}
     return {rule: [script, *([FAMILY] if rule in OF_A_FAMILY else [])]}
 
 
@@ -54,7 +56,7 @@ def test_the_code_of_a_run_has_nothing_of_pages_measures_and_docs_in_it(rule):
     files = {file for named in sources(rule).values() for one in named for file in closure(one)}
     assert all(file.is_relative_to(ROOT) or file.parent == SCRIPTS for file in files)
     floors = {file.relative_to(ROOT).parts[0] for file in files if file.is_relative_to(ROOT)}
-    allowed = {"stages"} if rule == "clean_run" else set()
+    allowed = {"clean_run": {"stages"}, "grpo": {"evaluator"}}.get(rule, set())
     assert not floors & set(FREE) - allowed, (rule, floors & set(FREE))
 
 
