@@ -210,6 +210,18 @@ def test_runs_of_two_codes_or_two_bases_share_no_table(frame, questions):
         numbers.by_row(question, wrong)
 
 
+def test_runs_that_a_critic_judges_have_a_code_of_their_own(frame, questions):
+    """It is loaded for them alone, beside runs of the same arm with another monitor."""
+    question = questions["Q16"]
+    mixed = frame.copy()
+    judged = {cell.id for cell in question.cells if cell.setting.needs.critic}
+    asked = {cell.id for cell in question.cells if cell.setting.arm == "penalty"} - judged
+    assert judged & set(mixed["cell"]) and asked & set(mixed["cell"])
+    mixed.loc[mixed["cell"].isin(asked), "code"] = "hash0"
+    mixed.loc[mixed["cell"].isin(judged), "code"] = "hash1"
+    numbers.check(question, mixed)
+
+
 def test_the_csv_reads_back_as_it_was_written(frame, tmp_path):
     path = tmp_path / "runs.csv"
     numbers.write(frame, path)

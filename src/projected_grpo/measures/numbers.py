@@ -120,8 +120,8 @@ def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 def check(question: Question, frame: pd.DataFrame) -> None:
     """Raise UserError where one table would mix what does not belong together.
 
-    Runs of one arm have one code hash, runs of one model one base, and each run has the settings that its row asks
-    for. What a line does not know is not compared.
+    Runs of one arm have one code hash (those that a critic judges another, as it is loaded for them alone), runs of one
+    model one base, and each run has the settings that its row asks for. What a line does not know is not compared.
     """
     cells = {cell.id: cell for cell in question.cells}
     own = frame[frame["cell"].isin(cells)].drop_duplicates("cell")
@@ -131,7 +131,8 @@ def check(question: Question, frame: pd.DataFrame) -> None:
                 f"{question.name}: {run.cell} was made with other settings ({run.settings}, asked for: "
                 f"{settings_digest(cells[run.cell])}); make it again"
             )
-    arm = own["cell"].map(lambda cell: cells[cell].setting.arm)
+    settings = own["cell"].map({name: cell.setting for name, cell in cells.items()})
+    arm = settings.map(lambda each: f"{each.arm}, judged by the critic" if each.needs.critic else each.arm)
     for key, by, what in (("code", arm, "arm"), ("base", own["model"], "model")):
         for name, part in own.dropna(subset=key).groupby(by):
             if part[key].nunique() > 1:
