@@ -172,3 +172,16 @@ def test_what_takes_the_place_of_a_box_is_not_touched(tmp_path):
     assert room.open_file(str(box), room.RESULTS[0]) is None
     room.remove(str(box))
     assert (outside / room.RESULTS[0]).read_text() == "x" and box.is_symlink()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing says that a process is gone")
+def test_tidying_up_after_a_check_is_not_its_idleness():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    watch = Watch(os.open("/dev/null", os.O_RDONLY), None, b"", 3, None, Budget(), 0)
+    watch.started, watch.pid = True, ended.pid
+    for _ in range(30):
+        watch.looked = time.monotonic() - 0.5
+        watch.look()
+    os.close(watch.reader)
+    assert watch.cause is None and watch.idle == 0

@@ -186,6 +186,8 @@ class Watch:
         The kernel adds a wait up when it is over, and a thread's goes with the thread: neither shows what still waits,
         nor the waits of many short ones in turn.
         """
+        if kernel.LINUX and not os.path.exists(f"/proc/{self.pid}"):
+            return math.inf  # it has ended, and the zygote is still tidying up after it
         longest = 0
         waits_now = False
         with contextlib.suppress(OSError, ValueError, IndexError):
