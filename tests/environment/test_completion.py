@@ -1,5 +1,7 @@
 """Which part of a text is the answer, and which part of that is code."""
 
+import time
+
 import pytest
 
 from projected_grpo.environment.completion import answer_of, extract_code
@@ -17,6 +19,7 @@ DRAFT = "```python\nx = 0\n```"
         ("```python\na```b", "a"),
         ("```python\n", ""),
         ("```py\na\n```", None),
+        ("```python\n\ufeffa\n```", "a\n"),
         ("python\na", None),
         ("", None),
     ],
@@ -84,3 +87,20 @@ def test_an_answer_without_code_loses_its_thinking_too():
     assert answer_of('<think>{"a": 0}</think>\n{"a": 1}').strip() == '{"a": 1}'
     assert answer_of('{"a": 0} no\n</think>\n{"a": 1}').strip() == '{"a": 1}'
     assert answer_of("no tags") == "no tags"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think></think>\n" * 40_000,
+        "<think></think>" * 40_000 + RIGHT,
+        "<think>\n" * 100_000,
+        ">" * 4000 + "```python\n" + "\n" * 4000,
+        ">" * 40_000 + "```python\n" + (">" * 40_000 + "x\n") * 3,
+    ],
+    ids=["pairs", "pairs-in-a-line", "opened", "quotes", "long-quotes"],
+)
+def test_no_text_takes_long_to_read(text):
+    began = time.process_time()
+    extract_code(text)
+    assert time.process_time() - began < 2

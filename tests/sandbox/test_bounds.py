@@ -4,9 +4,13 @@ import contextlib
 import marshal
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
+
+import pytest
 
 from projected_grpo.sandbox import pool as pools
 from projected_grpo.sandbox import room
@@ -108,3 +112,76 @@ def test_a_check_ends_whatever_it_waits_for():
         watch.look()
     os.close(watch.reader)
     assert watch.cause == "timeout" and watch.idle == 0
+
+
+# 20 threads that hand one another the turn: at every moment one of them could run.
+TURNS = """
+import sys, threading
+sys.setswitchinterval(0.001)
+turns = [threading.Lock() for _ in range(20)]
+for turn in turns: turn.acquire()
+def work(number):
+    while True:
+        turns[number].acquire()
+        sum(range(2000))
+        turns[(number + 1) % 20].release()
+for number in range(20): threading.Thread(target=work, args=(number,)).start()
+turns[0].release()
+"""
+
+
+def idle_share(code, seconds, core):
+    command = [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{core}}})\n{code}"]
+    child = subprocess.Popen(command)
+    try:
+        time.sleep(1.0)
+        watch = Watch(os.open("/dev/null", os.O_RDONLY), None, b"", 3, None, Budget(1e9, 1e9), 0)
+        watch.started, watch.pid = True, child.pid
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            watch.look()
+            time.sleep(0.05)
+        os.close(watch.reader)
+        return watch.idle / seconds
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing says who waits for a core")
+def test_waiting_for_a_core_in_turns_is_no_idleness():
+    core = min(os.sched_getaffinity(0))
+    spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    load = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(6)]
+    try:
+        turns = idle_share(TURNS, 2.0, core)
+        sleeps = idle_share("import time\nwhile True: time.sleep(0.3)", 2.0, core)
+    finally:
+        for process in load:
+            process.kill()
+            process.wait()
+    assert turns < 0.2 and sleeps > 0.6, (turns, sleeps)
+
+
+def test_what_takes_the_place_of_a_box_is_not_touched(tmp_path):
+    """At the weak layer a submission may move its folder and put a link there."""
+    outside, box = tmp_path / "outside", tmp_path / "box"
+    outside.mkdir()
+    (outside / room.RESULTS[0]).write_text("x")
+    box.symlink_to(outside)
+    assert room.open_file(str(box), room.RESULTS[0]) is None
+    room.remove(str(box))
+    assert (outside / room.RESULTS[0]).read_text() == "x" and box.is_symlink()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing says that a process is gone")
+def test_tidying_up_after_a_check_is_not_its_idleness():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    watch = Watch(os.open("/dev/null", os.O_RDONLY), None, b"", 3, None, Budget(), 0)
+    watch.started, watch.pid = True, ended.pid
+    for _ in range(30):
+        watch.looked = time.monotonic() - 0.5
+        watch.look()
+    os.close(watch.reader)
+    assert watch.cause is None and watch.idle == 0

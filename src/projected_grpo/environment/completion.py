@@ -6,11 +6,15 @@ counts for nothing. docs/grading.md has the rules.
 
 import re
 
-FENCE = re.compile(r"```python[ \t\r]*\n(.*?)(?:```|\Z)", re.S)
+FENCE = re.compile(
+    r"```python[ \t\r]*\n\ufeff?(.*?)(?:```|\Z)", re.S
+)  # a byte order mark is no part of a text
 BLOCK = re.compile(r"```.*?(?:```|\Z)", re.S)
 MARGIN = re.compile(r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])+")  # of a list item or a quote
+QUOTE = re.compile(r"[ \t]*> ?")
 TAGS = "think|thinking|thoughts?|reasoning|seed:think"
-OPENED = re.compile(rf"^[ \t]*(?:<(?:{TAGS})>|\[THINK\]|<\|begin_of_thought\|>)", re.I | re.M)
+OPENING = re.compile(rf"[ \t]*(?:<(?:{TAGS})>|\[THINK\]|<\|begin_of_thought\|>)", re.I)
+OPENED = re.compile(f"^{OPENING.pattern}", re.I | re.M)
 CLOSING = rf"(?:</(?:{TAGS})>|\[/THINK\]|<\|end_of_thought\|>)"
 # Between quotes it is a text that speaks of the tag.
 CLOSED = re.compile(rf"""(?<!["'`]){CLOSING}|{CLOSING}(?!["'`])""", re.I)
@@ -37,10 +41,14 @@ def answer_of(text: str) -> str:
     closed = CLOSED.search(text)
     if closed and not OPENED.search(text, 0, closed.start()) and not _in_block(text, closed):
         text = text[closed.end() :]
-    while (opened := OPENED.search(text)) and not FENCE.search(text, 0, opened.start()):
+    kept, place = [], 0  # what follows a closing tag stands where its block began, at the start of a line
+    while opened := OPENING.match(text, place) or OPENED.search(text, place):
+        if FENCE.search(text, place, opened.start()):
+            break
+        kept.append(text[place : opened.start()])
         closed = CLOSED.search(text, opened.end())
-        text = text[: opened.start()] + (text[closed.end() :] if closed else "")
-    return text
+        place = closed.end() if closed else len(text)
+    return "".join(kept) + text[place:]
 
 
 def _in_block(text: str, tag: re.Match) -> bool:
@@ -51,12 +59,17 @@ def _in_block(text: str, tag: re.Match) -> bool:
 
 
 def _without_margin(code: str, before: str) -> str:
-    lines = code.split("\n")
-    for _ in range(before.count(">")):
-        quoted = [re.match(r"[ \t]*> ?", line) for line in lines]
-        if not all(match or not line.strip() for match, line in zip(quoted, lines, strict=True)):
-            return code
-        lines = [line[match.end() :] if match else line for match, line in zip(quoted, lines, strict=True)]
+    lines = []
+    for line in code.split("\n"):
+        place = 0
+        for _ in range(before.count(">")):
+            quoted = QUOTE.match(line, place)
+            if quoted is None:
+                if line[place:].strip():
+                    return code
+                break
+            place = quoted.end()
+        lines.append(line[place:])
     margins = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
     margin = min(margins, key=len, default="")
     return "\n".join(line.removeprefix(margin) for line in lines)

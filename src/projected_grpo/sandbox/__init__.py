@@ -20,6 +20,7 @@ exchange   values by copy, for a check that runs in a process of its own
 candidate  calls a submission's functions for such a check
 harness    what reports from a check: load the code, ask, write frames
 fifo       pipes and socket pairs that no counter of the host numbers
+maps       anonymous memory, never shared
 probes     what a loaded submission is asked, and the frame that it runs under
 room       where the checks run: a root of its own, or a folder
 zygote     the warm process that forks the checks

@@ -18,7 +18,7 @@ import warnings
 from _sitebuiltins import Quitter
 from typing import Any, NamedTuple
 
-from projected_grpo.sandbox import fifo, harness, kernel, landlock, seccomp
+from projected_grpo.sandbox import fifo, harness, kernel, landlock, maps, seccomp
 
 MEGABYTE = 1 << 20
 MEMORY = 1024 * MEGABYTE  # address space of a check
@@ -130,6 +130,7 @@ def prepare(setup: bytes, box: str, level: str) -> Any:
     exec(HARNESS, private)
     if level != "weak":
         fifo.stand_in(box)
+        maps.stand_in()
     if level in ("bubblewrap", "landlock"):
         _map_extensions()
     warnings.simplefilter("ignore")

@@ -16,7 +16,7 @@ BOX = "/box"
 BOX_SIZE, BOX_FILES = 16 << 20, 1024
 DISK, MOST_FILES = 64 << 20, 4096  # where no small file system bounds them, looked at from time to time
 LONGEST_PATH = 2000  # folders in folders; beyond 4096 no name would reach them
-DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/urandom")  # a map of /dev/zero would be shared memory without a file
 # files that a check may be asked for
 # Seconds of CPU; a check has 3 to count up what the host numbers: what it could tell is below 8 bits. One that counts
 # up both has half of them for each, and what it could tell by the two adds up.
@@ -190,7 +190,7 @@ def remove(folder: str) -> None:
 def open_file(folder: str, name: str) -> int | None:
     """Return a descriptor of the file `name` in `folder` if it is a regular file, no link."""
     try:
-        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             if not stat.S_ISREG(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
                 return None

@@ -1,8 +1,9 @@
 """The system calls that a check may make: an allow list as a seccomp filter; all others fail with EPERM.
 
 Left out on purpose: new processes (threads are allowed), exec, sockets, signals to anyone, ptrace and reading other
-processes' memory, mounts, namespaces, System V IPC, memfd_create (memory that no limit counts), io_uring, bpf; modes,
-owners and times of files and truncation by name (Landlock does not guard those, the last before its version 3).
+processes' memory, mounts, namespaces, System V IPC, memory that no limit counts (memfd_create, shared memory without a
+file), io_uring, bpf; modes, owners and times of files and truncation by name (Landlock does not guard those, the last
+before its version 3).
 
 And whatever has a name or a number on the whole host, by which two checks could find each other: locks and leases on
 files that all may read, futexes that are not private, pipes and sockets (their inode numbers come from one counter,
@@ -44,7 +45,7 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "pselect6": (270, 72), "ppoll": (271, 73), "set_robust_list": (273, 99), "epoll_pwait": (281, 22),
     "eventfd": (284, None), "fallocate": (285, 47), "eventfd2": (290, 19), "epoll_create1": (291, 20),
     "dup3": (292, 24), "preadv": (295, 69), "pwritev": (296, 70), "renameat2": (316, 276),
-    "getrandom": (318, 278), "copy_file_range": (326, 285), "statx": (332, 291),
+    "getrandom": (318, 278), "copy_file_range": (326, 285),
     "rseq": (334, 293), "close_range": (436, 436), "faccessat2": (439, 439),
 }  # fmt: skip
 
@@ -56,6 +57,7 @@ SPECIAL: dict[str, tuple[int | None, int | None]] = {
     "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115),
     "sched_getparam": (143, 121), "sched_getscheduler": (145, 120), "sched_getaffinity": (204, 123),
     "getpgid": (121, 155), "getsid": (124, 156), "fsync": (74, 82), "fdatasync": (75, 83), "fadvise64": (221, 223),
+    "msync": (26, 227),
 }  # fmt: skip
 
 # Where the answer exists in the submission's process alone: no signal's handler, which sees the frame that it
@@ -80,6 +82,7 @@ FILE_TYPE, FIFO = 0o170000, 0o010000
 FUTEX_PRIVATE, FUTEX_WAITS, FUTEX_WAKE = 128, (0, 9), 1
 # Advice on memory of one's own: normal, random, sequential, not needed, free, huge pages or not, dumps or not.
 ADVICE = (0, 1, 2, 4, 8, 14, 15, 16, 17)
+MAP_TYPE, MAP_SHARED, MAP_ANONYMOUS = 0x0F, 0x01, 0x20
 CLOCKS = 16  # numbers from here on are other threads' and processes' clocks
 PROT_EXEC = 4
 
@@ -88,7 +91,7 @@ ALLOW, KILL = 0x7FFF0000, 0x80000000
 EPERM, EAGAIN, EINVAL, ENOSYS = 0x00050001, 0x0005000B, 0x00050016, 0x00050026
 ZERO = 0x00050000  # the call is not made and returns 0
 LOAD, EQUAL, GREATER_EQUAL, AND, RETURN, JUMP = 0x20, 0x15, 0x35, 0x54, 0x06, 0x05
-ARGUMENTS = (16, 24, 32)  # offsets of the low halves
+ARGUMENTS = (16, 24, 32, 40)  # offsets of the low halves
 
 
 def supported() -> bool:
@@ -131,6 +134,11 @@ def _special(kind: str, own_box: bool) -> dict[str, list[bytes]]:
     maps = (
         [op(RETURN, ALLOW)] if kind == "plain" or own_box else when(2, (PROT_EXEC,), EPERM, ALLOW, PROT_EXEC)
     )
+    # Shared memory without a file may be held unmapped, where nothing counts it: see maps.
+    hidden = [
+        op(LOAD, ARGUMENTS[3]), op(AND, MAP_TYPE | MAP_ANONYMOUS), op(EQUAL, MAP_SHARED | MAP_ANONYMOUS, 0, 1),
+        op(RETURN, EPERM),
+    ]  # fmt: skip
     fifos = (EPERM if mute else ALLOW, EPERM, FILE_TYPE)
     own = (0,), ALLOW, EPERM
     zero = [op(RETURN, ZERO)]
@@ -156,7 +164,7 @@ def _special(kind: str, own_box: bool) -> dict[str, list[bytes]]:
             op(LOAD, ARGUMENTS[1]), op(AND, FUTEX_PRIVATE - 1), op(EQUAL, FUTEX_WAKE, 0, 1), op(RETURN, ZERO),
             *when(1, FUTEX_WAITS, EAGAIN, EPERM, FUTEX_PRIVATE - 1),
         ],
-        "mmap": maps,
+        "mmap": [*hidden, *maps],
         "mprotect": maps,
         "madvise": when(2, ADVICE, ALLOW, EINVAL),
         "clock_gettime": below(0, CLOCKS, EINVAL),
@@ -169,6 +177,7 @@ def _special(kind: str, own_box: bool) -> dict[str, list[bytes]]:
         "getsid": when(0, *own),
         "fsync": zero,  # a check's files need not outlive the machine, and disks are everybody's
         "fdatasync": zero,
+        "msync": zero,
         "fadvise64": zero,
     }  # fmt: skip
 

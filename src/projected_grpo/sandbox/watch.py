@@ -7,6 +7,7 @@ heartbeats make a check last.
 
 import contextlib
 import hashlib
+import math
 import os
 import resource
 import signal
@@ -180,15 +181,24 @@ class Watch:
             return 0.0
 
     def _waited(self) -> float:
-        """Seconds since the last time that one of its threads could have run and had no core."""
+        """Seconds since the last look that its threads could have run in and had no core; endless where one waits now.
+
+        The kernel adds a wait up when it is over, and a thread's goes with the thread: neither shows what still waits,
+        nor the waits of many short ones in turn.
+        """
+        if kernel.LINUX and not os.path.exists(f"/proc/{self.pid}"):
+            return math.inf  # it has ended, and the zygote is still tidying up after it
         longest = 0
+        waits_now = False
         with contextlib.suppress(OSError, ValueError, IndexError):
             for name in os.listdir(f"/proc/{self.pid}/task")[: child.THREADS]:
                 with open(f"/proc/{self.pid}/task/{name}/schedstat", "rb") as file:
                     waited = int(file.read().split()[1])
                 longest = max(longest, waited - self.waits.get(name, waited if self.waits else 0))
                 self.waits[name] = waited
-        return longest / 1e9
+                with open(f"/proc/{self.pid}/task/{name}/stat", "rb") as file:
+                    waits_now |= file.read().rsplit(b")", 1)[1].split()[0] == b"R"
+        return math.inf if waits_now else longest / 1e9
 
     def _size(self) -> tuple[int, int]:
         """Return how many threads it has, and the bytes it holds."""

@@ -154,7 +154,9 @@ def serve(state: State) -> functools.partial | None:
 def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial | None:
     namespaces = state.level == "namespaces"
     if not namespaces:
-        os.utime(state.layer.box, ns=(0, 0))  # else a change in the tick of the last one would not show
+        os.utime(
+            state.layer.box, ns=(0, 0), follow_symlinks=False
+        )  # else a change in the tick of the last one would not show
     if namespaces:
         room.mount_box()
         kernel.unshare(kernel.CLONE_NEWPID)

@@ -58,7 +58,7 @@ def method(body: str, before: str = "") -> str:
 
 FAMILIES = """
 reading theft sharing reporters ending lying patching exits forging bombs stalling escapes channels standing missed
-honest inert parsers awkward fair
+honest inert parsers awkward fair odd prying
 """.split()  # noqa: SIM905
 
 

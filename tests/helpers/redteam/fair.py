@@ -17,6 +17,7 @@ BODIES = {
     "alarm": "import signal\nsignal.signal(signal.SIGALRM, lambda *a: None)\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\nsignal.pause()\nreturn sum(nums) + k",
     "nonblocking-pipe": "import os\nr, w = os.pipe(); os.set_blocking(r, False); os.write(w, b'x'); os.read(r, 1); os.close(os.dup(r))\nreturn sum(nums) + k",
     "mmap": "import mmap\nm = mmap.mmap(-1, 1 << 20); m[0] = 1\nreturn sum(nums) + k",
+    "mmap-of-all-kinds": "import mmap\nwith mmap.mmap(-1, length=13, access=mmap.ACCESS_WRITE) as m:\n    m[:] = b'x' * 13; m.resize(4096); assert m[:13] == b'x' * 13 and isinstance(m, mmap.mmap)\nr = mmap.mmap(-1, 4096, access=mmap.ACCESS_READ)\ntry:\n    r[0] = 1; k += 1\nexcept TypeError: pass\nopen('f', 'wb').write(b'a' * 5000)\nwith open('f', 'r+b') as f, mmap.mmap(f.fileno(), 0) as m:\n    m[0] = 66; m.flush()\nwith open('f', 'rb') as f, mmap.mmap(f.fileno(), 904, access=mmap.ACCESS_COPY, offset=4096) as m:\n    assert m.find(b'a') == 0\nassert open('f', 'rb').read(1) == b'B'\nreturn sum(nums) + k",
     "settrace": "import sys\nsys.settrace(lambda *a: None); sys.settrace(None)\nreturn sum(nums) + k",
     "inspects-itself": "import inspect, sys, traceback\nassert inspect.currentframe().f_code.co_name == 'solve'\ntraceback.extract_stack(); inspect.stack()\nreturn sum(nums) + k",
     "ctypes": "import ctypes\nreturn ctypes.c_int64(sum(nums) + k).value",

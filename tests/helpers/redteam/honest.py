@@ -55,3 +55,18 @@ for kind, solution in (
         Case("honest", f"{kind}-{name}", solution + TESTS[name], gt_pass=True)
         for name in ("module-instance", "alias-of-bound-method", "default-argument")
     ]
+OF_INSTANCE = "class Solution:\n    def __init__(self): self.solve = lambda nums, k: sum(nums) + k\n"
+OF_NOTHING = "class Solution:\n    def __getattr__(self, name):\n        if name == 'solve': return lambda nums, k: sum(nums) + k\n        raise AttributeError(name)\n"
+IN_DOCSTRING = "class Solution:\n    def solve(self, nums, k):\n        '>>> Solution().solve([1, 2], 3)\\n6'\n        return sum(nums) + k\nimport doctest\ndef run_tests():\n    assert doctest.testmod().failed == 0\n"
+for kind, solution in (("attribute-of-instance", OF_INSTANCE), ("made-when-asked-for", OF_NOTHING)):
+    CASES += [
+        Case("honest", f"{kind}-{name}", solution + code, gt_pass=True)
+        for name, code in (
+            ("module-instance", TESTS["module-instance"]),
+            ("default-class", TESTS["default-class"]),
+            ("method", METHODS["own-class"]),
+        )
+    ]
+    tests = solution + "    def run_tests(self): print(self.solve([1], 2))\n"
+    CASES += [Case("honest", f"{kind}-that-only-prints", tests, gt_pass=True, channel=True)]
+CASES += [Case("honest", "docstring", IN_DOCSTRING, gt_pass=True)]
