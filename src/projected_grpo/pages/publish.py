@@ -102,13 +102,10 @@ def write_csv(made: Estimated, path: Path) -> None:
     """Write every number by run of a question: a line a row and seed."""
     records = []
     for name, row in made.own.rows.items():
-        cells = (
-            {cell.seed: cell.id for cell in row.cells}
-            if name in {r.name for r in made.own.question.rows}
-            else {}
-        )
+        single = name in {one.name for one in made.own.question.rows}
+        cells = {cell.seed: cell.id for cell in row.cells} if single else {}
         values = made.own.values[name]
-        for seed in sorted({seed for by_seed in values.values() for seed in by_seed}):
+        for seed in numbers.seeds_of(values):
             record = {"row": name, "baseline": row.baseline, "seed": seed, "cell": cells.get(seed)}
             records.append(record | {measure: own[seed] for measure, own in values.items() if seed in own})
     write_text(path, pd.DataFrame(records).to_csv(index=False, lineterminator="\n"))
