@@ -3,7 +3,7 @@
 Each source names files of a question's runs, and reads what they hold by run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,8 @@ from projected_grpo.measures import early_stopping
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from projected_grpo.measures.runs import Loaded
 
 Found = dict[str, float | None]  # measure -> value of one run
 Reader = Callable[[list[Path], Cell], Found]
@@ -113,3 +115,18 @@ def _overlap(paths: list[Path], cell: Cell) -> Found:
     use, bases = cell.settings.use, read_json(paths[0])["bases"]
     own = [one for one in bases if use and cell.basis == one["basis"] and use.k == one["k"]]
     return {name: one[name] for one in own for name in ("overlap", "cosine")}
+
+
+def of_tree(config: Config, questions: Collection[Question]) -> "tuple[pd.DataFrame, Loaded]":
+    """Return the numbers of questions in a results tree, and its runs with why others are left out."""
+    import pandas as pd
+
+    from projected_grpo.measures import numbers
+    from projected_grpo.measures.runs import load_runs
+
+    cells = {cell.id: cell for question in questions for cell in question.cells}
+    loaded = load_runs(Path(config.results), cells.values())
+    frames = [numbers.of_runs(loaded[0].values()), numbers.of_bases(Path(config.results), questions)]
+    frames += [Beside(question, config).numbers() for question in questions]
+    found = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    return found.drop_duplicates(["cell", "measure"]), loaded

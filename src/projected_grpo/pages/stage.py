@@ -72,8 +72,9 @@ class Numbers:
         ends = {"lowest": min(values.values(), default=None), "highest": max(values.values(), default=None)}
         return found | ends | {"missed": missed if each else {}, "without": len(seeds) - len(values)}
 
-    def compared(self, combinations: Mapping[str, Weights], measures: Iterable[str]) -> list[dict]:
-        """Test each combination of rows against zero on each measure; Holm's p over the combinations of a measure."""
+    def compared(self, asked: Mapping[str, Weights] | Iterable[str], measures: Iterable[str]) -> list[dict]:
+        """Test combinations of rows, or rows, against zero on each measure; Holm's p over those of a measure."""
+        combinations = asked if isinstance(asked, Mapping) else {row: row for row in asked}
         found = [
             Comparison(
                 name, "", "0", measure, stats.one_sample(self.of(own, measure)), None, claim=True, sign=0
