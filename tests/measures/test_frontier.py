@@ -12,7 +12,7 @@ from synthetic import ROOT, deployed_rows, real_questions
 from projected_grpo.measures import early_stopping, numbers, stats
 from projected_grpo.measures.estimates import measured
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, isotonic, other_groups
+from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
 
 SEEDS = range(41, 47)
 
@@ -50,12 +50,15 @@ def made():
     return Frontier(("the base", "a", "b", "c", "vanilla"), hack, honest)
 
 
-def test_isotonic_is_the_max_min_formula():
+def test_a_frontier_s_hacking_is_the_max_min_formula_and_each_pool_s_honest_its_mean():
     rng = np.random.default_rng(0)
     for n in (1, 2, 3, 5, 9):
         for _ in range(20):
-            values = rng.normal(size=n).round(1)
-            assert isotonic(values) == pytest.approx(max_min(values))
+            hack, honest = rng.normal(size=(2, n)).round(1)
+            x, y = Frontier(("",) * n, {41: hack}, {41: honest}).curve()
+            fit = np.round(max_min(hack), 12)
+            assert x == pytest.approx(np.unique(fit))
+            assert y == pytest.approx([honest[fit == level].mean() for level in np.unique(fit)])
 
 
 @pytest.mark.parametrize("share", [0.001, 0.3, 0.6, 0.999])  # at both ends some replicates lie outside

@@ -1,9 +1,9 @@
 """Numbers of runs that other stages measured: rankings, replays, overlaps, early ends. They join the frame as measures.
 
-Each reader says which files it needs of a question's runs, and what they hold by run.
+Each source names files of a question's runs, and reads what they hold by run.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,13 @@ from projected_grpo.measures import early_stopping
 if TYPE_CHECKING:
     import pandas as pd
 
-Number = tuple[Cell, str, float | None]  # run, measure, value; None: it has none
+    from projected_grpo.measures.runs import Loaded
+
+Found = dict[str, float | None]  # measure -> value of one run
+Reader = Callable[[list[Path], Cell], Found]
+Source = tuple[
+    list[str], Cell, Reader
+]  # files below the results folder, the run, what reads its numbers off them
 
 
 @dataclass(frozen=True)
@@ -27,130 +33,100 @@ class Beside:
     question: Question
     config: Config
 
-    @property
-    def _results(self) -> Path:
-        return Path(self.config.results)
-
     def files(self) -> list[str]:
-        """Return the files of all readers that the question has, below the results folder."""
-        readers = (self._rankings(), self._replays(), self._drifts(), self._losses(), self._overlaps())
+        """Return the files of all sources that the question has, below the results folder."""
         stopped = [early_stopping.file(cell.id) for cell in early_stopping.cells(self.question)]
-        return list(dict.fromkeys([*(file for reader in readers for file in reader), *stopped]))
+        return list(dict.fromkeys([*(file for files, _, _ in self._sources() for file in files), *stopped]))
 
     def numbers(self) -> "pd.DataFrame":
-        """Return the frame of what is there; a run without its file has no such number."""
+        """Return the frame of what is there; a run without its files has no such number."""
         import pandas as pd
 
         from projected_grpo.measures import numbers
 
-        records = [
-            numbers.of_cell(cell) | {"measure": measure, "value": float(value)}
-            for cell, measure, value in self._numbers()
-            if value is not None
-        ]
-        stopped = numbers.of_stopped(self._results, [self.question])
+        results, records = Path(self.config.results), []
+        for files, cell, read in self._sources():
+            paths = [results / file for file in files]
+            found = read(paths, cell) if all(path.exists() for path in paths) else {}
+            known = {measure: float(value) for measure, value in found.items() if value is not None}
+            records += [numbers.of_cell(cell) | {"measure": m, "value": value} for m, value in known.items()]
+        stopped = numbers.of_stopped(results, [self.question])
         frames = [frame for frame in (pd.DataFrame(records, columns=numbers.COLUMNS), stopped) if len(frame)]
         return pd.concat(frames or [stopped], ignore_index=True)
 
-    def _numbers(self) -> Iterator[Number]:
-        for file, cells in self._rankings().items():
-            if (self._results / file).exists():
-                from projected_grpo.measures.detector import ranking_numbers
+    def _sources(self) -> Iterator[Source]:
+        question, probe = self.question, PROBES.get(self.question.name)
+        if question.name == DETECTOR:
+            yield from (([f"detector/{cell.id}.parquet"], cell, self._ranking) for cell in question.cells)
+        if probe:
+            from projected_grpo.measures import replays
 
-                found = ranking_numbers(self._results / file, self.config.detector.pairs)
-                yield from ((cell, name, value) for cell in cells for name, value in found.items())
-        yield from self._t4()
-        for file, cell in self._drifts().items():
-            if (self._results / file).exists():
-                last = read_json(self._results / file)["looks"][-1]
-                yield cell, "overlap_fresh", last["overlap_fresh"]
-        for file, cell in self._losses().items():
-            if (self._results / file).exists():
-                found = read_json(self._results / file)
-                yield cell, "overlap_losses", found["overlap"]
-                yield cell, "overlap_reweighted", found["overlap_reweighted"]
-        for file, cells in self._overlaps().items():
-            if (self._results / file).exists():
-                yield from _overlaps(cells, read_json(self._results / file)["bases"])
+            for cell in self._frozen():
+                folder = f"{cell.model}/{cell.basis}/vanilla"
+                yield replays.files(folder, self.config), cell, self._t4
+        if probe == "adapter":
+            yield from (([f"probe/drift/{cell.id}.json"], cell, _drift) for cell in self._frozen())
+        if probe == "loss":
+            yield from self._losses()
+        if question.kind == "trend":
+            from projected_grpo.measures.uses import uses
 
-    def _rankings(self) -> dict[str, list[Cell]]:
-        """Return file -> the run whose rollouts it ranks."""
-        if self.question.name != DETECTOR:
-            return {}
-        return {f"detector/{cell.id}.parquet": [cell] for cell in self.question.cells}
-
-    def _replays(self) -> dict[str, list[tuple[Cell, str]]]:
-        """Return step file -> the runs whose basis it replays, with the replay's folder."""
-        from projected_grpo.measures import replays
-
-        found: dict[str, list[tuple[Cell, str]]] = {}
-        for cell, folder in self._folders():
-            for file in replays.files(folder, self.config):
-                found.setdefault(file, []).append((cell, folder))
-        return found
-
-    def _folders(self) -> list[tuple[Cell, str]]:
-        """Return each run of R6 and R7 with a basis of pairs, frozen, and the vanilla replay of that basis."""
-        if not PROBES.get(self.question.name):
-            return []
-        return [(cell, f"{cell.model}/{cell.basis}/vanilla") for cell in self._frozen()]
+            models = {cell.model for cell in question.cells}
+            used = {model for model in models if uses(question, model, self.config)}
+            for cell in (cell for cell in question.cells if cell.model in used):
+                yield [f"probe/overlaps/{question.name}/{cell.model}.json"], cell, _overlap
 
     def _frozen(self) -> list[Cell]:
+        """Return the runs along a basis of pairs that is not refreshed."""
         frozen = [cell for cell in self.question.cells if cell.basis and not cell.setting.knob("refresh")]
         return [c for c in frozen if self.config.knobs(str(c.setting.basis)).control == "none"]
 
-    def _t4(self) -> Iterator[Number]:
-        from projected_grpo.measures import replays
-
-        steps = replays.n_steps(self.config) if self._folders() else 0
-        read: dict[str, float | None] = {}
-        for cell, folder in self._folders():
-            files = replays.files(folder, self.config)
-            if all((self._results / file).exists() for file in files):
-                if folder not in read:
-                    samples = replays.read_replay(self._results / "probe" / folder, steps).samples
-                    read[folder] = replays.readings(samples)["t4"].t
-                yield cell, "t4", read[folder]
-
-    def _drifts(self) -> dict[str, Cell]:
-        if PROBES.get(self.question.name) != "adapter":
-            return {}
-        return {f"probe/drift/{cell.id}.json": cell for cell in self._frozen()}
-
-    def _losses(self) -> dict[str, Cell]:
-        """Return file -> the run along a GRPO basis whose tensor it compares with that of the NLL."""
-        if PROBES.get(self.question.name) != "loss":
-            return {}
-        found = {}
+    def _losses(self) -> Iterator[Source]:
+        """Yield each run along a GRPO basis, whose tensor is compared with that of the NLL."""
         based = [(r, self.config.knobs(basis)) for r in self.question.rows if (basis := r.setting.basis)]
         for row, own in ((row, own) for row, own in based if own.loss == "grpo"):
             alike = (r for r, knobs in based if knobs.loss == "nll" and knobs.pairs == own.pairs)
             twin = next(alike, None)
             for cell, other in zip(row.cells, twin.cells if twin else (), strict=False):
-                found[f"probe/{cell.model}/{other.basis}-vs-{cell.basis}.json"] = cell
-        return found
+                yield [f"probe/{cell.model}/{other.basis}-vs-{cell.basis}.json"], cell, _loss
 
-    def _overlaps(self) -> dict[str, list[Cell]]:
-        """Return file -> the runs on the model whose bases it compares with the exploits' own."""
-        from projected_grpo.measures.uses import uses
+    def _ranking(self, paths: list[Path], cell: Cell) -> Found:
+        from projected_grpo.measures.detector import ranking_numbers
 
-        if self.question.kind != "trend":
-            return {}
-        by_model: dict[str, list[Cell]] = {}
-        for cell in self.question.cells:
-            by_model.setdefault(cell.model, []).append(cell)
-        return {
-            f"probe/overlaps/{self.question.name}/{model}.json": cells
-            for model, cells in by_model.items()
-            if uses(self.question, model, self.config)
-        }
+        return dict(ranking_numbers(paths[0], self.config.detector.pairs))
+
+    def _t4(self, paths: list[Path], cell: Cell) -> Found:
+        from projected_grpo.measures import replays
+
+        return {"t4": replays.readings(replays.read_replay(paths[0].parent, len(paths)).samples)["t4"].t}
 
 
-def _overlaps(cells: Iterable[Cell], measured: Iterable[dict]) -> Iterator[Number]:
-    every = list(measured)
-    for cell in cells:
-        for one in every:
-            use = cell.settings.use
-            if use and cell.basis == one["basis"] and use.k == one["k"]:
-                yield cell, "overlap", one["overlap"]
-                yield cell, "cosine", one["cosine"]
+def _drift(paths: list[Path], cell: Cell) -> Found:
+    return {"overlap_fresh": read_json(paths[0])["looks"][-1]["overlap_fresh"]}
+
+
+def _loss(paths: list[Path], cell: Cell) -> Found:
+    found = read_json(paths[0])
+    return {"overlap_losses": found["overlap"], "overlap_reweighted": found["overlap_reweighted"]}
+
+
+def _overlap(paths: list[Path], cell: Cell) -> Found:
+    """Return how the run's axes lie beside the exploits' own, of all bases on its model."""
+    use, bases = cell.settings.use, read_json(paths[0])["bases"]
+    own = [one for one in bases if use and cell.basis == one["basis"] and use.k == one["k"]]
+    return {name: one[name] for one in own for name in ("overlap", "cosine")}
+
+
+def of_tree(config: Config, questions: Collection[Question]) -> "tuple[pd.DataFrame, Loaded]":
+    """Return the numbers of questions in a results tree, and its runs with why others are left out."""
+    import pandas as pd
+
+    from projected_grpo.measures import numbers
+    from projected_grpo.measures.runs import load_runs
+
+    cells = {cell.id: cell for question in questions for cell in question.cells}
+    loaded = load_runs(Path(config.results), cells.values())
+    frames = [numbers.of_runs(loaded[0].values()), numbers.of_bases(Path(config.results), questions)]
+    frames += [Beside(question, config).numbers() for question in questions]
+    found = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    return found.drop_duplicates(["cell", "measure"]), loaded

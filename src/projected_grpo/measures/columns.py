@@ -5,7 +5,7 @@
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from projected_grpo.files import atomic, write_text
-from projected_grpo.measures import estimates
+from projected_grpo.measures import estimates, numbers
 from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import FILES, MEASURES
 from projected_grpo.measures.published import published
@@ -45,33 +45,30 @@ DIFFERENCE = {  # of a measure `{}`: its column -> the column of the estimates, 
 
 def wide(own: Measured, frame: pd.DataFrame) -> pd.DataFrame:
     """Return `QN.parquet`, a line a row: the means and differences that people script against."""
-    lines = {(e["row"], e["contrast"], e["measure"]): e for e in frame.to_dict("records")}
-    theirs, some = published(own), [name for name in WHERE_THERE if frame["measure"].eq(name).any()]
-    records = []
-    for name, row in own.rows.items():
-        seeds = sorted({seed for by_seed in own.values[name].values() for seed in by_seed})
-        left_out = own.left_out
-        record = {"row": name, "arm": row.setting.arm, "n": len(seeds), "seeds": ";".join(map(str, seeds))}
-        record |= {"steps": row.cells[0].steps, "baseline": row.baseline}
+    rows, theirs = own.rows.values(), published(own)
+    seeds = [numbers.seeds_of(own.values[name]) for name in own.rows]
+    some = [name for name in WHERE_THERE if frame["measure"].eq(name).any()]
 
-        def of(contrast: str, measure: str, key: str, row: str = name) -> float:
-            return lines.get((row, contrast, measure), {}).get(key, math.nan)
+    def column(contrast: str, measure: str, key: str) -> pd.Series:
+        lines = frame[frame["contrast"].eq(contrast) & frame["measure"].eq(measure)]
+        return lines.set_index("row")[key].reindex(list(own.rows)).reset_index(drop=True)
 
-        record |= {measure: of(estimates.RATE, measure, "mean") for measure in (*MEANS, *some)}
-        record |= {f"{measure}_std": of(estimates.RATE, measure, "std") for measure in STDS}
-        for measure in DELTAS:
-            record |= {
-                form.format(measure): of(estimates.BASELINE, measure, key)
-                for form, (key, _) in DIFFERENCE.items()
-            }
-        if "hack_heldout" in some:
-            record["delta_hack_heldout"] = of(estimates.BASELINE, "hack_heldout", "delta")
-        line = theirs.get(name, {})
-        record |= {f"{key}_published": line.get(key, math.nan) for key in ("hack", "solve", "delta_hack")}
-        records.append(record | {"cells": [cell.id for cell in row.cells if cell.id not in left_out]})
-    made = pd.DataFrame(records)
-    numbers = [name for name in made if name not in ROWS or name.endswith("_published")]
-    return made.astype(dict.fromkeys(numbers, float))
+    made: dict[str, Sequence] = {"row": list(own.rows), "arm": [row.setting.arm for row in rows]}
+    made |= {"n": list(map(len, seeds)), "seeds": [";".join(map(str, each)) for each in seeds]}
+    made |= {"steps": [row.cells[0].steps for row in rows], "baseline": [row.baseline for row in rows]}
+    made |= {measure: column(estimates.RATE, measure, "mean") for measure in (*MEANS, *some)}
+    made |= {f"{measure}_std": column(estimates.RATE, measure, "std") for measure in STDS}
+    for measure in DELTAS:
+        differences = {
+            form: column(estimates.BASELINE, measure, key) for form, (key, _) in DIFFERENCE.items()
+        }
+        made |= {form.format(measure): values for form, values in differences.items()}
+    if "hack_heldout" in some:
+        made["delta_hack_heldout"] = column(estimates.BASELINE, "hack_heldout", "delta")
+    for key in ("hack", "solve", "delta_hack"):
+        made[f"{key}_published"] = [theirs.get(name, {}).get(key, math.nan) for name in own.rows]
+    made["cells"] = [[cell.id for cell in row.cells if cell.id not in own.left_out] for row in rows]
+    return pd.DataFrame(made)
 
 
 def reference() -> dict[str, tuple[str, str]]:

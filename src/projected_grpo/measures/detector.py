@@ -6,10 +6,10 @@ of placebo pair sets, the share of random directions that it lies above, the ora
 over unmatched pairs.
 """
 
-import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from projected_grpo.errors import UserError
 from projected_grpo.parquet import read_parquet
@@ -29,31 +29,22 @@ def ranking_numbers(path: Path, subject: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, start in (("first", frame["first"].min()), ("last", frame["first"].max())):
         window = frame[frame["first"].eq(start)]
-        own = window[window["direction"].eq(subject)].set_index("score")
-        for score, prefix in ((CONCEPT, "auroc"), (ALIGNMENT, "auroc_alignment")):
-            if score not in own.index:
-                continue
-            value = float(own.loc[score, "auroc"])
-            found[f"{prefix}_{name}"] = value
-            others = window[window["score"].eq(score)]
-            drawn = others.loc[others["direction"].eq(RANDOM), "auroc"].astype(float).to_numpy()
-            if name == "last" and score == CONCEPT:
-                found |= _beside(value, drawn, others, subject)
-                found["recall_last"] = float(own.loc[score, "recall"])
-                found["auroc_unmatched"] = float(own.loc[score, "auroc_unmatched"])
-    return {key: value for key, value in found.items() if not np.isnan(value)}
+        own = window[window["direction"].eq(subject)].set_index("score")["auroc"]
+        found[f"auroc_{name}"] = own.get(CONCEPT, np.nan)
+        found[f"auroc_alignment_{name}"] = own.get(ALIGNMENT, np.nan)
+    last = frame[frame["first"].eq(frame["first"].max()) & frame["score"].eq(CONCEPT)]
+    for one in last[last["direction"].eq(subject)].itertuples():
+        found |= {"recall_last": one.recall, "auroc_unmatched": one.auroc_unmatched}
+        found |= _beside(one.auroc, last.astype({"auroc": float}))
+    return {key: float(value) for key, value in found.items() if not np.isnan(value)}
 
 
-def _beside(value: float, drawn: np.ndarray, others, subject: str) -> dict[str, float]:
+def _beside(value: float, others: pd.DataFrame) -> dict[str, float]:
     """Return how a direction lies beside random ones, each population of placebos, the oracle and the ceiling."""
-    found = {}
-    if len(drawn):
-        found = {"auroc_over_random": value - drawn.mean(), "auroc_rank": float((drawn < value).mean())}
-    by_kind: dict[str, list[float]] = {}
-    for one in others.itertuples():
-        kind = re.sub(r"_\d+$", "", one.direction)
-        if kind.startswith("placebo_"):
-            by_kind.setdefault(kind.removeprefix("placebo_"), []).append(float(one.auroc))
-        elif one.direction in (ORACLE, CEILING):
-            found[f"auroc_{one.direction}"] = float(one.auroc)
-    return found | {f"auroc_over_{kind}": value - np.mean(own) for kind, own in by_kind.items()}
+    kinds = others["direction"].str.replace(r"_\d+$", "", regex=True)
+    means, drawn = others["auroc"].groupby(kinds).mean(), others.loc[kinds.eq(RANDOM), "auroc"]
+    found = {f"auroc_{kind}": mean for kind, mean in means.items() if kind in (ORACLE, CEILING)}
+    for kind, mean in means.items():
+        if kind == RANDOM or str(kind).startswith("placebo_"):
+            found[f"auroc_over_{str(kind).removeprefix('placebo_')}"] = value - mean
+    return found | ({"auroc_rank": (drawn < value).mean()} if len(drawn) else {})

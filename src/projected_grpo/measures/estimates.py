@@ -7,7 +7,7 @@ in `contrasts`. Pages draw and say nothing that does not stand here or in the nu
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,13 +21,9 @@ from projected_grpo.measures.numbers import Values
 
 RATE, BASELINE, AGAINST, RANDOM, PLACE, ITSELF = "rate", "baseline", "against", "random", "place", "itself"
 POOLED, POOLED_RANDOM = "pooled", "pooled, random"  # baseline and random of a row that stands for several
-EFFECT, OPPOSITE, NOT_SHOWN, UNINFORMATIVE, MISSING = (
-    "effect",
-    "opposite",
-    "not shown",
-    "uninformative",
-    "missing",
-)
+CONTRASTS = {True: (BASELINE, RANDOM), False: (POOLED, POOLED_RANDOM)}  # by whether a row is a single one
+EFFECT, OPPOSITE, NOT_SHOWN = "effect", "opposite", "not shown"
+UNINFORMATIVE, MISSING = "uninformative", "missing"
 VERDICTS = (EFFECT, OPPOSITE, NOT_SHOWN, UNINFORMATIVE, MISSING)
 COLUMNS = {  # name -> (unit, description)
     "question": ("", "name of the question"),
@@ -90,7 +86,7 @@ class Measured:
     @property
     def seeds(self) -> tuple[int, ...]:
         """Return the seeds of all numbers, sorted."""
-        return tuple(sorted({seed for own in self.values.values() for by in own.values() for seed in by}))
+        return tuple(numbers.seeds_of(*self.values.values()))
 
     def of(self, row: str | None, measure: str) -> dict[int, float]:
         """Return seed -> number of a row; empty where there is no such row or number."""
@@ -103,18 +99,13 @@ class Measured:
         """
         if not MEASURES[measure].floored:
             return False
-        held = list(self.of(row.baseline, measure).values())
-        own = float(np.mean(held)) if held else None
+        own = stats.mean(self.of(row.baseline, measure))
         rate = self.floors.get(measure, {}).get(row.setting.held_out_mode or "all", own)
         return rate is not None and rate < LEAST
 
     def combined(self, weights: Mapping[str, float], measure: str) -> dict[int, float]:
         """Return the weighted sum of rows by seed, where all of them have the measure."""
-        found = [self.of(name, measure) for name in weights]
-        seeds = sorted(set.intersection(*map(set, found)))
-        return {
-            seed: sum(w * own[seed] for w, own in zip(weights.values(), found, strict=True)) for seed in seeds
-        }
+        return numbers.combined(self.values, weights, measure)
 
 
 def primary_measure(question: Question) -> str:
@@ -160,11 +151,10 @@ def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Ro
         one = replace(parts[0], name=name, setting=setting, baseline=baseline, cells=cells)
         rows[name] = replace(one, against=None, place_in=None, pooled=None)
         found[name] = {}
+        weights = {row.name: 1.0 for row in parts}
         for measure in set.intersection(*(set(values[row.name]) for row in parts)):
-            every = [values[row.name][measure] for row in parts]
-            seeds = sorted(set.intersection(*map(set, every)))
-            if seeds:
-                found[name][measure] = {seed: sum(v[seed] for v in every) / len(every) for seed in seeds}
+            if sums := numbers.combined(values, weights, measure):
+                found[name][measure] = {seed: total / len(parts) for seed, total in sums.items()}
     return rows, found
 
 
@@ -206,70 +196,63 @@ def declared_claim(rows: Mapping[str, Row], weights: Iterable[str]) -> bool:
 
 def comparisons(own: Measured, names: Iterable[str]) -> list[Comparison]:
     """Return every comparison of a question on these measures, unadjusted."""
-    found = []
-    for measure in names:
-        better = MEASURES[measure].better
-        for name, row in own.rows.items():
-            single = any(r.name == name for r in own.question.rows)
-            if row.baseline in own.rows:
-                barren = own.is_barren(row, measure)
-                claim, contrast = is_claim(row), BASELINE if single else POOLED
-                found.append(_pair(own, measure, name, contrast, row.baseline, claim, better, barren))
-                if (other := random_of(own.rows, row)) is not None:
-                    contrast = RANDOM if single else POOLED_RANDOM
-                    found.append(_pair(own, measure, name, contrast, other, claim, better, barren))
-                if row.place_in:
-                    found += _placed(own, measure, row, better)
-            if row.against in own.rows:
-                mine, theirs = is_claim(row), is_claim(own.rows[row.against])
-                sign = better if mine or not theirs else -better  # a control is held against the claim
-                found.append(_pair(own, measure, name, AGAINST, row.against, mine or theirs, sign))
-            if MEASURES[measure].signed:
-                test = stats.one_sample(own.of(name, measure))
-                found.append(_line(own, measure, name, ITSELF, "0", test, is_claim(row), better))
-        for contrast, combinations in own.question.wording.contrasts.items():
-            for name, weights in combinations.items():
-                if not own.rows.keys() >= weights.keys():  # of a row that this config has not
-                    continue
-                by_seed = own.combined(weights, measure)
-                waits = not own.short.isdisjoint(weights)
-                claim = declared_claim(own.rows, weights)
-                mean = float(np.mean(list(by_seed.values()))) if by_seed else None
-                test = stats.one_sample(by_seed)
-                found.append(Comparison(name, contrast, "0", measure, test, mean, claim, better, waits))
-    return found
+    return [one for name in names for one in _of_measure(own, MEASURES[name])]
 
 
-def _line(own: Measured, measure: str, name: str, contrast: str, to: str, test, claim, sign, barren=False):
-    values = list(own.of(name, measure).values())
-    mean = float(np.mean(values)) if values else None
-    waits = not own.short.isdisjoint((name, to))
-    return Comparison(name, contrast, to, measure, test, mean, claim and not barren, sign, waits, barren)
+def _of_measure(own: Measured, measure: Measure) -> Iterator[Comparison]:
+    """Yield the comparisons of each row on a measure, then those that the question declares."""
+    better, single = measure.better, {row.name for row in own.question.rows}
+
+    def line(row: Row, contrast: str, to: str, test, claim: bool, sign=better, barren=False) -> Comparison:
+        mean, waits = stats.mean(own.of(row.name, measure.name)), not own.short.isdisjoint((row.name, to))
+        claim = claim and not barren
+        return Comparison(row.name, contrast, to, measure.name, test, mean, claim, sign, waits, barren)
+
+    def pair(row: Row, contrast: str, other: str, claim: bool, **more) -> Comparison:
+        test = stats.paired(own.of(row.name, measure.name), own.of(other, measure.name))
+        return line(row, contrast, other, test, claim, **more)
+
+    for row in own.rows.values():
+        claim = is_claim(row)
+        if row.baseline in own.rows:
+            barren, random = own.is_barren(row, measure.name), random_of(own.rows, row)
+            baseline_contrast, random_contrast = CONTRASTS[row.name in single]
+            yield pair(row, baseline_contrast, row.baseline, claim, barren=barren)
+            if random is not None:
+                yield pair(row, random_contrast, random, claim, barren=barren)
+            if row.place_in:
+                members, test = _placed(own, measure.name, row)
+                waits = not own.short.isdisjoint((row.name, *members))
+                yield replace(line(row, PLACE, row.place_in, test, claim), waits=waits)
+        if row.against in own.rows:
+            theirs = is_claim(own.rows[row.against])
+            sign = better if claim or not theirs else -better  # a control is held against the claim
+            yield pair(row, AGAINST, row.against, claim or theirs, sign=sign)
+        if measure.signed:
+            yield line(row, ITSELF, "0", stats.one_sample(own.of(row.name, measure.name)), claim)
+    for contrast, combinations in own.question.wording.contrasts.items():
+        for name, weights in combinations.items():
+            if not own.rows.keys() >= weights.keys():  # of a row that this config has not
+                continue
+            by_seed = own.combined(weights, measure.name)
+            waits, claim = not own.short.isdisjoint(weights), declared_claim(own.rows, weights)
+            test, mean = stats.one_sample(by_seed), stats.mean(by_seed)
+            yield Comparison(name, contrast, "0", measure.name, test, mean, claim, better, waits)
 
 
-def _pair(
-    own: Measured, measure: str, name: str, contrast: str, other: str, claim: bool, sign: int, barren=False
-):
-    test = stats.paired(own.of(name, measure), own.of(other, measure))
-    return _line(own, measure, name, contrast, other, test, claim, sign, barren)
-
-
-def _placed(own: Measured, measure: str, row: Row, sign: int) -> list[Comparison]:
+def _placed(own: Measured, measure: str, row: Row) -> tuple[list[str], stats.Paired | None]:
     """Place a row among the placebos of its population by its difference to the baseline, over the seeds that all have.
 
-    Placebos without any run are left out. The test is of one more draw from the population (`stats.placed`).
+    Return the placebos and the test of one more draw from them (`stats.placed`); those without any run are left out.
     """
     members = [r.name for r in own.rows.values() if r.population == row.place_in]
     others = [of for of in (own.of(name, measure) for name in members) if of]
     every = [own.of(row.name, measure), own.of(row.baseline, measure), *others]
     seeds = tuple(sorted(set.intersection(*map(set, every))))
-    test = None
-    if seeds:
-        value, _, *population = (np.mean([v[s] - every[1][s] for s in seeds]) for v in every)
-        test = stats.placed(float(value), [float(v) for v in population], seeds)
-    waits = not own.short.isdisjoint((row.name, *members))
-    found = _line(own, measure, row.name, PLACE, row.place_in or "", test, is_claim(row), sign)
-    return [replace(found, waits=waits)]
+    if not seeds:
+        return members, None
+    value, _, *population = (float(np.mean([v[s] - every[1][s] for s in seeds])) for v in every)
+    return members, stats.placed(value, population, seeds)
 
 
 def adjusted(
@@ -305,9 +288,8 @@ def verdict(one: Comparison, holm: float | None) -> str:
     return OPPOSITE if one.test.delta * (one.sign or 1) < 0 else EFFECT
 
 
-Primary = Mapping[
-    tuple[str, str, str, str], str
-]  # question, row, measure, contrast -> the date it was named at
+# question, row, measure, contrast -> the date it was named at
+Primary = Mapping[tuple[str, str, str, str], str]
 
 
 def shown_measures(own: Measured) -> list[str]:
@@ -330,68 +312,48 @@ def estimates(
     more: comparisons of measures/plane.py and measures/trend.py; primary: outcomes that were named; fresh: the seeds
     that confirm them: on others numbers may have been seen before, so that an outcome counts as named afterwards.
     """
-    names = shown_measures(own)
-    every = adjusted([*comparisons(own, names), *more], lambda one: (one.contrast, one.measure))
-    records = [_rate(own, name, measure) for measure in _all_measures(own) for name in own.rows]
-    records += [_record(own.question.name, one, holm, primary or {}, fresh) for one, holm in every]
-    frame = pd.DataFrame([r for r in records if r], columns=list(COLUMNS))
-    floats = {
-        name: float for name in ("mean", "std", "delta", "lo", "hi", "p", "p_signflip", "p_holm", "p_same")
-    }
-    return frame.astype(floats | {"n": int, "primary": bool})
+    there, about = {measure for values in own.values.values() for measure in values}, own.about.name
+    measures = [name for name in MEASURES if name in there] or [about]
+    every = adjusted([*comparisons(own, shown_measures(own)), *more], lambda one: (one.contrast, one.measure))
+    records = [
+        _rate(row, measure, own.of(row, measure))
+        for measure in measures
+        for row in own.rows
+        if own.of(row, measure) or measure == about
+    ]
+    dates = {key[1:]: date for key, date in (primary or {}).items() if key[0] == own.question.name}
+    records += [_record(one, holm, dates, fresh) for one, holm in every]
+    frame = pd.DataFrame(records, columns=list(COLUMNS)).assign(question=own.question.name)
+    floats = ("mean", "std", "delta", "lo", "hi", "p", "p_signflip", "p_holm", "p_same")
+    return frame.astype(dict.fromkeys(floats, float) | {"n": int, "primary": bool})
 
 
-def _all_measures(own: Measured) -> list[str]:
-    there = {measure for values in own.values.values() for measure in values}
-    return [name for name in MEASURES if name in there] or [own.about.name]
+def _rate(row: str, measure: str, values: Mapping[int, float]) -> dict:
+    """Return the line of a row's own number."""
+    found = {"row": row, "contrast": RATE, "to": "", "measure": measure, "primary": False, "named": ""}
+    found |= vars(stats.summarise(list(values.values())))
+    return found | {"seeds": _seeds(values), "verdict": "" if values else MISSING}
 
 
-def _rate(own: Measured, name: str, measure: str) -> dict | None:
-    values = own.of(name, measure)
-    if not values and measure != own.about.name:
-        return None
-    summary = stats.summarise(list(values.values())) if values else stats.Summary(np.nan, None, None, None, 0)
-    said: dict = {"question": own.question.name, "row": name, "contrast": RATE, "measure": measure}
-    said |= {
-        "n": summary.n,
-        "seeds": _seeds(values),
-        "mean": summary.mean,
-        "std": summary.std,
-        "lo": summary.lo,
-        "hi": summary.hi,
-    }
-    return said | {"to": "", "primary": False, "named": "", "verdict": "" if values else MISSING}
-
-
-def _seeds(seeds: Collection[int]) -> str:
+def _seeds(seeds: Iterable[int]) -> str:
     return ";".join(map(str, sorted(seeds)))
 
 
 def _record(
-    question: str, one: Comparison, holm: float | None, primary: Primary, fresh: Collection[int]
+    one: Comparison,
+    holm: float | None,
+    dates: Mapping[tuple[str, ...], str],
+    fresh: Collection[int],
 ) -> dict:
-    test = one.test
+    """Return the line of a comparison; dates: row, measure, contrast -> when this primary outcome was named."""
     contrast = BASELINE if one.contrast == POOLED else one.contrast
-    named = primary.get((question, one.row, one.measure, contrast))
-    if named and not (test and set(test.seeds) <= set(fresh)):
+    named = dates.get((one.row, one.measure, contrast))
+    if named and not (one.test and set(one.test.seeds) <= set(fresh)):
         named = f"afterwards, {named}"
-    own: dict = {
-        "question": question,
-        "row": one.row,
-        "contrast": one.contrast,
-        "to": one.to,
-        "measure": one.measure,
-    }
-    own |= {
-        "mean": one.mean,
-        "primary": named is not None,
-        "named": named or "",
-        "verdict": verdict(one, holm),
-    }
-    if test is None:
-        return own | {"n": 0, "seeds": ""}
-    own |= {"n": test.n, "seeds": _seeds(test.seeds), "p_holm": holm, "p_signflip": test.p_signflip}
-    return own | {key: getattr(test, key) for key in ("std", "delta", "lo", "hi", "p", "p_same")}
+    found = vars(one) | {"primary": named is not None, "named": named or "", "verdict": verdict(one, holm)}
+    if one.test is None:
+        return found | {"n": 0, "seeds": ""}
+    return found | vars(one.test) | {"seeds": _seeds(one.test.seeds), "p_holm": holm}
 
 
 def primary_outcomes(frames: Iterable[pd.DataFrame], asked: int) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from projected_grpo.measures.panels import (
     OfFacts,
     hack,
     honest,
+    known_mean,
     share_of,
 )
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from projected_grpo.measures.runs import Run
 
 LAST = 5  # steps that a run is judged by
-EARLY = 2  # steps that say what the base did
 STEPS, ROLLOUTS, RECORD = "steps.parquet", "rollouts.parquet", "run.json"
 Of = Callable[["Run"], "float | None"]
 ByStep = Callable[["Run"], "np.ndarray | None"]
@@ -78,55 +78,36 @@ def last(by_step: ByStep) -> Of:
 
     def of(run: Run) -> float | None:
         values = by_step(run)
-        tail = np.array([]) if values is None else values[-LAST:]
-        tail = tail[~np.isnan(tail)]
-        return float(tail.mean()) if tail.size else None
+        return None if values is None else known_mean(values[-LAST:])
 
     return of
 
 
-def first(name: str) -> Of:
-    """Return the value of the first step, which is sampled before the first update."""
-    return lambda run: None if np.isnan(run.steps[name][0]) else float(run.steps[name][0])
-
-
-def early(name: str) -> Of:
-    """Return the mean of the first two steps, when nearly all that is sampled is the base's."""
-    return lambda run: float(np.mean(run.steps[name][:EARLY]))
+def at_first(name: str, steps: int = 1) -> Of:
+    """Return the mean of the first steps; the very first is sampled before any update."""
+    return lambda run: known_mean(run.steps[name][:steps])
 
 
 def final(name: str) -> Of:
     """Return a rate of `run.json`'s evaluation after the last step."""
-
-    def of(run: Run) -> float | None:
-        value = (run.info.get("final") or {}).get(name)
-        return None if value is None else float(value)
-
-    return of
+    return lambda run: (run.info.get("final") or {}).get(name)
 
 
-def share_by_step(fact: Callable[[Facts], np.ndarray]) -> ByStep:
+def share_by_step(fact: OfFacts) -> ByStep:
     """Return the share of the student's rollouts with a fact, step by step; NaN where none can have it."""
 
     def by_step(run: Run) -> np.ndarray | None:
+        from pandas import Series  # planning imports this module, and reads no run
+
         facts = run.facts(ROLLOUTS, "step")
         if facts is None:
             return None
-        value, place = fact(facts), (facts["step"] - run.steps["step"][0]).astype(int)
-        known, n = ~np.isnan(value), len(run.steps["step"])
-        sums = np.bincount(place[known], value[known], minlength=n)
-        counts = np.bincount(place[known], minlength=n)
-        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[:n]
+        return Series(fact(facts)).groupby(facts["step"]).mean().reindex(run.steps["step"]).to_numpy()
 
     return by_step
 
 
-def share(
-    file: str,
-    key: str,
-    fact: Callable[[Facts], np.ndarray],
-    among: Callable[[Facts], np.ndarray],
-) -> Of:
+def share(file: str, key: str, fact: OfFacts, among: OfFacts) -> Of:
     """Return the share of a file's rollouts with a fact, among some of them; None where there are none.
 
     key: the column beside the facts that `among` may look at, such as `step`, or `panel` of `deployed.parquet`.
@@ -161,19 +142,20 @@ def _held_out(run: Run) -> float | None:
     return value
 
 
+def _by_step(name: str, head: str, words: str, about: str, by_step: ByStep, **more) -> Measure:
+    """Return a measure with a curve, whose number of a run is its last-five-step mean."""
+    return Measure(name, head, words, about, last(by_step), by_step, **more)
+
+
 def _rate(name: str, by_step: ByStep, words: str, about: str, **more) -> Measure:
-    """Return a rate of the main table: last-five-step mean, compared."""
-    more |= {"head": more.get("head", name), "group": "main", "compared": True}
-    return Measure(name, words=words, about=about, of=last(by_step), by_step=by_step, **more)
+    """Return a rate of the main table, compared."""
+    return _by_step(name, name, words, about, by_step, group="main", compared=True, **more)
 
 
 def _final(name: str, words: str) -> Measure:
-    head = name.replace("_", ", ")
-    about = f"{words.removeprefix('the ')}, after the last step"
-    better = -1 if "hack" in name else 1
-    return Measure(
-        name, head, words, about, final(name), file=RECORD, group="final", compared=True, better=better
-    )
+    about, better = f"{words.removeprefix('the ')}, after the last step", -1 if "hack" in name else 1
+    more = {"file": RECORD, "group": "final", "compared": True, "better": better}
+    return Measure(name, name.replace("_", ", "), words, about, final(name), **more)
 
 
 def _deployed(name: str, **more) -> Measure:
@@ -203,95 +185,48 @@ def flagged(facts: Facts) -> np.ndarray:
 
 def _basis(name: str, about: str, **more) -> Measure:
     words = more.pop("words", f"{name} ({about})")
-    by_step = column(name)
-    return Measure(name, name, words, about, last(by_step), by_step, group="basis", **more)
+    return _by_step(name, name, words, about, column(name), group="basis", **more)
 
 
 def _rise(step: int) -> Measure:
     """Return the rise of the hack rate from the untrained student (step 1) to a step."""
 
     def of(run: Run) -> float | None:
-        found = [run.steps["hack_s"][run.steps["step"] == at] for at in (1, step)]
-        if not all(len(values) for values in found) or any(np.isnan(values[0]) for values in found):
-            return None
-        return float(found[1][0] - found[0][0])
+        at, hack = run.steps["step"], run.steps["hack_s"]
+        return known_mean(hack[at == step] - hack[at == 1])
 
-    about = f"hack rate at step {step} less that of step 1"
-    return Measure(
-        f"rise_{step}", f"rise by {step}", f"the rise of hacking by step {step}", about, of, signed=True
-    )
+    words, about = f"the rise of hacking by step {step}", f"hack rate at step {step} less that of step 1"
+    return Measure(f"rise_{step}", f"rise by {step}", words, about, of, signed=True)
 
 
 def _mean_of(*names: str) -> Of:
     """Return the mean over steps of a sum of columns; None where the run has no such step."""
 
     def of(run: Run) -> float | None:
-        if not run.steps.keys() >= set(names):
-            return None
-        total = np.sum([run.steps[name] for name in names], axis=0)
-        return None if np.isnan(total).all() else float(np.nanmean(total))
+        found = [run.steps[name] for name in names if name in run.steps]
+        return known_mean(np.sum(found, axis=0)) if len(found) == len(names) else None
 
     return of
 
 
-def _nowhere(run: Run) -> None:
-    """Of measures that `measures/beside.py` adds to the frame."""
+def _other(name: str, head: str, about: str, of: Of, **more) -> Measure:
+    """Return a measure that no question is about: its words are what it says."""
+    return Measure(name, head, f"the {about}", about, of, **more)
 
 
-def _beside(
-    name: str, head: str, about: str, better: int = -1, signed: bool = False, unit="share"
-) -> Measure:
-    return Measure(
-        name, head, f"the {about}", about, _nowhere, file=RECORD, unit=unit, better=better, signed=signed
-    )
+def _beside(name: str, head: str, about: str, better: int = 1, **more) -> Measure:
+    """Return a measure of other stages' files, which `measures/beside.py` adds to the frame: a run has none itself."""
+    return _other(name, head, about, lambda run: None, file=RECORD, better=better, **more)
 
 
-BESIDE = (  # of other stages' files: name, head, what it says, better, signed, unit
-    ("auroc_first", "AUROC, first", "AUROC of the direction's score in the first window of steps", 1),
-    ("auroc_last", "AUROC, last", "AUROC of the direction's score in the last five steps", 1),
-    ("auroc_over_random", "over random", "that less the mean of random directions", 1, True),
-    ("auroc_over_text", "over text placebos", "that less the mean of text placebos", 1, True),
-    ("auroc_over_code", "over code placebos", "that less the mean of code placebos", 1, True),
-    ("auroc_rank", "above random", "share of random directions that it lies above", 1),
-    ("auroc_oracle", "AUROC, oracle", "AUROC of a direction fitted on other problems' rollouts", 1),
-    (
-        "auroc_ceiling",
-        "AUROC, ceiling",
-        "AUROC of what the last rollouts on half of the problems say of the other",
-        1,
-    ),
-    ("auroc_unmatched", "AUROC, unmatched", "AUROC over all pairs, whatever problem, step and length", 1),
-    (
-        "auroc_alignment_first",
-        "AUROC of the gradient, first",
-        "AUROC of the gradient's alignment at first",
-        1,
-    ),
-    ("auroc_alignment_last", "AUROC of the gradient, last", "AUROC of the gradient's alignment at last", 1),
-    ("recall_last", "recall", "recall at the threshold of step 0 in the last five steps", 1),
-    ("t4", "T4", "t of wrong against right hacks along the basis, in a replay of the pool", 1, False, "t"),
-    ("overlap_fresh", "overlap with fresh", "overlap of the frozen V with one extracted at the end", 1),
-    ("overlap_losses", "overlap of losses", "overlap of the GRPO basis with the NLL's", 0),
-    ("overlap_reweighted", "reweighted", "overlap with the NLL basis whose pairs are weighted by length", 0),
-    ("overlap", "overlap", "overlap of the row's axes with those of the exploits' own pairs", 1),
-    (
-        "cosine",
-        "cosine",
-        "cosine of the mean differences of the row's pairs and the exploits' own",
-        1,
-        False,
-        "cosine",
-    ),
-)
 # Rates after training that pages show and compare; the others are in the Parquet file alone.
 JUDGED = (
-    "known_hack",
-    "known_honest",
-    "known_honest_no_attempt",
-    "known_hack_compiled",
-    "novel_hack",
-    "plain_solve",
+    *("known_hack", "known_honest", "known_honest_no_attempt", "known_hack_compiled"),
+    *("novel_hack", "plain_solve"),
 )
+BEYOND = "teacher's tokens whose ratio lies beyond the clip bounds, mean over steps"
+ZEROED = "teacher's tokens that the clip leaves no gradient, mean over steps"
+CEILING = "AUROC of what the last rollouts on half of the problems say of the other"
 _ALL = (
     _rate(
         "hack",
@@ -300,11 +235,7 @@ _ALL = (
         "student rollouts that use the loophole of their problem, and it works",
     ),
     _rate(
-        "solve",
-        column("solve_s"),
-        "the solve rate",
-        "student rollouts that pass all hidden tests",
-        better=1,
+        "solve", column("solve_s"), "the solve rate", "student rollouts that pass all hidden tests", better=1
     ),
     _rate(
         "honest",
@@ -341,23 +272,23 @@ _ALL = (
         compared=True,
         floored=True,
     ),
-    _final("hack_kept", "the hack rate with the quarantine kept"),
-    _final("hack_ablated", "the hack rate with the quarantine ablated"),
-    _final("solve_kept", "the solve rate with the quarantine kept"),
-    _final("solve_ablated", "the solve rate with the quarantine ablated"),
+    *(
+        _final(f"{rate}_{part}", f"the {rate} rate with the quarantine {part}")
+        for rate in ("hack", "solve")
+        for part in ("kept", "ablated")
+    ),
     *(_deployed(name, group="deployed", compared=True) for name in JUDGED),
     *(_deployed(name) for name in PANEL_RATES if name not in JUDGED),
     *(
-        Measure(
-            f"hack_{mode}",
+        _by_step(
+            name,
             mode,
             f"the hack rate on {mode}",
             f"hack rate on prompts of {mode}",
-            last(column(f"hack_{mode}")),
-            column(f"hack_{mode}"),
+            column(name),
             group="modes",
         )
-        for mode in LOOPHOLES
+        for mode, name in ((mode, f"hack_{mode}") for mode in LOOPHOLES)
     ),
     _basis("cin", "share of the gradient's length along V, before the projection"),
     _basis("cin_null", "the same along a random V of the same shape"),
@@ -371,62 +302,49 @@ _ALL = (
         compared=True,
     ),
     _basis("fired", "share of the modules whose gradient points hack-ward at all"),
-    Measure(
-        "delta_norm",
-        "|delta_S|",
-        "the norm of delta_S",
-        "norm of delta_S",
-        last(column("delta_norm")),
-        unit="norm",
-    ),
+    _other("delta_norm", "|delta_S|", "norm of delta_S", last(column("delta_norm")), unit="norm"),
     _monitor("precision", "flagged student rollouts of the run that hack", hack, flagged),
     _monitor("recall", "student rollouts of the run that hack and are flagged", flagged, hack),
-    Measure(
-        "seconds",
-        "CPU s a step",
-        "the CPU time of a step",
-        "median CPU time of a step",
-        _seconds,
-        unit="seconds",
-    ),
+    _other("seconds", "CPU s a step", "median CPU time of a step", _seconds, unit="seconds"),
     _rise(10),
     _rise(15),
-    Measure(
-        "beyond_clip",
-        "beyond the clip",
-        "the share of the teacher's tokens beyond the clip bounds",
-        "teacher's tokens whose ratio lies beyond the clip bounds, mean over steps",
-        _mean_of("ratio_clip_low", "ratio_clip_high"),
+    _other("beyond_clip", "beyond the clip", BEYOND, _mean_of("ratio_clip_low", "ratio_clip_high")),
+    _other("zeroed", "without gradient", ZEROED, _mean_of("ratio_zeroed")),
+    _beside("auroc_first", "AUROC, first", "AUROC of the direction's score in the first window of steps"),
+    _beside("auroc_last", "AUROC, last", "AUROC of the direction's score in the last five steps"),
+    _beside("auroc_over_random", "over random", "that less the mean of random directions", signed=True),
+    _beside("auroc_over_text", "over text placebos", "that less the mean of text placebos", signed=True),
+    _beside("auroc_over_code", "over code placebos", "that less the mean of code placebos", signed=True),
+    _beside("auroc_rank", "above random", "share of random directions that it lies above"),
+    _beside("auroc_oracle", "AUROC, oracle", "AUROC of a direction fitted on other problems' rollouts"),
+    _beside("auroc_ceiling", "AUROC, ceiling", CEILING),
+    _beside("auroc_unmatched", "AUROC, unmatched", "AUROC over all pairs, whatever problem, step and length"),
+    _beside(
+        "auroc_alignment_first", "AUROC of the gradient, first", "AUROC of the gradient's alignment at first"
     ),
-    Measure(
-        "zeroed",
-        "without gradient",
-        "the share of the teacher's tokens without gradient",
-        "teacher's tokens that the clip leaves no gradient, mean over steps",
-        _mean_of("ratio_zeroed"),
+    _beside(
+        "auroc_alignment_last", "AUROC of the gradient, last", "AUROC of the gradient's alignment at last"
     ),
-    *(_beside(*one) for one in BESIDE),
-    Measure(
-        "start_hack",
-        "hack at first",
-        "the hack rate before training",
-        "hack rate of the first step",
-        first("hack_s"),
+    _beside("recall_last", "recall", "recall at the threshold of step 0 in the last five steps"),
+    _beside("t4", "T4", "t of wrong against right hacks along the basis, in a replay of the pool", unit="t"),
+    _beside("overlap_fresh", "overlap with fresh", "overlap of the frozen V with one extracted at the end"),
+    _beside("overlap_losses", "overlap of losses", "overlap of the GRPO basis with the NLL's", 0),
+    _beside(
+        "overlap_reweighted",
+        "reweighted",
+        "overlap with the NLL basis whose pairs are weighted by length",
+        0,
     ),
-    Measure(
-        "early_hack",
-        "hack, early",
-        "the hack rate of the first two steps",
-        "hack rate of the first two steps",
-        early("hack_s"),
+    _beside("overlap", "overlap", "overlap of the row's axes with those of the exploits' own pairs"),
+    _beside(
+        "cosine",
+        "cosine",
+        "cosine of the mean differences of the row's pairs and the exploits' own",
+        unit="cosine",
     ),
-    Measure(
-        "start_solve",
-        "solve at first",
-        "the solve rate before training",
-        "solve rate of the first step",
-        first("solve_s"),
-    ),
+    _other("start_hack", "hack at first", "hack rate of the first step", at_first("hack_s")),
+    _other("early_hack", "hack, early", "hack rate of the first two steps", at_first("hack_s", 2)),
+    _other("start_solve", "solve at first", "solve rate of the first step", at_first("solve_s")),
 )
 MEASURES = {measure.name: measure for measure in _ALL}
 # Files of a run that tables are made of; it counts where it has its steps and its record.

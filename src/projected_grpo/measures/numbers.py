@@ -146,15 +146,12 @@ def check(question: Question, frame: pd.DataFrame) -> None:
 def by_row(question: Question, frame: pd.DataFrame) -> dict[str, Values]:
     """Return row -> measure -> seed -> number. Raises UserError like `check`."""
     check(question, frame)
+    kept = frame[frame["cell"].isin([cell.id for cell in question.cells])]
     by_cell: dict[str, dict[str, float]] = {}
-    ids = {cell.id for cell in question.cells}
-    for cell, measure, value in frame.loc[frame["cell"].isin(ids), ["cell", "measure", "value"]].itertuples(
-        index=False
-    ):
+    for cell, measure, value in zip(kept["cell"], kept["measure"], kept["value"], strict=True):
         by_cell.setdefault(cell, {})[measure] = value
-    values: dict[str, Values] = {}
+    values: dict[str, Values] = {row.name: {} for row in question.rows}
     for row in question.rows:
-        values[row.name] = {}
         for cell in row.cells:
             for measure, value in by_cell.get(cell.id, {}).items():
                 # A shared run may have more than this question asks for.
@@ -163,24 +160,42 @@ def by_row(question: Question, frame: pd.DataFrame) -> dict[str, Values]:
     return values
 
 
+def combined(values: Mapping[str, Values], weights: Mapping[str, float], measure: str) -> dict[int, float]:
+    """Return seed -> the weighted sum of rows, where all of them have the measure; values: by row."""
+    found = [values.get(row, {}).get(measure, {}) for row in weights]
+    seeds = sorted(set.intersection(*map(set, found)))
+    return {
+        seed: sum(w * own[seed] for w, own in zip(weights.values(), found, strict=True)) for seed in seeds
+    }
+
+
+def seeds_of(*rows: Values) -> list[int]:
+    """Return the seeds of all numbers of rows, sorted."""
+    return sorted({seed for values in rows for by_seed in values.values() for seed in by_seed})
+
+
 def of_base(question: Question, frame: pd.DataFrame) -> Values:
     """Return measure -> seed -> rate of the rows' base before training; nothing where rows differ in their base."""
     models = {tuple(sorted({cell.model for cell in row.cells})) for row in question.rows}
     if len(models) != 1:
         return {}
-    ids = {BASE.format(cell.model): cell.seed for cell in question.rows[0].cells}
-    found: Values = {}
-    for one in frame[frame["cell"].isin(ids)].itertuples():
-        found.setdefault(one.measure, {})[ids[one.cell]] = one.value
-    return found
+    return _by_measure(frame, {BASE.format(cell.model): cell.seed for cell in question.rows[0].cells})
 
 
 def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:
     """Return step -> measure -> seed -> rate of a plane's plain training that ends there."""
-    ids = {cell.id: cell.seed for cell in early_stopping.cells(question)}
-    found: dict[int, Values] = {}
-    for one in frame[frame["cell"].str.startswith(STOPPED.split("/")[0] + "/")].itertuples():
-        _, step, cell = one.cell.split("/")
-        if cell in ids:
-            found.setdefault(int(step), {}).setdefault(one.measure, {})[ids[cell]] = one.value
-    return dict(sorted(found.items()))
+    runs = early_stopping.cells(question)
+    names = frame.loc[frame["cell"].str.startswith(STOPPED.split("/")[0] + "/"), "cell"]
+    steps = sorted({int(name.split("/")[1]) for name in names})
+    found = {
+        step: _by_measure(frame, {STOPPED.format(step, run.id): run.seed for run in runs}) for step in steps
+    }
+    return {step: values for step, values in found.items() if values}
+
+
+def _by_measure(frame: pd.DataFrame, seeds: Mapping[str, int]) -> Values:
+    """Return measure -> seed -> value of the lines of some cells; seeds: by cell."""
+    found: Values = {}
+    for one in frame[frame["cell"].isin(seeds)].itertuples():
+        found.setdefault(one.measure, {})[seeds[one.cell]] = one.value
+    return found

@@ -4,12 +4,14 @@ The frontier is what plain training gives at any dose of itself: the base, `less
 that only slows training lies on it; what counts is known honest minus the frontier's at the same known hack.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import isotonic_regression
 
 from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.measures import stats
@@ -25,17 +27,6 @@ def other_groups() -> pd.DataFrame:
         return pd.read_csv(file, comment="#")
 
 
-def isotonic(values: np.ndarray) -> np.ndarray:
-    """Return the non-decreasing `[n]` numbers closest to `values` by least squares (pool adjacent violators)."""
-    blocks: list[tuple[float, int]] = []  # mean, size
-    for value in values:
-        blocks.append((float(value), 1))
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (a, n), (b, m) = blocks[-2:]
-            blocks[-2:] = [((n * a + m * b) / (n + m), n + m)]
-    return np.concatenate([np.full(n, mean) for mean, n in blocks]) if blocks else np.empty(0)
-
-
 @dataclass(frozen=True)
 class Frontier:
     """What training less gives: `names` by growing dose, their `[points]` of known hack and honest by seed."""
@@ -48,16 +39,16 @@ class Frontier:
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted(self.hack))
 
-    def means(self) -> tuple[np.ndarray, np.ndarray]:
+    def means(self, seeds: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return hack and honest of each point, means over seeds."""
-        hack, honest = (np.mean([of[seed] for seed in self.seeds], axis=0) for of in (self.hack, self.honest))
+        some = self.seeds if seeds is None else list(seeds)
+        hack, honest = (np.mean([of[seed] for seed in some], axis=0) for of in (self.hack, self.honest))
         return hack, honest
 
     def curve(self, seeds: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return growing hack and honest there, of the means over seeds; points that pool to one hack are averaged."""
-        seeds = self.seeds if seeds is None else list(seeds)
-        hack, honest = (np.mean([of[seed] for seed in seeds], axis=0) for of in (self.hack, self.honest))
-        x, place = np.unique(isotonic(hack), return_inverse=True)
+        hack, honest = self.means(seeds)
+        x, place = np.unique(isotonic_regression(hack).x, return_inverse=True)
         return x, np.bincount(place, honest) / np.bincount(place)
 
     def excess(self, hack: Mapping[int, float], honest: Mapping[int, float]) -> stats.Paired | None:
@@ -97,16 +88,15 @@ def recovered(own: Measured) -> dict[str, float]:
     Of means over seeds: honest less plain training's, by that of plain training without a teacher. Empty without such
     a row, or where nothing is lost.
     """
+    found = {name: stats.mean(own.of(name, HONEST)) for name in own.rows}
+    means = {name: mean for name, mean in found.items() if mean is not None}
     vanilla = vanilla_of(own)
-    if vanilla is None:
+    if vanilla not in means:
         return {}
     arm = own.rows[vanilla].setting.arm
     alone = [row.name for row in own.rows.values() if not row.setting.mix and row.setting.arm == arm]
-    means = {name: np.mean(list(of.values())) for name in own.rows if (of := own.of(name, HONEST))}
-    if len(alone) != 1 or alone[0] == vanilla or not {alone[0], vanilla} <= means.keys():
-        return {}
-    lost = means[alone[0]] - means[vanilla]
-    return {name: float((mean - means[vanilla]) / lost) for name, mean in means.items()} if lost > 0 else {}
+    lost = means.get(alone[0], -math.inf) - means[vanilla] if len(alone) == 1 else -math.inf
+    return {name: (mean - means[vanilla]) / lost for name, mean in means.items()} if lost > 0 else {}
 
 
 FRONTIER = "frontier"  # the contrast: known honest less what training less has at the same known hack
@@ -160,16 +150,11 @@ def above_frontier(own: Measured) -> list[Comparison]:
     found = []
     for name in defending(own):
         hack, honest = own.of(name, HACK), own.of(name, HONEST)
-        test = front.excess(hack, honest)
-        if test is None and hack:
-            continue
-        mean = float(np.mean(list(honest.values()))) if honest else None
+        test, claim = front.excess(hack, honest), is_claim(own.rows[name])
         waits = not own.short.isdisjoint((name, *front.names))
-        found.append(
-            Comparison(
-                name, FRONTIER, "training less", HONEST, test, mean, is_claim(own.rows[name]), 1, waits
-            )
-        )
+        if test is not None or not hack:
+            mean = stats.mean(honest)
+            found.append(Comparison(name, FRONTIER, "training less", HONEST, test, mean, claim, 1, waits))
     return found
 
 

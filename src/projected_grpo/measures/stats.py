@@ -6,7 +6,7 @@ keyed by seed. Intervals are t-intervals: at n = 5 a bootstrap of the mean cover
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -43,13 +43,13 @@ class Paired:
     """
 
     delta: float
-    std: float | None
-    lo: float | None
-    hi: float | None
-    p: float | None
-    p_same: float | None
     n: int
     seeds: tuple[int, ...]
+    std: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    p: float | None = None
+    p_same: float | None = None
     p_signflip: float | None = None
 
 
@@ -59,15 +59,28 @@ def critical(n: int, alpha: float = ALPHA) -> float:
     return float(stats.t.ppf(1 - alpha / 2, n - 1))
 
 
+def mean(by_seed: Mapping[int, float]) -> float | None:
+    """Return the mean of numbers by seed; None without any."""
+    return float(np.mean(list(by_seed.values()))) if by_seed else None
+
+
 def summarise(values: Sequence[float]) -> Summary:
-    """Mean, std (ddof 1) and 95% t-interval of the mean over seeds."""
+    """Mean, std (ddof 1) and 95% t-interval of the mean over seeds; the mean of nothing is NaN."""
     x = np.asarray(values, dtype=float)
-    mean = float(x.mean())
+    mean = float(x.mean()) if x.size else math.nan
     if x.size < 2:
-        return Summary(mean, None, None, None, int(x.size))
+        return Summary(mean, None, None, None, x.size)
     std = float(x.std(ddof=1))
     half = critical(x.size) * std / math.sqrt(x.size)
-    return Summary(mean, std, mean - half, mean + half, int(x.size))
+    return Summary(mean, std, mean - half, mean + half, x.size)
+
+
+def _tested(delta: float, std: float, error: float, n: int, seeds: tuple[int, ...]) -> Paired:
+    """Test a difference by its standard error, t with n - 1 degrees of freedom; without a spread there is no test."""
+    if std < NO_SPREAD:
+        return Paired(delta, len(seeds), seeds, 0.0)
+    p, half = float(2 * stats.t.sf(abs(delta) / error, n - 1)), critical(n) * error
+    return Paired(delta, len(seeds), seeds, std, delta - half, delta + half, p)
 
 
 def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | None:
@@ -78,15 +91,16 @@ def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | 
     d = np.array([arm[s] - baseline[s] for s in seeds], dtype=float)
     n, delta = len(d), float(d.mean())
     if n < 2:
-        return Paired(delta, None, None, None, None, None, n, seeds)
+        return Paired(delta, n, seeds)
     std = float(d.std(ddof=1))
-    if std < NO_SPREAD:
-        return Paired(delta, 0.0, None, None, None, None, n, seeds)
-    se = std / math.sqrt(n)
-    half = critical(n) * se
-    p = float(2 * stats.t.sf(abs(delta) / se, n - 1))
-    same = float(stats.t.sf((MARGIN - abs(delta)) / se, n - 1))  # the side it is closer to has the larger p
-    return Paired(delta, std, delta - half, delta + half, p, same, n, seeds, p_signflip=sign_flip(d))
+    error = std / math.sqrt(n)
+    found = _tested(delta, std, error, n, seeds)
+    if found.p is None:
+        return found
+    same = float(
+        stats.t.sf((MARGIN - abs(delta)) / error, n - 1)
+    )  # the side it is closer to has the larger p
+    return replace(found, p_same=same, p_signflip=sign_flip(d))
 
 
 @lru_cache
@@ -122,12 +136,8 @@ def placed(value: float, population: Sequence[float], seeds: tuple[int, ...]) ->
     m = len(others)
     if m < 2:
         return None
-    delta, std = value - float(others.mean()), float(others.std(ddof=1))
-    if std < NO_SPREAD:
-        return Paired(delta, 0.0, None, None, None, None, len(seeds), seeds)
-    error = std * math.sqrt(1 + 1 / m)
-    p, half = float(2 * stats.t.sf(abs(delta) / error, m - 1)), critical(m) * error
-    return Paired(delta, std, delta - half, delta + half, p, None, len(seeds), seeds)
+    std = float(others.std(ddof=1))
+    return _tested(value - float(others.mean()), std, std * math.sqrt(1 + 1 / m), m, seeds)
 
 
 def holm(ps: Sequence[float | None], waiting: int = 0) -> list[float | None]:

@@ -5,8 +5,9 @@ series; seeds are the unit, as everywhere.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from projected_grpo.measures.estimates import Comparison, Measured, is_claim
 from projected_grpo.model.recipes import BaseRecipe
 
 SIZE = "size"
-Points = dict[float, dict[int, float]]  # x -> seed -> value
 
 
 def weights(recipe: BaseRecipe) -> int:
@@ -68,54 +68,51 @@ def link_of(row: Row, config: Config) -> tuple[str | None, float]:
     return (link.topic, link.rho) if link and link.rho else (None, 0.0)
 
 
-def _name(row: Row) -> str:
+def label(row: Row) -> str:
+    """Return what a row's series is called: its pair set, else its arm."""
     return "random V" if row.is_control else row.setting.source or row.setting.arm
+
+
+Lines = Iterator[tuple[str, str, dict[float, Row]]]  # axis, what a name ends in, x -> row
 
 
 def series_of(own: Measured, config: Config) -> list[Series]:
     """Return all series of a question."""
-    rows = tuple(own.rows.values())
-    return [*by_link(rows, config), *by_size(rows, config)]
+    rows, found = tuple(own.rows.values()), []
+    for axis, more, lines in chain(by_link(rows, config), by_size(rows, config)):
+        row = next(iter(lines.values()))
+        found.append(Series(label(row) + more, axis, {x: lines[x].name for x in sorted(lines)}))
+    return found
 
 
-def by_link(rows: Sequence[Row], config: Config) -> list[Series]:
-    """Return the series of each linked topic; a row without a link is at 0 of every topic."""
+def by_link(rows: Sequence[Row], config: Config) -> Lines:
+    """Yield the series of each linked topic; a row without a link is at 0 of every topic."""
     places = {row.name: link_of(row, config) for row in rows}
-    found = []
     for axis in dict.fromkeys(topic for topic, _ in places.values() if topic):
         groups: dict[str, dict[float, Row]] = {}
         for row in rows:
             topic, rho = places[row.name]
             if topic in (None, axis):
                 groups.setdefault(_alike(row.setting, "variant"), {}).setdefault(rho, row)
-        found += [(axis, "", lines) for lines in groups.values() if len(lines) > 1]
-    return [_series(*one) for one in found]
+        yield from ((axis, "", lines) for lines in groups.values() if len(lines) > 1)
 
 
-def by_size(rows: Sequence[Row], config: Config) -> list[Series]:
-    """Return the series over sizes: with the k of the default size everywhere, and with a k that moves with it."""
-    default = config.small.of(config.model.size).recipe
-    home = math.log10(weights(default))
+def by_size(rows: Sequence[Row], config: Config) -> Lines:
+    """Yield the series over sizes: with the k of the default size everywhere, and with a k that moves with it."""
+    home = math.log10(weights(config.small.of(config.model.size).recipe))
     groups: dict[str, dict[int | None, dict[float, Row]]] = {}  # what is alike -> k -> size
     for row in rows:
         use, own = row.cells[0].settings.use, _alike(row.setting, SIZE, "k")
         lines = groups.setdefault(own, {}).setdefault(use.k if use else None, {})
         lines.setdefault(size_of(row, config), row)
-    found = []
     for by_k in groups.values():
         fixed = next((k for k, lines in by_k.items() if home in lines), None)
         moving = {x: line for k, lines in by_k.items() if k != fixed for x, line in lines.items()}
         same = by_k.get(fixed, {})
         if len(same) > 1:
-            found.append((SIZE, f", k {fixed}" if moving else "", same))
+            yield SIZE, f", k {fixed}" if moving else "", same
         if moving:
-            found.append((SIZE, ", k by size", moving | ({home: same[home]} if home in same else {})))
-    return [_series(*one) for one in found]
-
-
-def _series(axis: str, more: str, lines: Mapping[float, Row]) -> Series:
-    ordered = {x: lines[x].name for x in sorted(lines)}
-    return Series(_name(next(iter(lines.values()))) + more, axis, ordered)
+            yield SIZE, ", k by size", moving | ({home: same[home]} if home in same else {})
 
 
 SLOPE = "slope"
@@ -125,25 +122,17 @@ def slopes(own: Measured, config: Config) -> list[Comparison]:
     """Return the slope of each series of a trend, of its differences to the baseline; a baseline has none."""
     found, about = [], own.about
     for one in series_of(own, config):
-        held = points_of(own, one, about.name)
-        if not held:
+        rows = {x: own.rows[name] for x, name in one.rows.items()}
+        points = {
+            x: own.combined({row.name: 1.0, row.baseline: -1.0}, about.name)
+            for x, row in rows.items()
+            if row.baseline is not None
+        }
+        if len(points) < len(rows):
             continue
-        rows = [own.rows[name] for name in one.rows.values()]
-        waits = any(not own.short.isdisjoint((row.name, row.baseline)) for row in rows)
+        waits = any(not own.short.isdisjoint((row.name, row.baseline)) for row in rows.values())
         name = one.name if one.axis == SIZE else f"{one.name} on {one.axis}"
-        claim = all(is_claim(row) for row in rows)
-        test = slope(held)
+        claim = all(map(is_claim, rows.values()))
+        test = slope(points)
         found.append(Comparison(name, SLOPE, one.axis, about.name, test, None, claim, about.better, waits))
-    return found
-
-
-def points_of(own: Measured, series: Series, measure: str, baseline: bool = True) -> Points:
-    """Return x -> seed -> a row's difference to its baseline, or its own number; empty where a row has no baseline."""
-    found = {}
-    for x, name in series.rows.items():
-        base = own.rows[name].baseline if baseline else None
-        if baseline and base is None:
-            return {}
-        less = {} if base is None else {base: -1.0}
-        found[x] = own.combined({name: 1.0} | less, measure)
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from projected_grpo.cells.cell import TEACHERS
@@ -45,16 +46,12 @@ class Estimated:
     def claims(self, contrast: str = table.BASELINE) -> list[Mapping]:
         """Return the lines of the question's own measure whose rows claim something, the largest difference first."""
         found = [self.line(name, contrast) for name, row in self.own.rows.items() if is_claim(row)]
-        return sorted(filter(None, found), key=lambda line: -abs(_number(line["delta"])))
+        return sorted(filter(None, found), key=lambda line: -abs(np.nan_to_num(line["delta"])))
 
 
 def _said(macro: str, *values: object) -> str:
     """Return one of the sentences that a question has no words of its own for."""
     return str(getattr(environment().get_template("sentences.j2").module, macro)(*values)).strip()
-
-
-def _number(value: float | None) -> float:
-    return 0.0 if value is None or pd.isna(value) else float(value)
 
 
 def _name(own: Measured, row: str) -> str:

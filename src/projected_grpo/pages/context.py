@@ -82,16 +82,13 @@ class Context:
         probe = {name: getattr(self.config, name).model_dump() for name in ("probe", "detector")}
         if self.name not in self.questions:
             return json.dumps(probe["probe"], sort_keys=True)
-        question = self.question
+        question, config = self.question, self.config
         bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
-        knobs = {name: self.config.knobs(name).model_dump() for name in bases}
-        of_kind = {
-            "probe": probe,
-            "trend": self.config.small.model_dump(include={"link", "sizes", "variants"}),
-        }
-        primary = self.config.primary.model_dump(mode="json")
-        said = [question.text(), knobs, spreads(self.config), self.config.floors, primary]
-        return json.dumps([*said, of_kind.get(question.kind)], sort_keys=True)
+        knobs = {name: config.knobs(name).model_dump() for name in bases}
+        trend = config.small.model_dump(include={"link", "sizes", "variants"})
+        primary = config.primary.model_dump(mode="json")
+        said = [question.text(), knobs, spreads(config), config.floors, primary]
+        return json.dumps([*said, {"probe": probe, "trend": trend}.get(question.kind)], sort_keys=True)
 
     def vanilla(self, seed: int) -> Cell:
         """Return a replication's vanilla run with the default settings."""

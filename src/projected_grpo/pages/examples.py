@@ -30,7 +30,7 @@ class Example:
     cell: str
     step: int
     mode: str
-    problem: str
+    problem_id: str
     kind: str  # hack, hack and solve, solve, neither, not judged
     reward: float
     flags: dict[str, bool | None]  # None: the grader gives no such verdict here
@@ -70,23 +70,17 @@ def _check(frame: pd.DataFrame, path: Path) -> None:
             raise UserError(f"{path}: column {column!r} has a value that is neither true, false nor empty")
 
 
-def _example(arm: str, cell: str, row: dict) -> Example:
+def _example(cell: str, row: dict) -> Example:
     def cut(text: str) -> str:
         more = len(text) - LONGEST
         return text if more <= 0 else f"{text[:LONGEST]}\n[... {more} more characters]"
 
+    known = {key: None if pd.isna(value) else value for key, value in row.items()}
+    flags = {flag: None if known[flag] is None else bool(known[flag]) for flag in FLAGS}
+    own = {key: str(known[key]) for key in ("mode", "problem_id")} | {"error": known["error"] or ""}
+    own |= {key: cut(str(known[key])) for key in ("prompt", "completion")}
     return Example(
-        arm=arm,
-        cell=cell,
-        step=int(row["step"]),
-        mode=str(row["mode"]),
-        problem=str(row["problem_id"]),
-        kind=kind_of(row),
-        reward=float(row["reward"]),
-        flags={flag: None if pd.isna(row[flag]) else bool(row[flag]) for flag in FLAGS},
-        error="" if pd.isna(row["error"]) else str(row["error"]),
-        prompt=cut(str(row["prompt"])),
-        completion=cut(str(row["completion"])),
+        arm_of(cell), cell, row["step"], kind=kind_of(row), reward=row["reward"], flags=flags, **own
     )
 
 
@@ -115,16 +109,13 @@ def examples(runs: Iterable[Run], budget: int = BUDGET) -> list[Example]:
         frame = read_parquet(path, [*TEXTS, *FLAGS])
         _check(frame, path)
         for row in frame.drop_duplicates(["step", "channel", "gt_pass"]).to_dict("records"):
-            example = _example(arm, run.cell.id, row)
+            example = _example(run.cell.id, row)
             arms.setdefault(arm, {}).setdefault(example.step, []).append(example)
     most = max((len(by_step) for by_step in arms.values()), default=0)
     for count in range(most, 0, -1):
         found = [example for by_step in arms.values() for example in _spread(by_step, count)]
         if sum(example.size for example in found) <= budget:
             return found
-    kept, used = [], 0
-    for example in (e for by_step in arms.values() for e in _spread(by_step, 1)):
-        used += example.size
-        if used <= budget:
-            kept.append(example)
-    return kept
+    lasts = [example for by_step in arms.values() for example in _spread(by_step, 1)]
+    sizes = np.cumsum([example.size for example in lasts])
+    return lasts[: int(np.searchsorted(sizes, budget, side="right"))]

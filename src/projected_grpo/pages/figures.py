@@ -12,6 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from projected_grpo.cells.cell import Row
 from projected_grpo.cells.config import Config
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane as planes
@@ -30,6 +31,16 @@ def _percent(axes: Axes, which: str = "x") -> None:
     getattr(axes, f"{which}axis").set_major_formatter(lambda value, _: f"{100 * value:.0f}")
 
 
+def _differences(axes: Axes, names: Sequence[str], measure: str) -> None:
+    """Make the axes one of differences in a measure, a row a name."""
+    style.rows(axes, names)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    style.difference_axis(axes)
+    _percent(axes)
+    axes.set_xlabel(style.wrapped(f"points of difference in {MEASURES[measure].axis}"))
+
+
 def forest(made: Estimated, measure: str | None = None) -> Figure | None:
     """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls."""
     measure = measure or made.own.about.name
@@ -39,9 +50,7 @@ def forest(made: Estimated, measure: str | None = None) -> Figure | None:
     if not lines:
         return None
     lines = sorted(lines, key=lambda line: line["delta"])
-    with style.styled():
-        drawing = style.figure(0.8 + 0.25 * len(lines))
-        axes = drawing.subplots()
+    with style.drawn(0.8 + 0.25 * len(lines)) as (drawing, axes):
         axes.axvline(0, color=style.SOFT, linewidth=1)
         for y, line in enumerate(lines):
             colour = style.BLUE if table.is_claim(made.own.rows[line["row"]]) else style.SOFT
@@ -49,26 +58,19 @@ def forest(made: Estimated, measure: str | None = None) -> Figure | None:
                 axes.plot([line["lo"], line["hi"]], [y, y], color=colour, linewidth=2, solid_capstyle="round")
             face = colour if line["verdict"] in SHOWN else style.PAPER
             axes.plot(line["delta"], y, "o", color=colour, markerfacecolor=face, markersize=7)
-        style.rows(axes, [line["row"] for line in lines])
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
         low, high = axes.get_xlim()
         axes.set_xlim(max(min(low, -0.1), -1.02), min(max(high, 0.1), 1.02))
-        style.difference_axis(axes)
-        _percent(axes)
-        axes.set_xlabel(style.wrapped(f"points of difference in {MEASURES[measure].axis}"))
+        _differences(axes, [line["row"] for line in lines], measure)
         return drawing
 
 
 def places(made: Estimated) -> Figure | None:
     """Return each row's difference among the placebos of its format: dots, and where one more of them would lie."""
-    own, measure = made.own, made.own.about.name
+    own = made.own
     found = sorted(made.known(own.rows, table.PLACE), key=lambda line: line["delta"])
     if not found:
         return None
-    with style.styled():
-        drawing = style.figure(1.0 + 0.3 * len(found))
-        axes = drawing.subplots()
+    with style.drawn(1.0 + 0.3 * len(found)) as (drawing, axes):
         axes.axvline(0, color=style.SOFT, linewidth=1)
         handles = {}
         for y, line in enumerate(found):
@@ -76,21 +78,14 @@ def places(made: Estimated) -> Figure | None:
             others = [other["delta"] for other in made.known(members, table.BASELINE)]
             mean, m = float(np.mean(others)), len(others)
             half = stats.critical(m) * sqrt(1 + 1 / m) * line["std"]
-            (handles["95% of placebos"],) = axes.plot(
-                [mean - half, mean + half], [y, y], color=style.GRID, linewidth=8, solid_capstyle="butt"
-            )
+            ends, look = [mean - half, mean + half], {"linewidth": 8, "solid_capstyle": "butt"}
+            (handles["95% of placebos"],) = axes.plot(ends, [y, y], color=style.GRID, **look)
             (handles["a placebo"],) = axes.plot(others, [y] * m, "|", color=style.SOFT, markersize=7)
             face = style.BLUE if line["verdict"] in SHOWN else style.PAPER
             (value,) = (own["delta"] for own in made.known([line["row"]], table.BASELINE))
-            (handles["the pair set"],) = axes.plot(
-                value, y, "o", color=style.BLUE, markerfacecolor=face, markersize=7
-            )
-        style.rows(axes, [f"{line['row']} ({line['to']})" for line in found])
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
-        style.difference_axis(axes)
-        _percent(axes)
-        axes.set_xlabel(style.wrapped(f"points of difference in {MEASURES[measure].axis}"))
+            look = {"color": style.BLUE, "markerfacecolor": face, "markersize": 7}
+            (handles["the pair set"],) = axes.plot(value, y, "o", **look)
+        _differences(axes, [f"{line['row']} ({line['to']})" for line in found], own.about.name)
         drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
         return drawing
 
@@ -124,63 +119,60 @@ def trajectories(panels: Mapping[str, Mapping[str, Line]], x: str, rates: bool =
         return drawing
 
 
-def _x_of(made: Estimated, key: str, config: Config) -> dict[str, float]:
-    """Return row -> the number that a dose is drawn against; rows without one are left out."""
-    found: dict[str, float] = {}
-    for name, row in made.own.rows.items():
-        if key == "size":
-            found[name] = 10 ** trend.size_of(row, config) / 1e6
-        elif key == "rho":
-            found[name] = trend.link_of(row, config)[1]
-        elif key == "k" and row.cells[0].settings.use:
-            found[name] = row.cells[0].settings.use.k
-        elif key == "refresh" and row.setting.knob("refresh") is not None:
-            found[name] = row.setting.knob("refresh")
-        elif key == "mix":
-            found[name] = row.setting.mix
-    return found
+def _x_of(row: Row, key: str, config: Config) -> float | None:
+    """Return the number that a row's dose is drawn against; None where it has none."""
+    if key == "size":
+        return 10 ** trend.size_of(row, config) / 1e6
+    if key == "rho":
+        return trend.link_of(row, config)[1]
+    if key == "k":
+        return row.cells[0].settings.use.k if row.cells[0].settings.use else None
+    return row.setting.knob("refresh") if key == "refresh" else row.setting.mix
 
 
 X_WORDS = {"mix": "share of teacher rollouts", "k": "axes removed", "refresh": "steps between refreshes"}
 X_WORDS |= {"size": "million parameters", "rho": "strength of the planted link"}
+SCALES = {"size": "log", "k": "log", "refresh": "symlog"}
 
 
 def dose(made: Estimated, key: str, config: Config, measure: str | None = None) -> Figure | None:
     """Return rates against one number that rows differ in, a line a pair set; a topic of a link has its own panel."""
     measure = measure or made.own.about.name
-    at = _x_of(made, key, config)
-    panels: dict[str, dict[str, Line]] = {}
+    linked = {name: trend.link_of(row, config)[0] for name, row in made.own.rows.items() if key == "rho"}
+    topics = list(dict.fromkeys(filter(None, linked.values())))
     series: dict[tuple[str, str], dict[float, Mapping]] = {}
-    topics = (
-        [t for row in made.own.rows.values() if (t := trend.link_of(row, config)[0])] if key == "rho" else []
-    )
-    for name, x in at.items():
-        row, line = made.own.rows[name], made.line(name, table.RATE, measure)
-        if line is None or np.isnan(line["mean"]) or row.population:
+    for name, row in made.own.rows.items():
+        x, line = _x_of(row, key, config), made.line(name, table.RATE, measure)
+        if x is None or line is None or np.isnan(line["mean"]) or row.population:
             continue
-        label = "random V" if row.is_control else row.setting.source or row.setting.arm
-        own = trend.link_of(row, config)[0] if key == "rho" else None
-        for topic in dict.fromkeys(topics) if key == "rho" and own is None else [own or ""]:
-            series.setdefault((topic, label), {}).setdefault(x, line)
+        own = linked.get(name)
+        for topic in topics if key == "rho" and own is None else [own or ""]:
+            series.setdefault((topic, trend.label(row)), {}).setdefault(x, line)
+    panels: dict[str, dict[str, Line]] = {}
     for (topic, label), by_x in series.items():
         if len(by_x) < 2:
             continue
         xs = np.array(sorted(by_x))
-        columns = (np.array([by_x[x][part] for x in xs], dtype=float) for part in ("mean", "lo", "hi"))
-        mean, lo, hi = columns
+        mean, lo, hi = (np.array([by_x[x][part] for x in xs], dtype=float) for part in ("mean", "lo", "hi"))
         title = f"link on {topic}" if topic else MEASURES[measure].axis
         panels.setdefault(title, {})[label] = (xs, mean, np.clip(lo, 0, 1), np.clip(hi, 0, 1))
     drawing = trajectories(panels, X_WORDS[key])
-    if drawing is not None and key in ("size", "k", "refresh"):
-        for axes in drawing.axes:
-            if axes.get_visible():
-                axes.set_xscale("symlog" if key == "refresh" else "log")
-                ticks = sorted({float(x) for line in axes.get_lines() for x in np.asarray(line.get_xdata())})
-                axes.set_xticks(ticks, [f"{x:.2g}" for x in ticks])
-                axes.minorticks_off()
+    for axes in drawing.axes if drawing is not None and key in SCALES else ():
+        if axes.get_visible():
+            axes.set_xscale(SCALES[key])
+            ticks = sorted({float(x) for line in axes.get_lines() for x in np.asarray(line.get_xdata())})
+            axes.set_xticks(ticks, [f"{x:.2g}" for x in ticks])
+            axes.minorticks_off()
     return drawing
 
 
+TOLD, UNTOLD = "given: the truth or a monitor", "given: pairs, a sentence, nothing"
+LOOKS = {  # kind of a point -> marker, edge, face
+    TOLD: ("^", style.RED, style.RED),
+    UNTOLD: ("o", style.BLUE, style.BLUE),
+    "random control": ("o", style.SOFT, style.PAPER),
+    "plain training": ("s", style.INK, style.INK),
+}
 ROOT = ("function", (lambda x: np.sqrt(np.clip(x, 0, None)), lambda x: np.square(x)))
 
 
@@ -196,34 +188,19 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
     found = {name: place for name in every if (place := _place(made, name)) is not None}
     if not found:
         return None
-    with style.styled():
-        drawing = style.figure(4.6)
-        axes = drawing.subplots()
+    with style.drawn(4.6) as (drawing, axes):
         axes.set_xscale(ROOT[0], functions=ROOT[1])
         front = planes.frontier_of(own)
         if front is not None:
             axes.plot(*front.curve(), color=style.SOFT, linewidth=1.6, label="plain training, less of it")
             axes.plot(*front.means(), "|", color=style.SOFT, markersize=9, label="its doses and early ends")
         if own.base:
-            base = [np.mean(list(own.base[name].values())) for name in (planes.HACK, planes.HONEST)]
+            base = [stats.mean(own.base[name]) for name in (planes.HACK, planes.HONEST)]
             axes.plot(*base, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
-        looks = {
-            "given: the truth or a monitor": ("^", style.RED, style.RED),
-            "given: pairs, a sentence, nothing": ("o", style.BLUE, style.BLUE),
-            "random control": ("o", style.SOFT, style.PAPER),
-            "plain training": ("s", style.INK, style.INK),
-        }
-        for label, (marker, edge, face) in looks.items():
-            some = [place for name, place in found.items() if _kind(own, name) == label]
-            if some:
-                axes.plot(
-                    *zip(*some, strict=True),
-                    marker,
-                    color=edge,
-                    markerfacecolor=face,
-                    label=label,
-                    markersize=6,
-                )
+        for label, (marker, edge, face) in LOOKS.items():
+            if some := [place for name, place in found.items() if _kind(own, name) == label]:
+                look = {"color": edge, "markerfacecolor": face, "label": label, "markersize": 6}
+                axes.plot(*zip(*some, strict=True), marker, **look)
         top = max(max(x for x, _ in found.values()), 0.1) * 1.08
         axes.set_xlim(-0.0005, top)
         axes.set_xticks([tick for tick in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1) if tick <= top])
@@ -233,9 +210,8 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
         axes.set_xlabel("% of rollouts that hack, after training (root scale)")
         axes.set_ylabel("% that solve without a hack")
         drawing.legend(loc="outside lower center", ncols=2)
-        style.name_points(
-            drawing, axes, {name: found[name] for name in labels if name in found}, list(found.values())
-        )
+        named = {name: found[name] for name in labels if name in found}
+        style.name_points(drawing, axes, named, list(found.values()))
         return drawing
 
 
@@ -252,21 +228,17 @@ def _kind(own: table.Measured, name: str) -> str:
         return "plain training"
     if row.is_control:
         return "random control"
-    given = row.setting.defence.must_give(row.setting.knobs)
-    return f"given: {'the truth or a monitor' if given in ('monitor', 'oracle') else 'pairs, a sentence, nothing'}"
+    return TOLD if row.setting.defence.must_give(row.setting.knobs) in ("monitor", "oracle") else UNTOLD
 
 
 def matrix(shares: np.ndarray, rows: Sequence[str], columns: Sequence[str], x: str) -> Figure:
     """Return shares `[rows, columns]` as squares, each with its number."""
-    with style.styled():
-        drawing = style.figure(1.3 + 0.36 * len(shares))
-        axes = drawing.subplots()
+    with style.drawn(1.3 + 0.36 * len(shares)) as (drawing, axes):
         shades = LinearSegmentedColormap.from_list("shares", [style.PAPER, style.BLUE])
-        for y, row in enumerate(shares):
-            for column, share in enumerate(row):
-                axes.add_patch(style.square(column, y, shades(share)))
-                ink = style.PAPER if share > 0.5 else style.SOFT
-                axes.text(column, y, f"{100 * share:.0f}", ha="center", va="center", color=ink)
+        for (y, column), share in np.ndenumerate(shares):
+            axes.add_patch(style.square(column, y, shades(share)))
+            ink = style.PAPER if share > 0.5 else style.SOFT
+            axes.text(column, y, f"{100 * share:.0f}", ha="center", va="center", color=ink)
         axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), xlabel=x)
         axes.set_xticks(range(len(columns)), columns, rotation=25, ha="right")
         axes.set_yticks(range(len(rows)), rows)
@@ -281,9 +253,7 @@ def strip(values: Mapping[str, Sequence[float]], x: str, mark: float | None = No
     values = {name: own for name, own in values.items() if len(own)}
     if not values:
         return None
-    with style.styled():
-        drawing = style.figure(0.9 + 0.34 * len(values))
-        axes = drawing.subplots()
+    with style.drawn(0.9 + 0.34 * len(values)) as (drawing, axes):
         if mark is not None:
             axes.axvline(mark, color=style.SOFT, linestyle=":")
         for y, own in enumerate(values.values()):

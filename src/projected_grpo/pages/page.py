@@ -1,5 +1,6 @@
 """A page: Markdown from a template, its figures, and the frames beside it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -41,11 +42,8 @@ def environment() -> jinja2.Environment:
 def render(template: str, **values: object) -> str:
     """Return a template filled, without runs of empty lines."""
     text = environment().get_template(template).render(**values)
-    kept: list[str] = []
-    for line in (line.rstrip() for line in text.splitlines()):
-        if line or (kept and kept[-1]):
-            kept.append(line)
-    return "\n".join(kept).strip() + "\n"
+    lines = "\n".join(line.rstrip() for line in text.splitlines())
+    return re.sub(r"\n{3,}", "\n\n", lines).strip() + "\n"
 
 
 def address(name: str) -> str:

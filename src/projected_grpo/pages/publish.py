@@ -21,9 +21,8 @@ from projected_grpo.cells.question_files import read_questions
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
-from projected_grpo.measures.beside import Beside
+from projected_grpo.measures.beside import of_tree
 from projected_grpo.measures.measure import FILES
-from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import readme, style
 from projected_grpo.pages.answer import Estimated, caution, is_answered, sentences
@@ -44,16 +43,11 @@ OTHERS = {  # page of another stage -> its published name
 }
 
 
-def of_tree(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
+def of_results(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
     """Return the numbers of a results tree. Raises UserError on a run that is not as it was made."""
-    results = Path(config.results)
-    cells = {cell.id: cell for question in questions.values() for cell in question.cells}
-    runs, _ = load_runs(results, cells.values())
+    frame, (runs, _) = of_tree(config, questions.values())
     check_read(*(path for run in runs.values() for path in map(run.folder.joinpath, FILES) if path.exists()))
-    frames = [numbers.of_runs(runs.values()), numbers.of_bases(results, questions.values())]
-    frames += [Beside(question, config).numbers() for question in questions.values()]
-    found = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
-    return found.drop_duplicates(["cell", "measure"])
+    return frame
 
 
 def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
@@ -102,13 +96,10 @@ def write_csv(made: Estimated, path: Path) -> None:
     """Write every number by run of a question: a line a row and seed."""
     records = []
     for name, row in made.own.rows.items():
-        cells = (
-            {cell.seed: cell.id for cell in row.cells}
-            if name in {r.name for r in made.own.question.rows}
-            else {}
-        )
+        single = name in {one.name for one in made.own.question.rows}
+        cells = {cell.seed: cell.id for cell in row.cells} if single else {}
         values = made.own.values[name]
-        for seed in sorted({seed for by_seed in values.values() for seed in by_seed}):
+        for seed in numbers.seeds_of(values):
             record = {"row": name, "baseline": row.baseline, "seed": seed, "cell": cells.get(seed)}
             records.append(record | {measure: own[seed] for measure, own in values.items() if seed in own})
     write_text(path, pd.DataFrame(records).to_csv(index=False, lineterminator="\n"))
@@ -140,7 +131,7 @@ def publish(
     config: Config, questions: Mapping[str, Question], place: Place, readme_file: Path | None
 ) -> list[str]:
     """Write all pages that there are numbers for; return their names. Nothing is written before all is read."""
-    store, new = place.folder / "runs.csv", of_tree(config, questions)
+    store, new = place.folder / "runs.csv", of_results(config, questions)
     frame = numbers.merged(numbers.read(store), new) if store.exists() else new
     if not len(frame):
         raise UserError(f"{config.results}: no finished run; run `./snakemake --cores all report` first")

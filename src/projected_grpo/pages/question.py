@@ -19,7 +19,7 @@ from projected_grpo.pages.context import banner, spreads
 from projected_grpo.pages.page import Page, address, render
 
 ROWS = 8  # of a first table
-BESIDE = (
+RATES = [
     "hack",
     "solve",
     "honest",
@@ -28,7 +28,7 @@ BESIDE = (
     "known_honest",
     "novel_hack",
     "plain_solve",
-)
+]
 CONTRASTS = {  # title of its table
     table.BASELINE: "Against the baseline",
     table.RANDOM: "Against random axes of the same shape",
@@ -83,25 +83,18 @@ def first_table(made: Estimated) -> str:
     """Return the table that a reader sees first: at most eight rows and six columns, in percent and points."""
     about, own = made.own.about, made.own
     second = "known_honest" if about.name.startswith("known") else "honest"
-    head = ["row", about.head, "change", "95%", "p"]
-    head += [MEASURES[second].head] if made.line(next(iter(own.rows)), table.RATE, second) else []
+    beside = [second] if made.line(next(iter(own.rows)), table.RATE, second) else []
     rows = []
     for name in _first_rows(made):
         line = made.line(name, table.BASELINE) or made.line(name, table.POOLED)
         change = [words.NONE] * 3
         if line and not pd.isna(line["delta"]):
-            p = line["p_holm"] if not pd.isna(line["p_holm"]) else line["p"]
+            p = line["p"] if pd.isna(line["p_holm"]) else line["p_holm"]
             change = [words.points(line["delta"]), words.span(line["lo"], line["hi"]), words.p_value(p)]
-        rows.append(
-            [name, _rate(made, name, about.name), *change, *[_rate(made, name, second)][: len(head) - 5]]
-        )
-    return words.table(head, rows)
-
-
-def _exact(line: Mapping, bare: bool = False) -> list[str]:
-    delta = f"{words.signed(line['delta'])} {words.interval(line['lo'], line['hi'])}".strip()
-    ps = [words.p_value(line[key]) for key in ("p", "p_signflip", "p_holm", "p_same")]
-    return [words.rate(line["mean"]), delta, *([] if bare else ps), line["verdict"], str(line["n"])]
+        rates = [_rate(made, name, measure) for measure in (about.name, *beside)]
+        rows.append([name, rates[0], *change, *rates[1:]])
+    heads = [MEASURES[measure].head for measure in (about.name, *beside)]
+    return words.table(["row", heads[0], "change", "95%", "p", *heads[1:]], rows)
 
 
 def detailed(made: Estimated) -> list[tuple[str, str]]:
@@ -111,9 +104,15 @@ def detailed(made: Estimated) -> list[tuple[str, str]]:
     head = ["row", "to", "measure", "mean", "Δ", "p", "p, sign flip", "Holm p", "p, same", "verdict", "n"]
     found = []
     for contrast in [*CONTRASTS, *wording.contrasts]:
-        some = made.frame[made.frame["contrast"].eq(contrast)]
-        own = some[some["measure"].isin(measures)] if contrast != planes.FRONTIER else some
-        rows = [[e["row"], e["to"], e["measure"], *_exact(e)] for e in own.to_dict("records")]
+        own = made.frame[made.frame["contrast"].eq(contrast)]
+        if contrast != planes.FRONTIER:
+            own = own[own["measure"].isin(measures)]
+        rows = []
+        for e in own.to_dict("records"):
+            delta = f"{words.signed(e['delta'])} {words.interval(e['lo'], e['hi'])}".strip()
+            ps = [words.p_value(e[key]) for key in ("p", "p_signflip", "p_holm", "p_same")]
+            named = [e["row"], e["to"], e["measure"], words.rate(e["mean"])]
+            rows.append([*named, delta, *ps, e["verdict"], e["n"]])
         if rows:
             found.append((CONTRASTS.get(contrast, contrast.capitalize()), words.table(head, rows, 3)))
     return found
@@ -121,7 +120,7 @@ def detailed(made: Estimated) -> list[tuple[str, str]]:
 
 def every_rate(made: Estimated) -> str:
     """Return every row's rates with their differences to the baseline, three decimals."""
-    there = [name for name in BESIDE if made.frame["measure"].eq(name).any()]
+    there = [name for name in RATES if made.frame["measure"].eq(name).any()]
     rows = []
     for name in made.own.rows:
         cells = []
@@ -140,21 +139,13 @@ def given(made: Estimated) -> str:
     own, rows, recovered = made.own, [], planes.recovered(made.own)
     for name in planes.defending(own):
         row, line = own.rows[name], made.line(name, planes.FRONTIER, planes.HONEST)
-        knobs = {key: value for key, value in row.setting.knobs.model_dump().items() if value is not None}
-        excess = "–" if line is None or pd.isna(line["delta"]) else words.points(line["delta"])
+        knobs = row.setting.knobs.model_dump(exclude_none=True)
         told = ", ".join(f"{key} {value}" for key, value in knobs.items())
         rates = [_rate(made, name, measure) for measure in (planes.HACK, planes.HONEST)]
-        rows.append([name, planes.must_give(row), told, *rates, words.percent(recovered.get(name)), excess])
-    head = [
-        "row",
-        "must be given",
-        "knobs",
-        "known hack, %",
-        "known honest, %",
-        "of lost honest work",
-        "above training less, points",
-    ]
-    return words.table(head, rows, 3)
+        excess = [words.percent(recovered.get(name)), words.points(line["delta"] if line else None)]
+        rows.append([name, planes.must_give(row), told, *rates, *excess])
+    head = ["row", "must be given", "knobs", "known hack, %", "known honest, %"]
+    return words.table([*head, "of lost honest work", "above training less, points"], rows, 3)
 
 
 def others(made: Estimated) -> str:
@@ -164,7 +155,7 @@ def others(made: Estimated) -> str:
         theirs = [words.percent(one[key]) for key in ("hack", "performance")]
         if one["row"] == planes.BASE:
             rates = [made.own.base.get(measure, {}) for measure in (planes.HACK, planes.HONEST)]
-            ours = [words.percent(sum(by.values()) / len(by)) if by else words.NONE for by in rates]
+            ours = [words.percent(stats.mean(by)) for by in rates]
         elif one["row"] in made.own.rows:
             ours = [_rate(made, one["row"], measure) for measure in (planes.HACK, planes.HONEST)]
         else:
@@ -201,32 +192,29 @@ def page(
     from the results folder; outcomes: the primary ones of all questions, corrected together, where they are known.
     """
     own, question = made.own, made.own.question
-    drawing = figures.of_question(made, config)
-    kind = question.wording.figure.kind
-    ns = made.frame.loc[made.frame["n"] > 0, "n"]
+    kind, drawing = question.wording.figure.kind, figures.of_question(made, config)
+    figure = {} if drawing is None else {kind: drawing}
     barren = made.frame[made.frame["verdict"].eq(table.UNINFORMATIVE)]
+    asked = [one for one in config.primary.outcomes if one.question == question.name]
+    more: dict = {}
+    if question.kind == "plane":
+        front = planes.frontier_of(own)
+        more = {"given": given(made), "others": others(made), "doses": front.names if front else ()}
     text = render(
         "question.md.j2",
         q=question,
         banner=banner(config),
         answer=[*sentences(made), *filter(None, [caution(made, outcomes)])],
-        figure=kind if drawing is not None else "",
+        figure="".join(figure),
         figures=address(question.name) if prefix is None else prefix,
         about=own.about,
         first=first_table(made),
         details=detailed(made),
         rates=every_rate(made),
-        given=given(made) if question.kind == "plane" else "",
-        others=others(made) if question.kind == "plane" else "",
         paper=paper(made),
-        n=int(ns.max()) if len(ns) else 0,
+        n=max([0, *made.frame["n"]]),
         primary=made.frame[made.frame["primary"]].to_dict("records"),
-        waiting=[
-            one.choice
-            for one in config.primary.outcomes
-            if one.question == question.name and one.row is None and one.choice
-        ],
-        doses=_doses(own) if question.kind == "plane" else (),
+        waiting=[one.choice for one in asked if one.row is None and one.choice],
         power=_power(made, config),
         barren=_barren(made, barren),
         tuned=set(barren["measure"]) <= set(own.floors),
@@ -234,10 +222,11 @@ def page(
         came_from=provenance,
         cells={name: [cell.id for cell in row.cells] for name, row in own.rows.items()},
         left_out=_reasons(own),
+        **more,
     )
     frames = {".parquet": wide(made.own, made.frame), ".estimates.parquet": made.frame}
     log = tuple(f"left out: {cell} ({why})" for cell, why in own.left_out.items())
-    return Page(question.name, text, {kind: drawing} if drawing is not None else {}, frames, log)
+    return Page(question.name, text, figure, frames, log)
 
 
 def _barren(made: Estimated, lines: pd.DataFrame) -> list[str]:
@@ -251,18 +240,14 @@ def _barren(made: Estimated, lines: pd.DataFrame) -> list[str]:
     return found
 
 
-def _doses(own: Measured) -> tuple[str, ...]:
-    front = planes.frontier_of(own)
-    return () if front is None else front.names
-
-
 def _power(made: Estimated, config: Config) -> float | None:
     """Return the smallest difference that one test finds with 80% power at this n, by the spread of a pilot."""
-    pilot = spreads(config)
-    found = [pilot.get(row.setting.mix, {}).get(made.own.about.name) for row in made.own.rows.values()]
-    known = [spread for spread in found if spread is not None]
+    pilot, about = spreads(config), made.own.about.name
+    spread = max(
+        (pilot.get(row.setting.mix, {}).get(about, 0.0) for row in made.own.rows.values()), default=0.0
+    )
     ns = [line["n"] for line in made.claims() if line["n"] > 1]
-    return stats.detectable(max(known), min(ns)) if known and ns else None
+    return stats.detectable(spread, min(ns)) if spread and ns else None
 
 
 def _reasons(own: Measured) -> list[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 
-import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -23,8 +22,9 @@ from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages.answer import Estimated, sentences
 from projected_grpo.pages.context import banner
 from projected_grpo.pages.curves import curves
-from projected_grpo.pages.examples import BUDGET, Example, arm_of, examples
-from projected_grpo.pages.words import rate, short
+from projected_grpo.pages.examples import BUDGET, arm_of, examples
+from projected_grpo.pages.page import environment
+from projected_grpo.pages.words import short
 from projected_grpo.parquet import read_parquet
 
 OPENS = ("Q23", "Q16")  # the first of these that is there opens the report
@@ -76,42 +76,32 @@ def section(name: str, results: Path) -> dict:
     return {"id": name.replace("/", "-"), "name": name, "title": short_title, "body": body}
 
 
-def by_arm(runs: Iterable[Run], results: Path, out: Path, software: list[dict]) -> dict[str, list[dict]]:
+def by_arm(runs: Iterable[Run], results: Path, out: Path) -> dict[str, list[dict]]:
     """Return by arm its kinds: runs that are alike but for seed and replication, what they share said once.
 
-    software: of the runs so far, by number; new ones are added. Folders and logs are relative to `out`.
+    Folders and logs are relative to `out`.
     """
     found: dict[str, dict[tuple, dict]] = {}
     for run in sorted(runs, key=lambda run: (arm_of(run.cell.id), run.cell.seed)):
-        info, settings = run.info, run.info["settings"]
-        versions = info.get("versions") or {}
-        if versions not in software:
-            software.append(versions)
-        shared = {
-            "basis": run.cell.basis or "none",
-            "steps": run.cell.steps,
+        cell, info, settings = run.cell, run.info, run.info["settings"]
+        versions = (info.get("versions") or {}).items()
+        facts = {
+            "basis": cell.basis or "none",
+            "steps": cell.steps,
             "code": info.get("code", "not recorded"),
             "grader's sandbox": info.get("sandbox", "not recorded"),
             "device": f"{info.get('device', '?')}, {info.get('dtype', '?')}",
+            "software": ", ".join(f"{name} {version}" for name, version in versions) or "not recorded",
         }
         text = "\n".join(f"{key}: {json.dumps(settings[key])}" for key in sorted({*settings} - {"seed"}))
-        number = software.index(versions) + 1
-        kinds = found.setdefault(arm_of(run.cell.id), {})
-        kind = kinds.setdefault(
-            (*shared.values(), text, number), {"facts": shared, "settings": text, "runs": []}
-        )
+        kinds = found.setdefault(arm_of(cell.id), {})
+        kind = kinds.setdefault((*facts.values(), text), {"facts": facts, "settings": text, "runs": []})
         log, inputs = info.get("log"), info.get("inputs") or {}
-        kind |= {"software": number}
-        kind["runs"].append(
-            {
-                "cell": run.cell.id,
-                "model": run.cell.model,
-                "rates": [rate(run.measures.get(name)) for name in RATES],
-                "inputs": ", ".join(f"{name} {digest}" for name, digest in inputs.items() if digest),
-                "folder": os.path.relpath(results / "grpo" / run.cell.id, out.parent),
-                "log": os.path.relpath(log, out.parent) if log else "",
-            }
-        )
+        own = {"cell": cell.id, "model": cell.model, "rates": [run.measures.get(name) for name in RATES]}
+        own["inputs"] = ", ".join(f"{name} {digest}" for name, digest in inputs.items() if digest)
+        own["folder"] = os.path.relpath(results / "grpo" / cell.id, out.parent)
+        own["log"] = os.path.relpath(log, out.parent) if log else ""
+        kind["runs"].append(own)
     return {arm: list(kinds.values()) for arm, kinds in found.items()}
 
 
@@ -126,18 +116,13 @@ def build(config: Config, questions: Mapping[str, Question], names: Iterable[str
     runs, missing = load_runs(results, cells.values())
     there = [name for name in names if (results / f"{name}.md").exists()]
     opening = next((name for name in OPENS if name in there), None)
-    order = [*([opening] if opening else []), *(name for name in there if name != opening)]
     plain = MarkdownIt("commonmark", {"html": False}).renderInline
-    said = {
-        name: [Markup(plain(text)) for text in answers(results, questions[name])]
-        for name in order
-        if name in questions
-    }
-    software: list[dict] = []
+    pages = [section(name, results) for name in sorted(there, key=lambda name: name != opening)]
+    for page in pages:
+        said = answers(results, questions[page["name"]]) if page["name"] in questions else []
+        page["answer"] = [Markup(plain(text)) for text in said]
     script = Markup('"use strict";\n' + _template("curves.js") + _template("paper.js"))
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.lstrip_blocks = True
-    template = environment.from_string(_template("paper.html.j2"))
+    template = environment().overlay(autoescape=True).get_template("paper.html.j2")
     common = dict(
         css=Markup(_template("paper.css")),
         js=script,
@@ -148,23 +133,14 @@ def build(config: Config, questions: Mapping[str, Question], names: Iterable[str
         steps=sum(run.cell.steps for run in runs.values()),
         words=[(term, Markup(plain(says))) for term, says in glossary(CONCEPTS.read_text(encoding="utf-8"))],
         curves=Markup(curves(questions.values(), runs)),
-        pages=[section(name, results) | {"answer": said.get(name, [])} for name in order],
-        runs=by_arm(runs.values(), results, out, software),
+        pages=pages,
+        runs=by_arm(runs.values(), results, out),
         number=len(runs),
         rates=[MEASURES[name].head for name in RATES],
         left_out=short(missing),
-        software=software,
     )
-
-    def rendered(shown: list[Example]) -> str:
-        arms: dict[str, list[Example]] = {}
-        for example in shown:
-            arms.setdefault(example.arm, []).append(example)
-        kinds, modes, steps = (sorted({getattr(e, key) for e in shown}) for key in ("kind", "mode", "step"))
-        return template.render(**common, rollouts=arms, kinds=kinds, modes=modes, numbers=steps)
-
-    room = int(FILLED * LARGEST) - len(rendered([]).encode())
-    return rendered(examples(runs.values(), min(BUDGET, room)))
+    room = int(FILLED * LARGEST) - len(template.render(**common, rollouts=[]).encode())
+    return template.render(**common, rollouts=examples(runs.values(), min(BUDGET, room)))
 
 
 def _template(name: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from projected_grpo.measures import estimates, stats
+from projected_grpo.measures import estimates, numbers, stats
 from projected_grpo.measures.estimates import Comparison
 from projected_grpo.pages import figures, words
 from projected_grpo.pages.context import Context, banner
@@ -35,19 +35,16 @@ class Numbers:
     @property
     def seeds(self) -> list[int]:
         """Return the seeds of all numbers, sorted."""
-        return sorted({seed for own in self.values.values() for by in own.values() for seed in by})
+        return numbers.seeds_of(*self.values.values())
 
     def of(self, weights: Weights, measure: str) -> dict[int, float]:
         """Return seed -> the number of a row, or the weighted sum of rows where all have one."""
         asked = {weights: 1.0} if isinstance(weights, str) else weights
-        found = [self.values.get(row, {}).get(measure, {}) for row in asked]
-        seeds = sorted(set.intersection(*map(set, found)))
-        return {s: sum(w * own[s] for w, own in zip(asked.values(), found, strict=True)) for s in seeds}
+        return numbers.combined(self.values, asked, measure)
 
     def mean(self, weights: Weights, measure: str) -> float | None:
         """Return the mean over seeds; None without a number."""
-        values = list(self.of(weights, measure).values())
-        return float(np.mean(values)) if values else None
+        return stats.mean(self.of(weights, measure))
 
     def mark(
         self,
@@ -67,23 +64,24 @@ class Numbers:
         def within(value: float) -> bool:
             return least < value < most if strict else least <= value <= most
 
-        values = self.of(weights, measure)
-        missed = {
-            seed: values.get(seed) for seed in self.seeds if seed not in values or not within(values[seed])
-        }
-        mean, met = self.mean(weights, measure), len(self.seeds) - len(missed)
+        values, seeds = self.of(weights, measure), self.seeds
+        missed = {seed: values.get(seed) for seed in seeds if seed not in values or not within(values[seed])}
+        mean, met = stats.mean(values), len(seeds) - len(missed)
         reached = None if mean is None else (not missed if each else within(mean))
-        found = {"words": what, "mean": mean, "met": met, "of": len(self.seeds), "reached": reached}
+        found = {"words": what, "mean": mean, "met": met, "of": len(seeds), "reached": reached}
         ends = {"lowest": min(values.values(), default=None), "highest": max(values.values(), default=None)}
-        return found | ends | {"missed": missed if each else {}, "without": len(self.seeds) - len(values)}
+        return found | ends | {"missed": missed if each else {}, "without": len(seeds) - len(values)}
 
-    def compared(self, combinations: Mapping[str, Weights], measures: Iterable[str]) -> list[dict]:
-        """Test each combination of rows against zero on each measure; Holm's p over the combinations of a measure."""
-        found = []
-        for measure in measures:
-            for name, weights in combinations.items():
-                test = stats.one_sample(self.of(weights, measure))
-                found.append(Comparison(name, "", "0", measure, test, None, claim=True, sign=0))
+    def compared(self, asked: Mapping[str, Weights] | Iterable[str], measures: Iterable[str]) -> list[dict]:
+        """Test combinations of rows, or rows, against zero on each measure; Holm's p over those of a measure."""
+        combinations = asked if isinstance(asked, Mapping) else {row: row for row in asked}
+        found = [
+            Comparison(
+                name, "", "0", measure, stats.one_sample(self.of(own, measure)), None, claim=True, sign=0
+            )
+            for measure in measures
+            for name, own in combinations.items()
+        ]
         lines = []
         for one, holm in estimates.adjusted(found, lambda one: one.measure):
             said = {"row": one.row, "measure": one.measure, "verdict": estimates.verdict(one, holm)}
@@ -163,7 +161,7 @@ def changes_table(lines: Iterable[Mapping], heads: Mapping[str, str]) -> str:
 def page(
     context: Context,
     template: str,
-    numbers: Numbers,
+    own: Numbers,
     drawn: Mapping[str, Figure | None] | None = None,
     **values: object,
 ) -> Page:
@@ -172,11 +170,11 @@ def page(
     text = render(
         template,
         banner=banner(context.config),
-        numbers=numbers,
-        n=len(numbers.seeds),
+        numbers=own,
+        n=len(own.seeds),
         figures={name: f"{address(context.name)}{name}.svg" for name in kept},
         marks_table=marks_table,
         changes_table=changes_table,
         **values,
     )
-    return Page(context.name, text, kept, {".parquet": numbers.frame()})
+    return Page(context.name, text, kept, {".parquet": own.frame()})

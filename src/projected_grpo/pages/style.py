@@ -6,12 +6,12 @@ Figures are SVG with live text on a white background.
 import io
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 
 import matplotlib
 import numpy as np
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -28,7 +28,6 @@ RC: dict = {
     "font.size": 9,
     "text.color": INK,
     "axes.labelcolor": INK,
-    "axes.titlesize": 9,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.edgecolor": SOFT,
@@ -37,7 +36,6 @@ RC: dict = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "axes.prop_cycle": cycler(color=PALETTE),
     "grid.color": GRID,
     "grid.linewidth": 0.6,
     "xtick.color": SOFT,
@@ -50,7 +48,6 @@ RC: dict = {
     "legend.fontsize": 8.5,
     "lines.linewidth": 1.6,
     "lines.markersize": 5.5,
-    "figure.facecolor": "none",
     "axes.facecolor": "none",
     "svg.fonttype": "none",
     "svg.hashsalt": "projected-grpo",
@@ -59,14 +56,22 @@ RC: dict = {
 }
 
 
-def figure(height: float, width: float = WIDTH) -> Figure:
-    """Return an empty figure in inches; draw on it inside `styled()`."""
-    return Figure(figsize=(width, height), layout="constrained")
+def figure(height: float) -> Figure:
+    """Return an empty figure, its height in inches; draw on it inside `styled()`."""
+    return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
 def styled():
     """Return the context in which figures are drawn and saved."""
     return matplotlib.rc_context(RC)
+
+
+@contextmanager
+def drawn(height: float) -> Iterator[tuple[Figure, Axes]]:
+    """Yield a figure of one panel to draw on."""
+    with styled():
+        drawing = figure(height)
+        yield drawing, drawing.subplots()
 
 
 def wrapped(label: str, letters: int = 36) -> str:
@@ -120,20 +125,18 @@ def name_points(
             middle = y + rise * (away + 3)
             box = (left, middle - 5, left + width, middle + 5)
             inside = box[0] >= room[0] and box[1] >= room[1] and box[2] <= room[2] and box[3] <= room[3]
-            if (side != "middle" or rise) and inside and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                line = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
-                axes.annotate(
-                    name,
-                    point,
-                    (left - x, middle - y),
-                    textcoords="offset points",
-                    arrowprops=line if away > 7 else None,
-                    va="center",
-                    fontsize=8.5,
-                    zorder=6,
-                )
-                break
+            if (side == "middle" and not rise) or not inside or any(_overlap(box, other) for other in taken):
+                continue
+            taken.append(box)
+            line = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
+            look: dict = {
+                "arrowprops": line if away > 7 else None,
+                "va": "center",
+                "fontsize": 8.5,
+                "zorder": 6,
+            }
+            axes.annotate(name, point, (left - x, middle - y), textcoords="offset points", **look)
+            break
 
 
 def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:

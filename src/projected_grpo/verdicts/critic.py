@@ -34,11 +34,8 @@ FILES = ("run.json", "evaluations.parquet", "cards.parquet")
 
 def needs(context: Context) -> list[str]:
     """Return the critic's rounds, and the rollouts that its traces come from."""
-    paths = [f"self_taught/{model}/{file}" for model in context.models for file in FILES]
-    return [
-        *context.below(*paths),
-        *(path for seed in context.models.values() for path in traced(context, seed)),
-    ]
+    paths = context.below(*(f"self_taught/{model}/{file}" for model in context.models for file in FILES))
+    return paths + [path for seed in context.models.values() for path in traced(context, seed)]
 
 
 def traced(context: Context, seed: int) -> list[str]:
@@ -113,22 +110,32 @@ def page_of(context: Context, records: list[stage.Record], runs: list[Mapping], 
     for done in (done for run in runs for done in run["rounds"]):
         reasons.update({**done["skipped"], **done["turned_away"]})
         reasons.update({f"unanswered: {why}": n for why, n in done["unanswered"]["pool"].items()})
-    credits = {"false": "weak_false_credit", "missed": "weak_missed_credit"}
-    panels = {"credit": credits, "commonest score": {"its share": "same_score"}}
-    drawing = numbers.over(rounds, panels | {"hardness": {"accepted pairs": "hardness"}}, "round")
-    more: dict = {"measures": MEASURES, "deltas": DELTAS, "heads_of_rounds": ROUNDS, "rounds": rounds}
-    usage = pd.DataFrame([run["usage"] for run in runs])
-    more |= {
-        "no_critic": none,
-        "most_unusable": MOST_UNUSABLE,
-        "before": BEFORE,
-        "usage": usage[["calls", "tokens_in", "tokens_out"]].sum(),
+    panels = {
+        "credit": {"false": "weak_false_credit", "missed": "weak_missed_credit"},
+        "commonest score": {"its share": "same_score"},
+        "hardness": {"accepted pairs": "hardness"},
     }
-    more |= {"reasons": sorted(reasons.items()), "examples": _examples(cards)}
-    more |= {"counts": sorted(Counter(zip(cards["kind"], cards["status"], strict=True)).items())}
-    more |= {"critics": sorted({run["critic"].split(":")[0] for run in runs})}
-    more |= {"models": [run["model"] for run in runs]}
-    return stage.page(context, "critic.md.j2", numbers, {"rounds": drawing}, **more)
+    usage = pd.DataFrame([run["usage"] for run in runs])
+    return stage.page(
+        context,
+        "critic.md.j2",
+        numbers,
+        {"rounds": numbers.over(rounds, panels, "round")},
+        measures=MEASURES,
+        deltas=DELTAS,
+        heads_of_rounds=ROUNDS,
+        rounds=rounds,
+        after=[row for row in numbers.values if ", round " in row],
+        no_critic=none,
+        most_unusable=MOST_UNUSABLE,
+        before=BEFORE,
+        usage=usage[["calls", "tokens_in", "tokens_out"]].sum(),
+        reasons=sorted(reasons.items()),
+        examples=_examples(cards),
+        counts=sorted(Counter(zip(cards["kind"], cards["status"], strict=True)).items()),
+        critics=sorted({run["critic"].split(":")[0] for run in runs}),
+        models=[run["model"] for run in runs],
+    )
 
 
 def _examples(cards: pd.DataFrame) -> list[tuple[str, ...]]:

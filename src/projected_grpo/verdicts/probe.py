@@ -2,14 +2,7 @@
 
 from collections.abc import Mapping
 
-from projected_grpo.measures.replays import (
-    Replay,
-    contrast_numbers,
-    files,
-    n_steps,
-    read_replay,
-    replay_numbers,
-)
+from projected_grpo.measures import replays
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.page import Page
@@ -30,24 +23,24 @@ def folders(context: Context) -> dict[int, dict[str, str]]:
 def needs(context: Context) -> list[str]:
     """Return the replays."""
     found = [folder for each in folders(context).values() for folder in each.values()]
-    return context.below(*(path for folder in found for path in files(folder, context.config)))
+    return context.below(*(path for folder in found for path in replays.files(folder, context.config)))
 
 
-def records_of(seed: int, own: str, read: Mapping[str, Replay]) -> list[stage.Record]:
+def records_of(seed: int, own: str, read: Mapping[str, replays.Replay]) -> list[stage.Record]:
     """Return the numbers of one replication's replays; rows: the probe's `own` basis, and the others."""
-    found = {own: replay_numbers(read["vanilla"], read["projected"])}
+    found = {own: replays.replay_numbers(read["vanilla"], read["projected"])}
     for name, replay in read.items():
         if name != "projected":
             basis = own if name == "vanilla" else name
-            found[basis] = found.get(basis, {}) | contrast_numbers(replay)
+            found[basis] = found.get(basis, {}) | replays.contrast_numbers(replay)
     return [(row, key, seed, value) for row, by in found.items() for key, value in by.items()]
 
 
 def make(context: Context) -> Page:
     """Return the acceptance page. Raises UserError where a replay is missing or damaged."""
-    probe, steps, records = context.config.probe, n_steps(context.config), []
+    probe, steps, records = context.config.probe, replays.n_steps(context.config), []
     for seed, each in folders(context).items():
-        read = {name: read_replay(context.results / "probe" / at, steps) for name, at in each.items()}
+        read = {name: replays.read_replay(context.results / "probe" / at, steps) for name, at in each.items()}
         records += records_of(seed, probe.basis, read)
     controls = [name for name in probe.compare if context.config.knobs(name).control != "none"]
     shown = [at for each in folders(context).values() for at in each.values()]

@@ -24,19 +24,16 @@ STANDING = {
 
 def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
     """Return page -> its module."""
-    order = {"table": 0, "plane": 0, "trend": 0, "aa": 1, "probe": 3}
-    found = {
-        name: (order[question.kind], "aa" if question.kind == "aa" else "table")
+    order = {"aa": 1, "probe": 3}
+    found = [
+        (order.get(question.kind, 0), name, "aa" if question.kind == "aa" else "table")
         for name, question in questions.items()
-    }
+    ]
     there = {"self_taught": config.has_critic, "substrate": config.is_small}
     there["self_taught_grid"] = len(critic_kinds(config)) > 1
-    found |= {
-        name: (2 if name == "probe/uat" else 4, module)
-        for name, module in STANDING.items()
-        if there.get(name, True)
-    }
-    return {name: module for name, (_, module) in sorted(found.items(), key=lambda item: item[1][0])}
+    standing = {name: module for name, module in STANDING.items() if there.get(name, True)}
+    found += [(2 if name == "probe/uat" else 4, name, module) for name, module in standing.items()]
+    return {name: module for _, name, module in sorted(found, key=lambda one: one[0])}
 
 
 def needs(module: str, context: Context) -> list[str]:

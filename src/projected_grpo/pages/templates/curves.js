@@ -4,15 +4,7 @@ function chart(data, section) {
   const panels = section.querySelector(".panels"), output = section.querySelector("output");
   const COLOURS = ["ink", "c1", "c2", "c3", "c4", "c5", "c6"], DASHES = ["", "6 3", "2 2"];
   const [W, H, LEFT, RIGHT, TOP, BOTTOM] = [340, 210, 30, 8, 22, 30];
-  const space = section.querySelector("svg").namespaceURI;
   const picked = new Map(); // "question: row" -> { name, runs, look }
-  const make = (tag, attributes, text = "") => {
-    const node = document.createElementNS(space, tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.textContent = text;
-    return node;
-  };
-  const free = () => { const used = [...picked.values()].map((row) => row.look); let look = 0; while (used.includes(look)) look++; return look; };
   const colour = (look) => `var(--${COLOURS[look % COLOURS.length]})`;
   const dash = (look) => DASHES[Math.floor(look / COLOURS.length) % DASHES.length];
   const mean = (runs, measure) => {
@@ -27,36 +19,32 @@ function chart(data, section) {
     const rows = [...picked.values()];
     const steps = Math.max(2, ...rows.flatMap((row) => row.runs.map((run) => data.runs[run][0].length)));
     const x = (step) => LEFT + (step / (steps - 1)) * (W - LEFT - RIGHT), y = (value) => TOP + (1 - value / 100) * (H - TOP - BOTTOM);
-    const line = (values) => {
-      let [text, pen] = ["", "M"];
-      values.forEach((value, step) => {
-        if (value != null) text += `${pen}${x(step).toFixed(1)},${y(value).toFixed(1)}`;
-        pen = value == null ? "M" : "L";
-      });
-      return text;
+    const text = (x, y, anchor, words) => `<text x="${x}" y="${y}" text-anchor="${anchor}">${words}</text>`;
+    const line = (values, more) => {
+      const at = (value, step) => value == null ? "" : `${values[step - 1] == null ? "M" : "L"}${x(step).toFixed(1)},${y(value).toFixed(1)}`;
+      return `<path d="${values.map(at).join("")}" ${more}/>`;
     };
-    const every = Math.ceil(steps / 5);
-    panels.replaceChildren(...data.measures.map((name, measure) => {
-      const svg = make("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${name} by step: ${rows.map((row) => row.name).join(", ") || "nothing"}` });
-      svg.append(make("text", { x: 0, y: 12, class: "head" }, name));
+    panels.innerHTML = data.measures.map((name, measure) => {
+      let svg = `<text y="12" class="head">${name}</text>` + text((W + LEFT) / 2, H - 2, "middle", "step");
       for (const value of [0, 25, 50, 75, 100]) {
-        svg.append(make("line", { x1: LEFT, x2: W - RIGHT, y1: y(value), y2: y(value) }));
-        if (value % 50 === 0) svg.append(make("text", { x: LEFT - 5, y: y(value) + 4, "text-anchor": "end" }, String(value / 100)));
+        svg += `<line x1="${LEFT}" x2="${W - RIGHT}" y1="${y(value)}" y2="${y(value)}"/>`;
+        if (value % 50 === 0) svg += text(LEFT - 5, y(value) + 4, "end", value / 100);
       }
-      for (let step = every; step <= steps; step += every) svg.append(make("text", { x: x(step - 1), y: H - BOTTOM + 15, "text-anchor": "middle" }, String(step)));
-      svg.append(make("text", { x: (W + LEFT) / 2, y: H - 2, "text-anchor": "middle" }, "step"));
+      const every = Math.ceil(steps / 5);
+      for (let step = every; step <= steps; step += every) svg += text(x(step - 1), H - BOTTOM + 15, "middle", step);
       for (const { runs, look } of rows) {
-        const drawn = { stroke: colour(look), "stroke-dasharray": dash(look) };
-        if (form.elements.each.checked && runs.length > 1)
-          for (const run of runs) svg.append(make("path", { ...drawn, d: line(data.runs[run][measure]), "stroke-width": 0.8, opacity: 0.4 }));
-        svg.append(make("path", { ...drawn, d: line(mean(runs, measure)), "stroke-width": 2.2 }));
+        const pen = `stroke="${colour(look)}" stroke-dasharray="${dash(look)}"`;
+        const each = form.elements.each.checked && runs.length > 1 ? runs : [];
+        svg += each.map((run) => line(data.runs[run][measure], `${pen} stroke-width="0.8" opacity="0.4"`)).join("");
+        svg += line(mean(runs, measure), `${pen} stroke-width="2.2"`);
       }
-      if (at != null) svg.append(make("line", { class: "at", x1: x(at), x2: x(at), y1: TOP, y2: H - BOTTOM }));
-      return svg;
-    }));
-    const values = (row) => data.measures.map((_, measure) => { const value = mean(row.runs, measure)[at]; return value == null ? "–" : (value / 100).toFixed(2); });
+      if (at != null) svg += `<line class="at" x1="${x(at)}" x2="${x(at)}" y1="${TOP}" y2="${H - BOTTOM}"/>`;
+      return `<svg viewBox="0 0 ${W} ${H}" role="img" aria-label="${name} by step">${svg}</svg>`;
+    }).join("");
+    const number = (row, measure) => { const value = mean(row.runs, measure)[at]; return value == null ? "–" : (value / 100).toFixed(2); };
+    const numbers = (row) => data.measures.map((_, measure) => number(row, measure)).join(" / ");
     output.textContent = at == null ? "Point at a panel to read a step."
-      : `Step ${at + 1}, ${data.measures.join(" / ")}: ${rows.map((row) => `${row.name} ${values(row).join(" / ")}`).join("; ")}`;
+      : `Step ${at + 1}, ${data.measures.join(" / ")}: ${rows.map((row) => `${row.name} ${numbers(row)}`).join("; ")}`;
     panels.onpointermove = (event) => {
       const svg = event.target.closest("svg"), box = svg && svg.getBoundingClientRect();
       if (!svg) return;
@@ -66,7 +54,11 @@ function chart(data, section) {
     };
   };
 
-  const toggle = (key, name, runs, on) => { if (on) picked.set(key, { name, runs, look: free() }); else picked.delete(key); };
+  const toggle = (key, name, runs, on) => {
+    const used = [...picked.values()].map((row) => row.look);
+    if (on) picked.set(key, { name, runs, look: [...used.keys(), used.length].find((look) => !used.includes(look)) });
+    else picked.delete(key);
+  };
   const show = () => {
     const [question, , rows] = data.questions[form.elements.question.value];
     const own = rows.map(([name, runs]) => [`${question}: ${name}`, name, runs]);

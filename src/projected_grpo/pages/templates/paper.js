@@ -14,10 +14,6 @@
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
     target.scrollIntoView();
   };
-  const sections = document.getElementById("sections");
-  addEventListener("hashchange", () => { sections.open = false; });
-  document.addEventListener("click", (event) => { if (!sections.contains(event.target)) sections.open = false; });
-  sections.addEventListener("keydown", (event) => { if (event.key === "Escape") { sections.open = false; sections.firstElementChild.focus(); } });
   for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
   chart(JSON.parse(document.getElementById("data").textContent), document.getElementById("curves"));
   addEventListener("hashchange", reveal);
@@ -32,16 +28,16 @@
     sort.append(...head.childNodes);
     head.append(sort);
     sort.addEventListener("click", () => {
-      const down = head.getAttribute("aria-sort") === "ascending";
+      const sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1, body = head.closest("table").tBodies[0];
       const key = (row) => row.cells[head.cellIndex].innerText.trim();
-      const body = head.closest("table").tBodies[0];
+      const numeric = getComputedStyle(head).textAlign === "right";
       const rows = [...body.rows].sort((a, b) => {
-        const [x, y] = [key(a), key(b)], [m, n] = [number(x), number(y)];
-        if (!head.classList.contains("num")) return (down ? -1 : 1) * x.localeCompare(y);
-        return m === null || n === null ? (m === null) - (n === null) : (down ? n - m : m - n);
+        const [m, n] = [number(key(a)), number(key(b))];
+        if (!numeric) return sign * key(a).localeCompare(key(b));
+        return m === null || n === null ? (m === null) - (n === null) : sign * (m - n);
       });
       for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
       body.append(...rows);
     });
   }
