@@ -159,9 +159,12 @@ def above_frontier(own: Measured) -> list[Comparison]:
 
 
 EXPLOITS = "the teacher's exploits"  # what an arm must be given beyond pairs
+NOTHING = "nothing (control)"
 
 
 def must_give(row: Row) -> str:
-    """Return what a row's arm must be given; pairs of the teacher's own exploits are more than pairs."""
+    """Return what a row's arm must be given; their exploits are more than pairs, a control needs nothing."""
+    if row.is_control:
+        return NOTHING
     given = row.setting.defence.must_give(row.setting.knobs)
     return EXPLOITS if given == "pairs" and row.exploits == TEACHERS else given

@@ -60,10 +60,15 @@ def _name(own: Measured, row: str) -> str:
     return f"`{row}`" + (" (the teacher's own exploits)" if known and known.exploits == TEACHERS else "")
 
 
-def sentence(made: Estimated, says: Says) -> str:
-    """Return one sentence: the wording of the verdict that the table has, filled from the table."""
+def sentence(made: Estimated, says: Says, outcomes: pd.DataFrame | None = None) -> str:
+    """Return one sentence: the wording of the verdict that the table has, filled from the table.
+
+    outcomes: as of `caution`; where their joint correction leaves less of a difference, the wording is that of less.
+    """
     line = made.line(says.row, says.contrast, says.measure)
     verdict = line["verdict"] if line else table.MISSING
+    if line and any(all(one[key] == line[key] for key in KEYS) for one in lost(made, outcomes)):
+        verdict = table.NOT_SHOWN
     own = getattr(says, verdict.replace(" ", "_"))
     if own:
         return _filled(made, own, line, says.row)
@@ -81,11 +86,11 @@ def _filled(made: Estimated, text: str, line: Mapping | None, row: str) -> str:
     return environment().from_string(text).render(values).strip()
 
 
-def sentences(made: Estimated) -> list[str]:
-    """Return the answer: what the question says, else what its largest claim does."""
+def sentences(made: Estimated, outcomes: pd.DataFrame | None = None) -> list[str]:
+    """Return the answer: what the question says, else what its largest claim does; outcomes: as of `caution`."""
     said = made.own.question.wording.says
     if said:
-        return [sentence(made, one) for one in said]
+        return [sentence(made, one, outcomes) for one in said]
     claims = made.claims()
     if not claims:
         return [_said("nothing")]
@@ -100,14 +105,25 @@ def caution(made: Estimated, outcomes: pd.DataFrame | None) -> str:
 
     outcomes: of all questions, corrected together (`estimates.primary_outcomes`); None: other questions are not known.
     """
-    if outcomes is None:
-        return ""
-    own = outcomes[outcomes["question"].eq(made.own.question.name)].to_dict("records")
-    told = [(one, line) for one in own if (line := made.line(one["row"], one["contrast"], one["measure"]))]
-    if fresh := [one for one, line in told if one["seeds"] != line["seeds"]]:
+    if fresh := [one for one, line in _primary(made, outcomes) if one["seeds"] != line["seeds"]]:
         return _said("confirmed", fresh)
-    lost = [one for one, line in told if line["verdict"] != one["verdict"]]
-    return _said("together", lost) if lost else ""
+    gone = lost(made, outcomes)
+    return _said("together", gone) if gone else ""
+
+
+def lost(made: Estimated, outcomes: pd.DataFrame | None) -> list[Mapping]:
+    """Return the primary outcomes of a question that its page shows by itself, but not all of them together."""
+    told = _primary(made, outcomes)
+    return [one for one, line in told if one["seeds"] == line["seeds"] and line["verdict"] != one["verdict"]]
+
+
+def _primary(made: Estimated, outcomes: pd.DataFrame | None) -> list[tuple[Mapping, Mapping]]:
+    """Return each primary outcome of a question, as corrected together, with its line on the question's own page."""
+    if outcomes is None:
+        return []
+    own = outcomes[outcomes["question"].eq(made.own.question.name)].to_dict("records")
+    lines = ((one, made.line(one["row"], one["contrast"], one["measure"])) for one in own)
+    return [(one, line) for one, line in lines if line]
 
 
 def is_answered(made: Estimated) -> bool:

@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from projected_grpo.cells.cell import Row
+from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.cells.config import Config
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane as planes
@@ -38,7 +38,7 @@ def _differences(axes: Axes, names: Sequence[str], measure: str) -> None:
     axes.spines["left"].set_visible(False)
     style.difference_axis(axes)
     _percent(axes)
-    axes.set_xlabel(style.wrapped(f"points of difference in {MEASURES[measure].axis}"))
+    axes.set_xlabel(style.wrapped(f"change in {MEASURES[measure].axis}, points"))
 
 
 def forest(made: Estimated, measure: str | None = None) -> Figure | None:
@@ -57,7 +57,8 @@ def forest(made: Estimated, measure: str | None = None) -> Figure | None:
             if not np.isnan(line["lo"]):
                 axes.plot([line["lo"], line["hi"]], [y, y], color=colour, linewidth=2, solid_capstyle="round")
             face = colour if line["verdict"] in SHOWN else style.PAPER
-            axes.plot(line["delta"], y, "o", color=colour, markerfacecolor=face, markersize=7)
+            mark = "s" if made.own.rows[line["row"]].exploits == TEACHERS else "o"
+            axes.plot(line["delta"], y, mark, color=colour, markerfacecolor=face, markersize=7)
         low, high = axes.get_xlim()
         axes.set_xlim(max(min(low, -0.1), -1.02), min(max(high, 0.1), 1.02))
         _differences(axes, [line["row"] for line in lines], measure)
@@ -85,8 +86,9 @@ def places(made: Estimated) -> Figure | None:
             (value,) = (own["delta"] for own in made.known([line["row"]], table.BASELINE))
             look = {"color": style.BLUE, "markerfacecolor": face, "markersize": 7}
             (handles["the pair set"],) = axes.plot(value, y, "o", **look)
+            (handles["told apart"],) = axes.plot([], [], "o", color=style.BLUE, markersize=7)
         _differences(axes, [f"{line['row']} ({line['to']})" for line in found], own.about.name)
-        drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+        drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
         return drawing
 
 
@@ -166,12 +168,16 @@ def dose(made: Estimated, key: str, config: Config, measure: str | None = None) 
     return drawing
 
 
-TOLD, UNTOLD = "given: the truth or a monitor", "given: pairs, a sentence, nothing"
+TOLD, UNTOLD = "given: the truth, or a simulated monitor", "given: a sentence, pairs, its own critic, nothing"
+EXPLOITS = "given: the teacher's own exploits"
+PLAIN, ALONE, RANDOM = "plain training", "no teacher, for reference", "random control"
 LOOKS = {  # kind of a point -> marker, edge, face
     TOLD: ("^", style.RED, style.RED),
+    EXPLOITS: ("D", style.ORANGE, style.ORANGE),
     UNTOLD: ("o", style.BLUE, style.BLUE),
-    "random control": ("o", style.SOFT, style.PAPER),
-    "plain training": ("s", style.INK, style.INK),
+    RANDOM: ("o", style.SOFT, style.PAPER),
+    PLAIN: ("s", style.INK, style.INK),
+    ALONE: ("s", style.INK, style.PAPER),
 }
 ROOT = ("function", (lambda x: np.sqrt(np.clip(x, 0, None)), lambda x: np.square(x)))
 
@@ -199,7 +205,13 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
             axes.plot(*base, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
         for label, (marker, edge, face) in LOOKS.items():
             if some := [place for name, place in found.items() if _kind(own, name) == label]:
-                look = {"color": edge, "markerfacecolor": face, "label": label, "markersize": 6}
+                look = {
+                    "color": edge,
+                    "markerfacecolor": face,
+                    "label": label,
+                    "markersize": 6,
+                    "clip_on": False,
+                }
                 axes.plot(*zip(*some, strict=True), marker, **look)
         top = max(max(x for x, _ in found.values()), 0.1) * 1.08
         axes.set_xlim(-0.0005, top)
@@ -225,10 +237,11 @@ def _place(made: Estimated, name: str) -> tuple[float, float] | None:
 def _kind(own: table.Measured, name: str) -> str:
     row = own.rows[name]
     if name == planes.vanilla_of(own):
-        return "plain training"
-    if row.is_control:
-        return "random control"
-    return TOLD if row.setting.defence.must_give(row.setting.knobs) in ("monitor", "oracle") else UNTOLD
+        return PLAIN
+    if not row.setting.mix and own.rows[planes.vanilla_of(own) or name].setting.mix:
+        return ALONE
+    kinds = {planes.NOTHING: RANDOM, planes.EXPLOITS: EXPLOITS, "monitor": TOLD, "oracle": TOLD}
+    return kinds.get(planes.must_give(row), UNTOLD)
 
 
 def matrix(shares: np.ndarray, rows: Sequence[str], columns: Sequence[str], x: str) -> Figure:

@@ -1,16 +1,23 @@
 """The primary outcomes of all questions, corrected together, as a table of Markdown."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
+from projected_grpo.cells.cell import TEACHERS
 from projected_grpo.cells.config import Config
 from projected_grpo.measures import estimates
 from projected_grpo.pages import words
+from projected_grpo.pages.answer import Estimated
 
 KEYS = ["question", "row", "measure", "contrast"]
 
 
-def outcomes_table(config: Config, found: pd.DataFrame) -> str:
-    """Return a line an outcome that the config names; found: `estimates.primary_outcomes` of all questions."""
+def outcomes_table(config: Config, found: pd.DataFrame, made: Mapping[str, Estimated]) -> str:
+    """Return a line an outcome that the config names.
+
+    found: `estimates.primary_outcomes` of all questions; made: the questions, whose rows say whose exploits they need.
+    """
     asked = config.primary.outcomes
     lines = {tuple(line[key] for key in KEYS): line for line in found.to_dict("records")}
     rows = []
@@ -18,7 +25,10 @@ def outcomes_table(config: Config, found: pd.DataFrame) -> str:
         line = lines.get((one.question, one.row or "", one.measure, one.contrast)) or lines.get(
             (one.question, one.row or "", one.measure, estimates.POOLED)
         )
-        named = one.row or f"not chosen yet: {one.choice}"
+        rows_of = made[one.question].own.rows if one.question in made else {}
+        bound = one.row in rows_of and rows_of[one.row].exploits == TEACHERS
+        named = f"{one.row or one.choice}{' (an upper bound, no defence)' if bound else ''}"
+        named += f", {one.contrast}" if one.contrast != estimates.BASELINE else ""
         if line is None or line["n"] == 0:
             rows.append([one.question, named, *[words.NONE] * 5])
             continue
@@ -29,7 +39,7 @@ def outcomes_table(config: Config, found: pd.DataFrame) -> str:
         "question",
         "outcome",
         "change, points (95%)",
-        "p",
+        "p, alone",
         f"Holm p over {len(asked)}",
         "verdict",
         "named",

@@ -179,7 +179,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     for name, found in made.items():
         n = found.frame.loc[found.frame["contrast"].ne(estimates.RATE), "n"].max()
         rows.append({"name": name, "title": found.own.question.title, "n": 0 if pd.isna(n) else int(n)})
-        said = [*sentences(found), caution(found, outcomes)] if is_answered(found) else []
+        said = [*sentences(found, outcomes), caution(found, outcomes)] if is_answered(found) else []
         rows[-1]["answer"] = " ".join(filter(None, said))
         rows[-1]["primary"] = bool(found.frame["primary"].any())
     rows.sort(
@@ -190,7 +190,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         for path in place.folder.glob("*.md")
     }
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
-    primary = outcomes_table(config, outcomes)
+    primary = outcomes_table(config, outcomes, made)
     fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
     named = {"place": place, "folder": place.folder.name, "fresh": fresh}
     return render("results.md.j2", rows=rows, others=others, outcomes=primary, **named)

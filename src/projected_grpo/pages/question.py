@@ -1,6 +1,6 @@
 """The page of a question: one template, filled from its table of estimates and from nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.published import published
 from projected_grpo.pages import figures, words
-from projected_grpo.pages.answer import Estimated, caution, sentences
+from projected_grpo.pages.answer import Estimated, caution, lost, sentences
 from projected_grpo.pages.context import banner, spreads
 from projected_grpo.pages.page import Page, address, render
 
@@ -29,11 +29,17 @@ RATES = [
     "novel_hack",
     "plain_solve",
 ]
+# The honest rate of the same rollouts that a measure is of: none of a held-out loophole's, in training else.
+BESIDE = {
+    "known_hack": "known_honest",
+    "hack_ablated": "known_honest",
+    "hack_heldout": None,
+}
 CONTRASTS = {  # title of its table
     table.BASELINE: "Against the baseline",
     table.RANDOM: "Against random axes of the same shape",
-    table.POOLED: "Several rows as one, against their baselines",
-    table.POOLED_RANDOM: "Several rows as one, against random axes",
+    table.POOLED: "Mean over the parts, against plain training",
+    table.POOLED_RANDOM: "Mean over the parts, against random axes",
     table.AGAINST: "Row against row",
     table.PLACE: "Among the placebos of its format",
     planes.FRONTIER: "Above training less, at equal hacking",
@@ -82,15 +88,16 @@ def _rate(made: Estimated, name: str, measure: str) -> str:
 def first_table(made: Estimated) -> str:
     """Return the table that a reader sees first: at most eight rows and six columns, in percent and points."""
     about, own = made.own.about, made.own
-    second = "known_honest" if about.name.startswith("known") else "honest"
-    beside = [second] if made.line(next(iter(own.rows)), table.RATE, second) else []
+    second = BESIDE.get(about.name, "honest")
+    beside = [second] if second and made.line(next(iter(own.rows)), table.RATE, second) else []
     rows = []
     for name in _first_rows(made):
         line = made.line(name, table.BASELINE) or made.line(name, table.POOLED)
         change = [words.NONE] * 3
         if line and not pd.isna(line["delta"]):
             p = line["p"] if pd.isna(line["p_holm"]) else line["p_holm"]
-            change = [words.points(line["delta"]), words.span(line["lo"], line["hi"]), words.p_value(p)]
+            told = words.NONE if line["verdict"] == table.UNINFORMATIVE else words.p_value(p)
+            change = [words.points(line["delta"]), words.span(line["lo"], line["hi"]), told]
         rates = [_rate(made, name, measure) for measure in (about.name, *beside)]
         rows.append([name, rates[0], *change, *rates[1:]])
     heads = [MEASURES[measure].head for measure in (about.name, *beside)]
@@ -108,7 +115,7 @@ def detailed(made: Estimated) -> list[tuple[str, str]]:
         if contrast != planes.FRONTIER:
             own = own[own["measure"].isin(measures)]
         rows = []
-        for e in own.to_dict("records"):
+        for e in own[own["n"] > 0].to_dict("records"):
             delta = f"{words.signed(e['delta'])} {words.interval(e['lo'], e['hi'])}".strip()
             ps = [words.p_value(e[key]) for key in ("p", "p_signflip", "p_holm", "p_same")]
             named = [e["row"], e["to"], e["measure"], words.rate(e["mean"])]
@@ -118,11 +125,30 @@ def detailed(made: Estimated) -> list[tuple[str, str]]:
     return found
 
 
+def there_are(made: Estimated, names: Iterable[str] | None = None) -> list[str]:
+    """Return the rows, of those named, that have a number of the question's own measure or of another one."""
+    return [name for name in (made.own.rows if names is None else names) if made.own.values.get(name)]
+
+
+def wrecked(made: Estimated) -> list[str]:
+    """Return the rows where hacking is shown to fall and honest work with it, to less than half of the baseline's."""
+    second = BESIDE.get(made.own.about.name, "honest")
+    found = []
+    for name in there_are(made):
+        fall, line = (made.line(name, table.BASELINE, m) for m in (made.own.about.name, second or ""))
+        if fall is None or line is None or line["after"] is None:
+            continue
+        fell = fall["verdict"] == table.EFFECT and fall["delta"] < 0
+        if fell and line["after"] < (line["before"] or 0) / 2:
+            found.append(name)
+    return found
+
+
 def every_rate(made: Estimated) -> str:
     """Return every row's rates with their differences to the baseline, three decimals."""
     there = [name for name in RATES if made.frame["measure"].eq(name).any()]
     rows = []
-    for name in made.own.rows:
+    for name in there_are(made):
         cells = []
         for measure in there:
             rate, pair = (made.line(name, contrast, measure) for contrast in (table.RATE, table.BASELINE))
@@ -137,7 +163,7 @@ def every_rate(made: Estimated) -> str:
 def given(made: Estimated) -> str:
     """Return what each defence of a plane must be given, its knobs and its excess over training less."""
     own, rows, recovered = made.own, [], planes.recovered(made.own)
-    for name in planes.defending(own):
+    for name in there_are(made, planes.defending(own)):
         row, line = own.rows[name], made.line(name, planes.FRONTIER, planes.HONEST)
         knobs = row.setting.knobs.model_dump(exclude_none=True)
         told = ", ".join(f"{key} {value}" for key, value in knobs.items())
@@ -145,7 +171,9 @@ def given(made: Estimated) -> str:
         excess = [words.percent(recovered.get(name)), words.points(line["delta"] if line else None)]
         rows.append([name, planes.must_give(row), told, *rates, *excess])
     head = ["row", "must be given", "knobs", "known hack, %", "known honest, %"]
-    return words.table([*head, "of lost honest work", "above training less, points"], rows, 3)
+    frame = pd.DataFrame(rows, columns=[*head, "of lost honest work", "above training less, points"])
+    frame = frame.loc[:, frame.ne(words.NONE).any()]
+    return words.table(list(frame), frame.to_numpy().tolist(), 3)
 
 
 def others(made: Estimated) -> str:
@@ -204,9 +232,13 @@ def page(
         "question.md.j2",
         q=question,
         banner=banner(config),
-        answer=[*sentences(made), *filter(None, [caution(made, outcomes)])],
+        answer=[*sentences(made, outcomes), *filter(None, [caution(made, outcomes)])],
+        lost=[one["row"] for one in lost(made, outcomes)],
+        absent=[name for name in own.rows if name not in there_are(made)],
+        wrecked=wrecked(made),
         figure="".join(figure),
         figures=address(question.name) if prefix is None else prefix,
+        published=prefix is not None,
         about=own.about,
         first=first_table(made),
         details=detailed(made),

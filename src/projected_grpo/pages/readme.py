@@ -44,6 +44,6 @@ def _said(made: Mapping[str, Estimated], outcomes: pd.DataFrame | None, one: str
     name, _, number = one.partition(".")
     if name not in made:
         return name, ""
-    found = sentences(made[name])
+    found = sentences(made[name], outcomes)
     own = [found[int(number) - 1]] if number else [*found, caution(made[name], outcomes)]
     return name, " ".join(filter(None, own))

@@ -92,8 +92,8 @@ def rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def look(i: int) -> dict:
-    """Return colour and dashes of the i-th line of a panel."""
-    return {"color": PALETTE[i % len(PALETTE)], "linestyle": DASHES[i % len(DASHES)]}
+    """Return colour and dashes of the i-th line of a panel; none recurs in 36."""
+    return {"color": PALETTE[i % len(PALETTE)], "linestyle": DASHES[(i + i // len(PALETTE)) % len(DASHES)]}
 
 
 def square(x: float, y: float, colour: str | tuple) -> Rectangle:
