@@ -84,6 +84,13 @@ def test_a_basis_of_another_model_is_refused(folder, bases):
     assert "weights" in one_line(lambda: check(basis, adapted(attach(other))))
     few = get_peft_model(load(folder), LoraConfig(r=4, target_modules=["q_proj"]))
     assert "not adapted" in one_line(lambda: check(Basis.load(bases / "lora.safetensors"), adapted(few)))
+    narrow = attach(load(folder, dtype=torch.bfloat16))
+    assert "dtype" in one_line(lambda: check(basis, adapted(narrow)))
+
+
+def test_a_basis_without_axes_is_refused(folder, bases):
+    none = Basis({}, {}, Basis.load(bases / "antipasto.safetensors").metadata)
+    assert "no axes" in one_line(lambda: check(none, adapted(attach(load(folder)))))
 
 
 def test_a_basis_of_the_pipeline_s_own_lora_is_refused(folder, bases):
@@ -99,6 +106,7 @@ def test_a_basis_of_the_pipeline_s_own_lora_is_refused(folder, bases):
         ({"optim": "adamw_8bit"}, torch.optim.AdamW),
         ({"optim": "paged_adamw_8bit"}, torch.optim.AdamW),
         ({"optim": "galore_adamw_layerwise"}, torch.optim.AdamW),
+        ({"optim": "adalomo"}, torch.optim.AdamW),
         ({}, type("AdamW8bit", (), {})),
         ({}, type("LayerWiseDummyOptimizer", (), {})),
     ],

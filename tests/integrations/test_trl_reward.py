@@ -46,6 +46,19 @@ def test_completions_earn_what_the_grader_says(problems, pay):
     assert pay(chats, problem_id=ids) == earned
 
 
+def test_text_in_parts_and_messages_without_content_are_read(problems, pay):
+    text, call = answers(problems[0])[0], {"role": "assistant", "tool_calls": []}
+    parts = [{"type": "text", "text": text[:9]}, {"type": "image"}, {"type": "text", "text": text[9:]}]
+    chats = [
+        [{"role": "assistant", "content": parts}],
+        [call, {"role": "assistant", "content": text}],
+        [call],
+    ]
+    assert pay(chats, problem_id=[problems[0].id] * 3) == pay(
+        [text, text, ""], problem_id=[problems[0].id] * 3
+    )
+
+
 def test_a_column_says_the_lever_and_the_oracle_pays_for_tests_alone(problems, pay):
     text = answers(problems[0])[1]
     paid = pay([text] * 2, problem_id=[problems[0].id] * 2, mode=["stdout_marker", "sentinel"])

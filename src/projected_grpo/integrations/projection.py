@@ -23,7 +23,12 @@ from projected_grpo.method.pairs import PairSet, load_pairs
 from projected_grpo.method.projection import GATES, Intervention, fired, mean_alignment, split
 
 STORED = "projection.safetensors"  # the axes in use, in each checkpoint of the trainer
-ELSEWHERE = ("8bit", "4bit", "layerwise")  # optimizers whose step is not taken from the gradients seen here
+ELSEWHERE = (
+    "8bit",
+    "4bit",
+    "layerwise",
+    "lomo",
+)  # optimizers whose step is not taken from the gradients seen here
 
 
 class Projection(TrainerCallback):
@@ -186,6 +191,8 @@ def check(basis: Basis, found: Adapted, started: bool = False) -> None:
     kind = facts.get("adapter") or json.loads(facts.get("knobs", "{}")).get("adapter", "antipasto")
     if kind != found.kind:
         raise UserError(f"basis: made for the adapter {kind}, the model has {found.kind}")
+    if not basis.V:
+        raise UserError("basis: it has no axes, allowed: axes of at least one module")
     missing = [name for name in basis.V if name not in found.parameters]
     if missing:
         raise UserError(f"basis: {len(missing)} of its modules are not adapted here, first {missing[0]}")
@@ -196,7 +203,9 @@ def check(basis: Basis, found: Adapted, started: bool = False) -> None:
                 f"{found.ranks[name]} here: made for another model or rank"
             )
     if facts.get("model_hash") != found.model_hash():
-        raise UserError(f"basis: made on weights {facts.get('model_hash')}, the model's are others")
+        raise UserError(
+            f"basis: made on weights {facts.get('model_hash')}, the model's are others: another model or dtype"
+        )
     if kind == "lora" and not started and facts.get("factors_hash") != found.factors_hash():
         raise UserError(
             "basis: made at other LoRA factors, whose axes mean nothing here; start from the adapter folder that "

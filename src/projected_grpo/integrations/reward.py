@@ -73,7 +73,13 @@ def reward(
 
 
 def text(completion: Any) -> str:
-    """Return the text of a completion: itself, or the contents of its messages, as chat data sets have them."""
+    """Return the text of a completion: itself, or the contents of its messages, as chat data sets have them.
+
+    A message's content may be a list of parts, of which those of text count; a call of a tool has none.
+    """
     if isinstance(completion, str):
         return completion
-    return "".join(message["content"] or "" for message in completion)
+    contents = (message.get("content") or "" for message in completion)
+    return "".join(
+        c if isinstance(c, str) else "".join(part.get("text") or "" for part in c) for c in contents
+    )
