@@ -83,7 +83,7 @@ def _filled(made: Estimated, text: str, line: Mapping | None, row: str) -> str:
 
 def sentences(made: Estimated) -> list[str]:
     """Return the answer: what the question says, else what its largest claim does."""
-    said = made.own.question.wording.says
+    said = made.own.question.says
     if said:
         return [sentence(made, one) for one in said]
     claims = made.claims()
@@ -112,5 +112,5 @@ def caution(made: Estimated, outcomes: pd.DataFrame | None) -> str:
 
 def is_answered(made: Estimated) -> bool:
     """Whether each sentence that a question has words for has its number."""
-    lines = (made.line(one.row, one.contrast, one.measure) for one in made.own.question.wording.says)
+    lines = (made.line(one.row, one.contrast, one.measure) for one in made.own.question.says)
     return all(line is not None and line["verdict"] != table.MISSING for line in lines)
