@@ -308,9 +308,7 @@ class Config(Model):
     sandbox: Literal["strong", "weak"] = Field(description="weak accepts a grader of resource limits only.")
     tracker: Literal["none", "tensorboard"] = Field(description="tensorboard: curves of new runs, as events.")
     trial: bool = Field(description="Pages and report say above all that no number means anything.")
-    runs: Literal["make", "existing"] = Field(
-        description="existing: nothing is trained, pages of what exists."
-    )
+    runs: Literal["make", "existing"] = Field(description="existing: no training, pages of what exists.")
     examples: bool = Field(description="At the end of a call show a hack and an honest solve of a plain run.")
     pilot: dict[Name, dict[MixName, dict[Name, Factor]]] = Field(
         max_length=100,
