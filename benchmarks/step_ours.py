@@ -86,7 +86,7 @@ def make_run(load: Workload, adapter: AntiPaSTO, model: Decoder, micro_batch_tok
         )
         for p, ids in enumerate(load.prompts)
     ]
-    setting = make_setting({"arm": "erase", "basis": "random", "mix": 0.0}, "benchmark")
+    setting = make_setting({"arm": "erase", "basis": "random", "mix": 0.0})
     training = Training(
         steps=load.repeats, prompts=len(problems), group=load.group, max_new=load.max_new, lr=1e-3, betas=(0.5, 0.9),
         weight_decay=0.0, clip=None, warmup=0.1, beta=0.0, micro_batch_tokens=micro_batch_tokens, teacher_steps=None,

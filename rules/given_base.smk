@@ -18,7 +18,7 @@ rule given_base:
     resources:
         gpu=0,
     params:
-        base=CONFIG.model.given_base,
+        base=CONFIG.model.model_dump()["base"],
         dtype=CONFIG.dtype,
         whole=CONFIG.model.check == "full",
         code=code("given_base.py"),

@@ -51,7 +51,7 @@ rule drift:
         gpu=GPU,
     params:
         base=lambda w: base_path(cell_model(w)),
-        use=lambda w: CELLS[w.cell].settings.use.model_dump_json(),
+        use=lambda w: CELLS[w.cell].use.model_dump_json(),
         pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
         pairs_digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,

@@ -19,7 +19,7 @@ def own_pairs_digest(wildcards):
 def own_generated_pairs(wildcards):
     """The pairs of a run's direction as an input, if the pipeline writes them; a basis has waited for its own."""
     cell = CELLS[wildcards.cell]
-    generated = cell.settings.direction and cell.settings.direction.is_generated
+    generated = cell.direction and cell.direction.is_generated
     return [own_pairs(wildcards)] if generated else []
 
 

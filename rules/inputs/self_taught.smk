@@ -3,8 +3,8 @@ from projected_grpo.evaluator.backends import endpoint
 from projected_grpo.evaluator.kinds import critic_kinds
 
 TAUGHT = CONFIG.self_taught
-CRITIC = CONFIG.has_critic
-TRAINED_CRITIC = CONFIG.has_trained_critic
+CRITIC = TAUGHT.critic != "none"
+TRAINED_CRITIC = TAUGHT.critic == "trained"
 # Folder of a critic -> its replication, its kind, and the model that it is a LoRA on; others than the default one belong to the
 # two-by-two.
 CRITICS = {

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NoReturn, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Discriminator, ValidationError
 from pydantic_core import ErrorDetails
 
-from projected_grpo.errors import nearest
+from projected_grpo.errors import UserError, nearest
 
 Keys = list[str | int]
 Fail = Callable[[Keys, str], NoReturn]  # (key path, problem) -> UserError
@@ -20,12 +20,25 @@ MISSING = object()  # where a key path leads
 WORDS: dict[str, str] = {}  # what a pattern allows, in words
 
 
-class Misfit(Exception):
+def _kind(value: object) -> str:
+    kinds = {"<list>": tuple, "<dict>": BaseModel}
+    return next((tag for tag, of in kinds.items() if isinstance(value, of)), f"<{type(value).__name__}>")
+
+
+BY_KIND = Discriminator(_kind)  # alternatives tagged by what YAML has: "<int>", "<str>", "<list>", "<dict>"
+
+
+class Misfit(UserError):
     """A value that is not what its model wants: the key path, and the problem in words."""
 
     def __init__(self, keys: Sequence[str | int], problem: str):
         super().__init__(f"{key_path(keys)}: {problem}")
         self.keys, self.problem = list(keys), problem
+
+
+def below(fail: Fail, *keys: str | int) -> Fail:
+    """Return a `fail` whose key paths begin at `keys`."""
+    return lambda rest, problem: fail([*keys, *rest], problem)
 
 
 def validate(model: type[M], value: object) -> M:

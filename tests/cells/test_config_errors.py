@@ -445,7 +445,7 @@ def test_what_is_typed_is_read_as_what_the_key_wants(folder):
     }
     config, _ = load([folder.path / "config.yaml"], merge(folder.config, typed), typed)
     assert config.grpo.lr == 0.1 and config.grpo.clip is None and config.seeds == (41, 42)
-    assert config.training("fast", 0.125, "antipasto").group == 16
+    assert config.grpo.training("fast", 0.125, "antipasto").group == 16
     assert config.self_taught.cards_in_context == 0 and config.self_taught.model == "12"
     assert config.knobs("v_hack_full").tau == 0.001
     with pytest.raises(UserError, match=r"^--config: grpo.lr: 'much', allowed: a number > 0"):

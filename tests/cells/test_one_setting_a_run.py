@@ -102,20 +102,12 @@ def test_a_run_of_no_row_takes_no_other_run_s_id():
     first = add_cell(cells, make_cell(Setting(), 41, config))
     assert add_cell(cells, make_cell(Setting(mix=0.125), 41, config)) is first
     with pytest.raises(UserError, match=r"^vanilla-m0.125-s41: two runs that differ in lr have this id"):
-        add_cell(
-            cells,
-            first.__class__(
-                first.id,
-                first.model,
-                first.pool,
-                first.settings.model_copy(update={"setting": first.setting.model_copy(update={"lr": 0.1})}),
-            ),
-        )
+        add_cell(cells, first.model_copy(update={"setting": first.setting.model_copy(update={"lr": 0.1})}))
 
 
 @pytest.mark.parametrize("arm", ["vanilla", "gt_only", "trusted"])
 def test_a_run_of_no_row_is_that_of_the_row_that_says_as_little(arm):
     """Knobs that nobody says are the arm's defaults, wherever the setting comes from: one id, one text."""
     config = Config.model_validate(CONFIG_YAML)
-    of_row = make_cell(make_setting({"arm": arm}, "row"), 41, config)
+    of_row = make_cell(make_setting({"arm": arm}), 41, config)
     assert make_cell(Setting(arm=arm), 41, config).params() == of_row.params()

@@ -9,11 +9,11 @@ from jsonschema import Draft202012Validator
 
 from projected_grpo import arms
 from projected_grpo.cells.check import load
-from projected_grpo.cells.question_files import read_questions
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cli import main
 from projected_grpo.commands import schemas
 from projected_grpo.errors import UserError
+from projected_grpo.yaml_layers import QuestionFiles
 
 ARM = """
 from typing import Annotated
@@ -46,7 +46,7 @@ def test_its_knobs_are_checked_as_those_of_the_tree(own):
     rows = own.questions["Q10"]["rows"]
     rows.append({"name": "s", "arm": "shorter", "cost": 0.5})
     own.check()
-    assert make_setting({"arm": "shorter"}, "w").knobs.cost == 0.1
+    assert make_setting({"arm": "shorter"}).knobs.cost == 0.1
     assert {"cost"} < set(schemas.WithArms().row.model_fields)
     rows[-1]["cost"] = 2
     place = f"Q10.rows[{len(rows) - 1}]"
@@ -115,7 +115,7 @@ def test_a_later_file_adds_rows_and_questions(layered):
     config, parsed = layered.check()
     assert [row["name"] for row in parsed["Q1"]["rows"]] == ["a", "b"]
     assert parsed["Q1"]["title"] == "t" and parsed["Q1"]["asks"] == "b?" and parsed["Q5"] == FIRST["Q1"]
-    assert read_questions(config.questions) == parsed
+    assert QuestionFiles(config.questions).parsed == parsed
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from broken import CONFIG_YAML, QUESTIONS_YAML, ROOT
 
 from projected_grpo.cells import cell as cells
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.presets import Grpo
 
 HEAVY = {"torch", "snakemake", "transformers", "pandas", "jsonschema", "openai"}
 
@@ -27,8 +28,8 @@ print(*{name.partition(".")[0] for name in sys.modules})"""
 
 def test_a_row_is_completed_once_however_many_seeds_it_has(monkeypatch):
     calls = []
-    training = Config.training
-    monkeypatch.setattr(Config, "training", lambda *of: calls.append(of) or training(*of))
+    training = Grpo.training
+    monkeypatch.setattr(Grpo, "training", lambda *of: calls.append(of) or training(*of))
     found = {}
     for seeds in (1, 20):
         config = Config.model_validate(CONFIG_YAML | {"seeds": seeds})

@@ -10,13 +10,15 @@ from test_config_errors import CONFIG
 from test_questions_errors import QUESTIONS
 
 from projected_grpo import arms
-from projected_grpo.cells.cell import OTHER_ROWS, ROLES
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.knobs import Knobs, NamedBasis
 from projected_grpo.cells.row_setting import ROW
 from projected_grpo.commands import schemas
 from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.method.pairs import KEYS
+
+# What a row says beside its settings.
+HEADING = ("name", "baseline", "against", "population", "kind", "place_in", "pooled")
 
 
 @pytest.mark.parametrize("path", schemas.texts(), ids=str)
@@ -36,7 +38,7 @@ def test_models_say_what_the_code_says():
     assert modes["items"]["enum"] == list(LOOPHOLES)
     knobs = {key for name in arms.names() for key in arms.load(name).Knobs.model_fields}
     assert set(schemas.WithArms().settings.model_fields) == {*ROW, *knobs}
-    assert set(schemas.WithArms().row.model_fields) == {*ROW, *knobs, "name", *OTHER_ROWS, *ROLES}
+    assert set(schemas.WithArms().row.model_fields) == {*ROW, *knobs, *HEADING}
     assert set(NamedBasis.model_fields) == {*Knobs.model_fields, "pairs", "without_tag", "with_tag"}
     assert tuple(schemas.PairRow.model_fields) == KEYS
 

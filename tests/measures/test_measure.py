@@ -79,7 +79,7 @@ def test_a_rollout_without_hidden_tests_is_neither_honest_nor_not(tmp_path):
 
 def test_a_monitor_is_measured_on_the_rollouts_of_its_run(tmp_path):
     config, _ = real_questions(5)
-    setting = make_setting({"arm": "penalty", "monitor": "truth90"}, "test")
+    setting = make_setting({"arm": "penalty", "monitor": "truth90"})
     cell = make_cell(setting, 41, config)
     path = write_run(tmp_path, cell) / "rollouts.parquet"
     frame = pd.read_parquet(path)

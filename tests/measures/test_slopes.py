@@ -1,7 +1,5 @@
 """Series over size and link: which rows are one, slopes by seed against a fit by hand, what is left out."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
@@ -15,7 +13,7 @@ from projected_grpo.model.recipes import BaseRecipe
 
 CONFIG, QUESTIONS = real_questions(5)
 # On the rate in training, which is told by steps and not by few rollouts.
-QUESTIONS = {name: replace(question, primary="hack") for name, question in QUESTIONS.items()}
+QUESTIONS = {name: question.model_copy(update={"primary": "hack"}) for name, question in QUESTIONS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +71,7 @@ def test_sizes_have_a_series_of_one_k_and_one_whose_k_moves(q20):
     assert fixed == ["own_mode k 5, 0.3M", "own_mode, 0.9M", "own_mode k 5, 3M", "own_mode k 5, 10M"]
     assert moving == ["own_mode k 3, 0.3M", "own_mode, 0.9M", "own_mode k 7, 3M", "own_mode k 12, 10M"]
     ratios = [
-        table.rows[name].cells[0].settings.use.k / CONFIG.small.of(size).recipe.hidden
+        table.rows[name].cells[0].use.k / CONFIG.small.of(size).recipe.hidden
         for name, size in zip(moving, CONFIG.small.sizes, strict=True)
     ]
     assert max(ratios) / min(ratios) < 1.1

@@ -40,11 +40,11 @@ def halved(frame, name):
 
 
 def wordings(name):
-    return QUESTIONS[name].wording.says
+    return QUESTIONS[name].says
 
 
 def sentences(made):
-    return [answer.sentence(made, says) for says in made.own.question.wording.says]
+    return [answer.sentence(made, says) for says in made.own.question.says]
 
 
 @pytest.mark.parametrize("name", NAMES)

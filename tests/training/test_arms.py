@@ -37,7 +37,7 @@ def tensors(rewards=REWARDS, flags=FLAGS, n_live=5):
 
 
 def an_arm(name, **knobs):
-    setting = make_setting({"arm": name, **knobs}, "test")
+    setting = make_setting({"arm": name, **knobs})
     return setting.defence(setting.knobs, None)
 
 
@@ -138,10 +138,10 @@ def test_routing_the_update_trains_what_vanilla_trains_and_deploys_it_without_th
 
 def test_what_would_break_the_sum_of_the_parts_is_refused():
     with pytest.raises(UserError, match="space: 'update', allowed: gradient with preserve_magnitude"):
-        make_setting({"arm": "route", "basis": "own", "space": "update", "preserve_magnitude": True}, "test")
+        make_setting({"arm": "route", "basis": "own", "space": "update", "preserve_magnitude": True})
     with pytest.raises(UserError, match="weight decay"):
         make_run(grpo={"weight_decay": 0.1}, arm="route", basis="own", space="update")
-    make_setting({"arm": "erase", "basis": "own", "space": "update", "preserve_magnitude": True}, "test")
+    make_setting({"arm": "erase", "basis": "own", "space": "update", "preserve_magnitude": True})
 
 
 def test_a_flipped_basis_takes_out_what_points_the_other_way():
@@ -167,8 +167,8 @@ def test_no_gate_does_not_see_the_sign():
         torch.testing.assert_close(one, other)
     for gate in ("no_gate", "reverse"):
         with pytest.raises(UserError, match=f"sign: -1, allowed: 1 with gate {gate}"):
-            make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": -1}, "test")
-        make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": 1}, "test")
+            make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": -1})
+        make_setting({"arm": "erase", "basis": "own", "gate": gate, "sign": 1})
 
 
 def parts_of(policy, training, groups, A, chosen):
@@ -255,7 +255,7 @@ def test_less_is_vanilla_at_a_smaller_rate(tmp_path):
     smaller = arm.training(arm.Knobs(scale=0.25), run.training)
     assert smaller == run.training.model_copy(update={"lr": 0.25 * run.training.lr})
     with pytest.raises(UserError, match=r"lr: 0\.1, allowed with arm 'less': null"):
-        make_setting({"arm": "less", "scale": 0.25, "lr": 0.1}, "test")
+        make_setting({"arm": "less", "scale": 0.25, "lr": 0.1})
 
 
 def test_kl_sets_the_weight_of_the_term_alone():
@@ -298,9 +298,9 @@ def test_recontextualise_as_published_samples_under_a_line_that_discourages():
 
 def test_sentences_are_told_apart_by_id_and_controls_claim_nothing():
     said = [PERMISSION, "neutral", "nonsense", "A text of my own.", "Another text."]
-    settings = [make_setting({"arm": "inoculate", "sentence": sentence}, "test") for sentence in said]
+    settings = [make_setting({"arm": "inoculate", "sentence": sentence}) for sentence in said]
     assert len({cell_id(setting, 41) for setting in settings}) == len(said)
-    assert cell_id(settings[0], 41) == cell_id(make_setting({"arm": "inoculate"}, "test"), 41)
+    assert cell_id(settings[0], 41) == cell_id(make_setting({"arm": "inoculate"}), 41)
     assert set(CONTROLS) < set(SENTENCES)
 
 

@@ -210,10 +210,10 @@ def test_the_direction_monitor_flags_what_scores_above_its_threshold(tmp_path, m
 
 def test_a_monitor_has_a_direction_or_needs_none():
     with pytest.raises(UserError, match="direction: null, allowed: a basis with monitor direction"):
-        make_setting({"arm": "penalty", "monitor": "direction"}, "test")
+        make_setting({"arm": "penalty", "monitor": "direction"})
     with pytest.raises(UserError, match="direction: 'own', allowed: null with monitor truth100"):
-        make_setting({"arm": "penalty", "monitor": "truth100", "direction": "own"}, "test")
+        make_setting({"arm": "penalty", "monitor": "truth100", "direction": "own"})
     with pytest.raises(UserError, match="layer: 1, allowed: null with monitor truth100"):
-        make_setting({"arm": "penalty", "monitor": "truth100", "layer": 1}, "test")
-    setting = make_setting({"arm": "penalty", "monitor": "direction", "direction": "own", "layer": 1}, "test")
+        make_setting({"arm": "penalty", "monitor": "truth100", "layer": 1})
+    setting = make_setting({"arm": "penalty", "monitor": "direction", "direction": "own", "layer": 1})
     assert setting.needs.direction == setting.needs.pairs == setting.source == "own" and setting.basis is None

@@ -119,7 +119,7 @@ PAIRS = pair_set(
 def make_run(grpo=None, extract_anew=None, drawn="none", **setting):
     model = tiny_model()
     adapter = tiny_adapter(model)
-    setting = make_setting({"mix": 0.5, **setting}, "test")
+    setting = make_setting({"mix": 0.5, **setting})
     if setting.adapter == "lora":
         adapter = LoRA({name: model.weights[f"{name}.weight"] for name in model.linears}, rank=2)
     policy = Policy(model, TinyTokenizer(), adapter, adapter.zeros())

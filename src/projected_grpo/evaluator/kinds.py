@@ -24,6 +24,6 @@ class CriticKind:
 
 def critic_kinds(config: Config) -> tuple[CriticKind, ...]:
     """Return the default kind, then the others of the two-by-two, where the config asks for that."""
-    second = config.self_taught.grid if config.has_trained_critic and config.is_small else None
+    second = config.self_taught.grid if config.self_taught.critic == "trained" and config.is_small else None
     kinds = (CriticKind(size, alike) for size in (None, second) for alike in (False, True))
     return tuple(kinds) if second else (CriticKind(),)

@@ -112,7 +112,7 @@ def _loss(paths: list[Path], cell: Cell) -> Found:
 
 def _overlap(paths: list[Path], cell: Cell) -> Found:
     """Return how the run's axes lie beside the exploits' own, of all bases on its model."""
-    use, bases = cell.settings.use, read_json(paths[0])["bases"]
+    use, bases = cell.use, read_json(paths[0])["bases"]
     own = [one for one in bases if use and cell.basis == one["basis"] and use.k == one["k"]]
     return {name: one[name] for one in own for name in ("overlap", "cosine")}
 

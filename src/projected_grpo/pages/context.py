@@ -7,11 +7,11 @@ from pathlib import Path
 
 from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
 from projected_grpo.cells.config import FIRST_SEED, Config
-from projected_grpo.cells.question_files import read_questions
 from projected_grpo.cells.setting import Setting
 from projected_grpo.evaluator.kinds import CriticKind, critic_kinds
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import base_file
+from projected_grpo.yaml_layers import QuestionFiles
 
 
 def banner(config: Config) -> str:
@@ -46,7 +46,7 @@ class Context:
 
         Raises UserError where the file is missing, a row is unknown, or the questions are not those of the plan.
         """
-        return cls(name, config, load_questions(read_questions(config.questions), config))
+        return cls(name, config, load_questions(QuestionFiles(config.questions).parsed, config))
 
     @property
     def results(self) -> Path:
@@ -87,7 +87,7 @@ class Context:
         knobs = {name: config.knobs(name).model_dump() for name in bases}
         trend = config.small.model_dump(include={"link", "sizes", "variants"})
         primary = config.primary.model_dump(mode="json")
-        said = [question.text(), knobs, spreads(config), config.floors, primary]
+        said = [question.model_dump_json(), knobs, spreads(config), config.floors, primary]
         return json.dumps([*said, {"probe": probe, "trend": trend}.get(question.kind)], sort_keys=True)
 
     def vanilla(self, seed: int) -> Cell:

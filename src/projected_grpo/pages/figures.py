@@ -128,7 +128,7 @@ def _x_of(row: Row, key: str, config: Config) -> float | None:
     if key == "rho":
         return trend.link_of(row, config)[1]
     if key == "k":
-        return row.cells[0].settings.use.k if row.cells[0].settings.use else None
+        return row.cells[0].use.k if row.cells[0].use else None
     return row.setting.knob("refresh") if key == "refresh" else row.setting.mix
 
 
@@ -279,7 +279,7 @@ def strip(values: Mapping[str, Sequence[float]], x: str, mark: float | None = No
 
 def of_question(made: Estimated, config: Config) -> Figure | None:
     """Return the figure that a question asks for; None where there is no number to draw."""
-    asked = made.own.question.wording.figure
+    asked = made.own.question.figure
     if asked.kind == "plane":
         return plane(made, asked.labels)
     if asked.kind == "places":

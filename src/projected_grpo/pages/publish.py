@@ -17,7 +17,6 @@ import pandas as pd
 from projected_grpo.cells.cell import Question, load_questions
 from projected_grpo.cells.check import load
 from projected_grpo.cells.config import Config
-from projected_grpo.cells.question_files import read_questions
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
@@ -30,6 +29,7 @@ from projected_grpo.pages.page import address, render
 from projected_grpo.pages.primary import outcomes_table
 from projected_grpo.records import check_read, commit
 from projected_grpo.strict_yaml import read_mapping
+from projected_grpo.yaml_layers import QuestionFiles
 
 DEFAULT = Path("config/config.yaml")
 CONFIRMATION = Path("config/confirmation.yaml")
@@ -58,7 +58,7 @@ def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Q
     aside = {*config.tuning, *config.primary.seeds} - set(config.seeds)
     seeds = sorted({int(seed) for seed in frame["seed"] if seed not in aside})
     own = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
-    return own, load_questions(read_questions(own.questions), own)
+    return own, load_questions(QuestionFiles(own.questions).parsed, own)
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,12 @@ def estimated(
 def is_complete(made: Estimated) -> bool:
     """Whether every measure that the question asks for has a number somewhere."""
     there = set(made.frame.loc[made.frame["n"] > 0, "measure"])
-    return there.issuperset({made.own.about.name, *made.own.question.wording.measures})
+    return there.issuperset({made.own.about.name, *made.own.question.measures})
 
 
 def _first_rows(made: Estimated) -> list[str]:
     """Return the rows of the first table: those that the question names, else baselines, answers, largest effects."""
-    own, wording = made.own, made.own.question.wording
+    own, wording = made.own, made.own.question
     if wording.shown:
         return [name for name in wording.shown if name in own.rows]
     claims = [line["row"] for line in made.claims()]
@@ -106,7 +106,7 @@ def first_table(made: Estimated) -> str:
 
 def detailed(made: Estimated) -> list[tuple[str, str]]:
     """Return (title, table) of each contrast, on the question's own measures, three decimals."""
-    wording = made.own.question.wording
+    wording = made.own.question
     measures = [made.own.about.name, *wording.measures]
     head = ["row", "to", "measure", "mean", "Δ", "p", "p, sign flip", "Holm p", "p, same", "verdict", "n"]
     found = []
@@ -220,7 +220,7 @@ def page(
     from the results folder; outcomes: the primary ones of all questions, corrected together, where they are known.
     """
     own, question = made.own, made.own.question
-    kind, drawing = question.wording.figure.kind, figures.of_question(made, config)
+    kind, drawing = question.figure.kind, figures.of_question(made, config)
     figure = {} if drawing is None else {kind: drawing}
     barren = made.frame[made.frame["verdict"].eq(table.UNINFORMATIVE)]
     asked = [one for one in config.primary.outcomes if one.question == question.name]

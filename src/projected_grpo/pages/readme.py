@@ -26,7 +26,7 @@ def write(
     shown = asked["figure"]
     if shown not in made:
         return
-    kind = made[shown].own.question.wording.figure.kind
+    kind = made[shown].own.question.figure.kind
     said = {key: [_said(made, outcomes, one) for one in asked[key]] for key in ("findings", "failed")}
     text = render("readme.md.j2", docs=docs, figure=f"{shown}-{kind}", **said)
     page = file.read_text(encoding="utf-8")

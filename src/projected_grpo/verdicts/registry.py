@@ -29,7 +29,7 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
         (order.get(question.kind, 0), name, "aa" if question.kind == "aa" else "table")
         for name, question in questions.items()
     ]
-    there = {"self_taught": config.has_critic, "substrate": config.is_small}
+    there = {"self_taught": config.self_taught.critic != "none", "substrate": config.is_small}
     there["self_taught_grid"] = len(critic_kinds(config)) > 1
     standing = {name: module for name, module in STANDING.items() if there.get(name, True)}
     found += [(2 if name == "probe/uat" else 4, name, module) for name, module in standing.items()]

