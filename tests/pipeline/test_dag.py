@@ -69,8 +69,9 @@ def test_a_second_invocation_has_nothing_to_do(finished):
 
 def test_without_a_target_the_first_question_is_made(finished):
     (finished / Q10).unlink()
-    snakemake(finished)
+    done = snakemake(finished, "--config", "examples=true")
     assert (finished / Q10).exists()
+    assert "answers" in done.stderr and "honest solve" in done.stderr  # of the plain run, as the config asked
     snakemake(finished, *TARGETS)  # the report shows the page that was made anew
     assert planned(finished) == (Counter(), set())
 
