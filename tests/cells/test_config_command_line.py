@@ -138,7 +138,7 @@ UNKNOWN = [
 ]
 KNOWN = [
     f"{SMOKE}/Q10.md",
-    f"{SMOKE}/grpo/vanilla-m0.125-s41/steps.parquet",
+    f"{SMOKE}/grpo/erase-own_mode-m0.125-s41/run.json",
     f"{SMOKE}/figures/Q10",
     "report",
 ]

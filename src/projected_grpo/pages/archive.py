@@ -81,7 +81,9 @@ def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> 
         frame = pd.concat([old[~old["cell"].isin(frame["cell"])], frame], ignore_index=True)
     frame = frame[frame["cell"].isin(published["cell"])]
     if not len(frame):
-        raise UserError(f"{config.results}: no published run is here; run `make publish` first")
+        raise UserError(
+            f"{config.results}: none of the published runs is here; run `make publish` where they were made"
+        )
     with atomic(store) as temporary:
         frame.sort_values(ORDER).to_parquet(temporary, index=False, compression="zstd", compression_level=19)
         size = temporary.stat().st_size
