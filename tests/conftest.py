@@ -14,9 +14,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LONG = ("test_tutorial.py", "test_paper_scale.py", "test_crash.py")  # a minute and more each
+
+
 def pytest_collection_modifyitems(items):
-    """Put the tests of a cluster and of a server first: begun last, they would run for minutes beside nothing."""
-    items.sort(key=lambda item: item.get_closest_marker("ci") is None)
+    """Put the tests of a cluster and of a server first, then `LONG`: begun last, they would run beside nothing."""
+    items.sort(key=lambda item: (item.get_closest_marker("ci") is None, item.path.name not in LONG))
 
 
 @pytest.fixture
