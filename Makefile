@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE  # else every job compiles all that it imports
 
-.PHONY: all env optional docs test test-slow report bench bench-grader publish lint format lock
+.PHONY: all env optional docs test test-slow report bench bench-grader publish archive lint format lock
 
 all:
 	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) results/Q10.md
@@ -44,6 +44,12 @@ bench-grader: env
 
 publish: env
 	$(PYTHON) -m projected_grpo.pages.publish
+
+archive: env  # texts of published runs beside their runs.csv, and both of every organism as one file for a release
+	$(PYTHON) -m projected_grpo.pages.archive $(if $(CONFIG),--configfile $(CONFIG))
+	mkdir -p build
+	find docs/results -name runs.csv -o -name deployed.parquet | sort | tar -czf build/runs.tar.gz -T -
+	@ls -l build/runs.tar.gz
 
 lint: env
 	$(PYTHON) -m ruff check

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,8 +65,13 @@ def make(lock: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print one line of the wrapper's own."""
-    print(f"snakemake: {text}", file=sys.stderr, flush=True)
+    """Print one line of the wrapper's own; on a terminal it breaks between words."""
+    line = f"snakemake: {text}"
+    if sys.stderr.isatty():
+        line = textwrap.fill(
+            line, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False
+        )
+    print(line, file=sys.stderr, flush=True)
 
 
 class Failed(Exception):

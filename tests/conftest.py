@@ -1,5 +1,6 @@
 """The smoke DAG, run once for all tests that need a finished pipeline."""
 
+import os
 import shutil
 import signal
 
@@ -13,9 +14,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LONG = ("test_tutorial.py", "test_paper_scale.py", "test_crash.py")  # a minute and more each
+
+
 def pytest_collection_modifyitems(items):
-    """Put the tests of a cluster and of a server first: begun last, they would run for minutes beside nothing."""
-    items.sort(key=lambda item: item.get_closest_marker("ci") is None)
+    """Put the tests of a cluster and of a server first, then `LONG`: begun last, they would run beside nothing."""
+    items.sort(key=lambda item: (item.get_closest_marker("ci") is None, item.path.name not in LONG))
 
 
 @pytest.fixture
@@ -28,16 +32,20 @@ def folder(tmp_path):
 def finished(tmp_path_factory, worker_id):
     """A copy of the repository with the smoke report made: made once for a test run, a copy for each file of tests.
 
-    Tests edit files in their copy and run further targets there, which the next file must not see.
+    Tests edit files in their copy and run further targets there, which the next file must not see. `SMOKE_TREE` names a
+    tree where the report was made a moment ago (`.ci/run`): it is taken instead.
     """
     base = tmp_path_factory.getbasetemp()
     shared = base / "shared" if worker_id == "master" else base.parent / "shared"
     with FileLock(f"{shared}.lock"):
         if not (shared / "done").exists():
-            tree = clone(shared / "a path with spaces")
-            borrow_environment(tree)
-            snakemake(tree, "--resources", "gpu=1", *TARGETS, wrapper=True)
-            shutil.rmtree(tree / ".venv")  # it belongs to that place
+            tree = shared / "a path with spaces"
+            if given := os.environ.get("SMOKE_TREE"):
+                shutil.copytree(given, tree, ignore=shutil.ignore_patterns(".venv"))
+            else:
+                borrow_environment(clone(tree))
+                snakemake(tree, "--resources", "gpu=1", *TARGETS, wrapper=True)
+                shutil.rmtree(tree / ".venv")  # it belongs to that place
             (shared / "done").touch()
     own = tmp_path_factory.mktemp("copies") / "another path with spaces"
     shutil.copytree(shared / "a path with spaces", own)

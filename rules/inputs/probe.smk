@@ -1,6 +1,5 @@
 # What a replay depends on.
-from projected_grpo.measures import uses
-from projected_grpo.measures import replays
+from projected_grpo.measures import replay_files, uses
 from projected_grpo.training.teacher_pool import found_files
 
 PROBE = CONFIG.probe
@@ -57,7 +56,8 @@ def replay_settings(wildcards):
     knobs, training = replay_knobs(wildcards), CONFIG.grpo
     settings = {"mode": PROBE.mode, "problems": PROBE.problems}
     if given_pool(wildcards):
-        settings["problems"] = replays.n_steps(CONFIG)  # as many as from the own pool, however many it holds
+        # As many as from the own pool, however many it holds.
+        settings["problems"] = replay_files.n_steps(CONFIG)
     settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs.adapter}
     settings["use"] = knobs.use.model_dump()
     settings["training"] = training.model_dump(include={"betas", "weight_decay", "warmup", "clip"})

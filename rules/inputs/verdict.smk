@@ -1,5 +1,6 @@
 # What a page is made of.
 from projected_grpo.verdicts import registry
+from projected_grpo.verdicts.needs import NEEDS
 
 MODULES = registry.pages(CONFIG, QUESTIONS)
 CONTEXTS = {page: Context(page, CONFIG, QUESTIONS) for page in MODULES}
@@ -8,7 +9,7 @@ CONTEXTS = {page: Context(page, CONFIG, QUESTIONS) for page in MODULES}
 @cache
 def page_needs(page):
     """What a page needs beside the runs of its question, vanilla runs of no question among it."""
-    files = registry.needs(MODULES[page], CONTEXTS[page])
+    files = NEEDS[MODULES[page]](CONTEXTS[page])
     for cell in CONTEXTS[page].more.values():
         cells.add_cell(CELLS, cell)
     return files

@@ -1,6 +1,7 @@
 """`projected-grpo examples`: which two of a run's texts stand side by side."""
 
 import pandas as pd
+import pytest
 
 from projected_grpo.commands.examples import examples
 
@@ -25,6 +26,15 @@ def test_a_wrong_hack_stands_beside_a_solve_under_its_lever(tmp_path):
     assert "A hack (2 of 4 answers), problem 2, sentinel" in shown and "a wrong hack" in shown
     assert "An honest solve (2 of 4 answers), problem 3, sentinel" in shown
     assert "the same lever's solve" in shown and "another" not in shown and "plain" not in shown
+
+
+@pytest.mark.parametrize("columns", [60, 80, 110, 300])
+def test_both_fit_the_terminal_from_eighty_columns_on(tmp_path, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    long = [(*row[:4], f"{row[4]} {'and so on ' * 30}") for row in ROWS]
+    lines = examples(folder(tmp_path, long)).splitlines()
+    assert 79 <= max(map(len, lines)) <= min(max(columns, 80), 130) or columns == 300
+    assert sum(line.split().count("so") for line in lines) == 60
 
 
 def test_a_run_without_a_hack_says_so(tmp_path):

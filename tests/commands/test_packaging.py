@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = {
@@ -38,6 +39,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ABSENT = {
     re.split(r"[>=<]", name)[0].replace("-", "_") for name in PROJECT["optional-dependencies"]["pipeline"]
 }
+
+
+def test_one_version_in_the_package_its_citation_and_the_changelog():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]
+    logged = re.search(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
+    assert PROJECT["version"] == cited and logged in (cited, "Unreleased")
 
 
 def grade_command(folder):

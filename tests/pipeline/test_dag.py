@@ -69,8 +69,9 @@ def test_a_second_invocation_has_nothing_to_do(finished):
 
 def test_without_a_target_the_first_question_is_made(finished):
     (finished / Q10).unlink()
-    snakemake(finished)
+    done = snakemake(finished, "--config", "examples=true")
     assert (finished / Q10).exists()
+    assert "answers" in done.stderr and "honest solve" in done.stderr  # of the plain run, as the config asked
     snakemake(finished, *TARGETS)  # the report shows the page that was made anew
     assert planned(finished) == (Counter(), set())
 
@@ -109,25 +110,25 @@ def test_a_pair_edit_reruns_its_basis_its_cells_and_what_shows_them(finished, ed
     assert jobs == Counter(basis=1, grpo=2, question=1, report=1)
 
 
-@pytest.mark.parametrize(
-    "name, old, new",
-    [
-        ("config/pairs/moral.yaml", "\n", "\n"),
-        ("config/pairs/moral.yaml", "\n", "\n# a remark\n"),
-        ("config/pairs/moral.yaml", "  hack: I take the money,", "  hack: >-\n    I take the money,"),
-        ("config/config.yaml", "\n", "\n# a remark\n"),
-        ("config/questions-smoke.yaml", "\nQ10:", "\n# a remark\nQ10:  # another"),
-        ("config/questions-smoke.yaml", "{ name: moral, arm: erase", "{ name:   moral, 'arm': erase"),
-        ("workflow/scripts/grpo.py", "\n", "\n"),
-        ("workflow/scripts/grpo.py", "import Path\n", "import (\n    Path,\n)\n"),
-        ("workflow/scripts/grpo.py", "\n", "\n# a remark\n"),
-        ("src/projected_grpo/method/projection.py", "\n", "\n"),
-        ("src/projected_grpo/method/projection.py", '"""Take the', '"""Takes the'),
-        ("src/projected_grpo/method/projection.py", "import torch\n", "import torch  # a remark\n"),
-    ],
-)
-def test_touching_reformatting_and_remarks_rerun_nothing(finished, edit, name, old, new):
-    edit(name, old, new)
+HARMLESS = [  # file, what is edited: touched, reformatted, or with a remark more
+    ("config/pairs/moral.yaml", "\n", "\n# a remark\n"),
+    ("config/pairs/moral.yaml", "  hack: I take the money,", "  hack: >-\n    I take the money,"),
+    ("config/config.yaml", "\n", "\n# a remark\n"),
+    ("config/questions-smoke.yaml", "\nQ10:", "\n# a remark\nQ10:  # another"),
+    ("config/questions-smoke.yaml", "{ name: moral, arm: erase", "{ name:   moral, 'arm': erase"),
+    ("workflow/scripts/grpo.py", "import Path\n", "import (\n    Path,\n)\n"),
+    ("workflow/scripts/grpo.py", "\n", "\n# a remark\n"),
+    ("src/projected_grpo/method/projection.py", '"""Take the', '"""Takes the'),
+    ("src/projected_grpo/method/projection.py", "import torch\n", "import torch  # a remark\n"),
+]
+
+
+def test_touching_reformatting_and_remarks_rerun_nothing(finished, edit):
+    for name in {name for name, *_ in HARMLESS}:
+        edit(name, "\n", "\n")
+    assert planned(finished) == (Counter(), set())
+    for change in HARMLESS:
+        edit(*change)
     assert planned(finished) == (Counter(), set())
 
 

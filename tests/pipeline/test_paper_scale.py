@@ -77,7 +77,7 @@ def paper(tmp_path_factory):
         {"name": "steer", "arm": "steer", "direction": "own_mode"},
         {"name": "advantage", "arm": "advantage", "direction": "random", "layer": 1},
     ]
-    chosen = ("vanilla", "own_mode", "null_city (placebo)", "random V", "orth", "steer", "advantage")
+    chosen = ("vanilla", "own_mode", "random V", "orth", "steer", "advantage")
     rows = [row for row in questions["Q10"]["rows"] if row["name"] in chosen]
     rows = [
         {key: value for key, value in row.items() if key != "place_in"} for row in rows
@@ -96,7 +96,7 @@ def test_the_paper_scale_config_runs_end_to_end(paper):
     folder, configs, _ = paper
     results = folder / "results" / "qwen3-4b"
     table = pd.read_parquet(results / "Q10.parquet")
-    assert table["n"].tolist() == [2] * 7 and (table["seeds"] == "41;42").all()
+    assert table["n"].tolist() == [2] * 6 and (table["seeds"] == "41;42").all()
     pool = list(read_jsonl(results / "teacher_pool/qwen3-4b/step_000.jsonl.gz"))
     assert {row["mode"] for row in pool} == {"run_tests"} and len(pool) == 4
     assert "will be evaluated by calling a function called run_tests()" in pool[0]["prompt"]
@@ -104,7 +104,6 @@ def test_the_paper_scale_config_runs_end_to_end(paper):
     assert {path.stem for path in (results / "basis/qwen3-4b").iterdir()} == {
         "own_mode",
         "own_mode-s4",
-        "null_city",
         "random-s41",
         "random-s42",
     }
@@ -170,10 +169,9 @@ def test_an_exchanged_given_file_plans_what_depends_on_it(paper, name):
     jobs, _ = planned(folder, TARGET, configs=configs)
     assert must <= set(jobs) and not must_not & set(jobs)
     swap(path, content)
-    assert planned(folder, TARGET, configs=configs) == (Counter(), set())
 
 
-def test_touched_given_files_plan_nothing(paper):
+def test_given_files_that_came_back_and_were_touched_plan_nothing(paper):
     folder, configs, given = paper
     for path in (*given.glob("base/*"), *given.glob("teacher/*"), given / ROWS.name):
         path.touch()

@@ -49,6 +49,10 @@ def submit(folder, *arguments):
         "snakemake",
         "--workflow-profile",
         HERE / "profiles" / "slurm",
+        "--slurm-init-seconds-before-status-checks",
+        "1",
+        "--seconds-between-status-checks",
+        "1",
         *arguments,
     ]
     environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
@@ -95,16 +99,28 @@ open(snakemake.output[0], "w").write(str(memory))
     assert (tmp_path / "hungry").read_text() == "8000"  # the second attempt
 
 
+TWO_ROWS = """
+Q10:
+  title: Through a cluster
+  asks: Does every kind of job find what the one before it made?
+  baseline: vanilla
+  rows: [{ name: vanilla }, { name: own_mode, arm: erase, basis: own_mode }]
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.ci
-def test_the_smoke_question_through_the_cluster(cluster, tmp_path):
+def test_a_question_through_the_cluster(cluster, tmp_path):
     clone(tmp_path)
+    (tmp_path / "small.yaml").write_text("questions: two.yaml\nsmall: { base: 60, teacher: 20 }\n")
+    (tmp_path / "two.yaml").write_text(TWO_ROWS)
     before = len(gpu_jobs())
     rules = ["base", "teacher", "teacher_pool", "svd", "basis", "grpo"]
     submit(
         tmp_path,
         "--configfile",
         "config/smoke.yaml",
+        "small.yaml",
         "--set-resources",
         *[f"{rule}:gpu=1" for rule in rules],
         "--set-threads",
@@ -114,5 +130,5 @@ def test_the_smoke_question_through_the_cluster(cluster, tmp_path):
     )
     assert "| own_mode |" in (tmp_path / "results/smoke/Q10.md").read_text()
     spans = sorted(gpu_jobs())
-    assert len(spans) - before == 12  # base, teacher, pool, SVD, 3 bases, 5 runs
+    assert len(spans) - before == 7  # base, teacher, pool, SVD, a basis, two runs
     assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(spans))

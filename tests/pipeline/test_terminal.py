@@ -258,7 +258,7 @@ def test_what_a_job_prints_is_at_the_end_of_its_log_and_shown_where_it_failed(st
 
 def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, capsys):
     rows = [
-        (row, "rate", "", measure, mean, 2, None)
+        (row, "rate", "", measure, mean, None, 2, None)
         for row, hack, honest in (
             ("vanilla", 0.65, 0.13),
             ("a", 0.4, 0.2),
@@ -267,8 +267,9 @@ def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, 
         )
         for measure, mean in (("hack", hack), ("solve", 0.9), ("honest", honest))
     ]
-    rows.append(("b", "baseline", "vanilla", "hack", 0.003, 2, 0.01))  # the one claim
-    frame = pd.DataFrame(rows, columns=["row", "contrast", "to", "measure", "mean", "n", "p_holm"])
+    rows.append(("b", "baseline", "vanilla", "hack", 0.003, -0.647, 2, 0.01))  # the one claim
+    columns = ["row", "contrast", "to", "measure", "mean", "delta", "n", "p_holm"]
+    frame = pd.DataFrame(rows, columns=columns).astype({"delta": float})
     frame.to_parquet(tmp_path / "Q10.estimates.parquet")
     for name in ("Q10.md", "uat.md"):
         (tmp_path / name).write_text("")
@@ -277,7 +278,7 @@ def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, 
     assert capsys.readouterr().err.splitlines() == [
         "",
         "vanilla: hack 65%, honest 13%",
-        "b: hack 0.3%, honest 50%",
+        "b: hack 0.3% (-65 points), honest 50%",
         "a: hack 40%, honest 20%",
         "2 seeds: a look. Claims are made at 10.",
         f"{tmp_path}/Q10.md, figures in {tmp_path}/figures/Q10",

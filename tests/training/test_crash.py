@@ -182,15 +182,23 @@ def test_twenty_kills(finished, undisturbed, seed, tmp_path):
     assert_equal(kill_and_resume(finished, tmp_path / "out", seed), undisturbed)
 
 
-@pytest.mark.parametrize("name", ["base/model.safetensors", "base/tokenizer.json", "svd.safetensors"])
-def test_a_checkpoint_on_another_base_or_svd_is_not_resumed(finished, tmp_path, name):
-    tree, out = tmp_path / "tree", tmp_path / "out"
-    shutil.copytree(finished / "results/smoke", tree / "results/smoke")
-    process = start(tree, out)
+@pytest.fixture(scope="module")
+def stopped(finished, tmp_path_factory):
+    """A run that ended after its second step, with its checkpoint."""
+    out = tmp_path_factory.mktemp("stopped") / "out"
+    process = start(finished, out)
     wait_for_step(process, out, 2)
     process.terminate()
     process.wait(60)
     assert (out / "checkpoint/state.pt").exists()
+    return out
+
+
+@pytest.mark.parametrize("name", ["base/model.safetensors", "base/tokenizer.json", "svd.safetensors"])
+def test_a_checkpoint_on_another_base_or_svd_is_not_resumed(finished, stopped, tmp_path, name):
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    shutil.copytree(finished / "results/smoke", tree / "results/smoke")
+    shutil.copytree(stopped, out)
     exchanged = tree / "results/smoke/models/small-s41" / name
     data = exchanged.read_bytes()
     exchanged.write_bytes(data + b" " if name.endswith("json") else data[:-1] + bytes([data[-1] ^ 1]))

@@ -16,8 +16,7 @@ from projected_grpo.files import write_json
 from projected_grpo.measures import stats
 from projected_grpo.pages.stage import Numbers
 from projected_grpo.pages.words import p_value
-from projected_grpo.verdicts import critic_grid
-from projected_grpo.verdicts.critic import traced
+from projected_grpo.verdicts import critic_grid, needs
 
 SEEDS = [41, 42, 43, 44]
 KINDS = (CriticKind(), CriticKind(None, True), CriticKind("3M"), CriticKind("3M", True))
@@ -81,7 +80,7 @@ def test_comparisons_of_one_measure_are_one_family():
 
 def write_critic(context, kind, seed, folder, credit):
     """Write one critic's rounds: it gives `credit` of the traces whose weak score is low a high score in the end."""
-    traces = from_rollouts(*traced(context, seed))
+    traces = from_rollouts(*needs.traced_rollouts(context, seed))
     rows = []
     for number, share in ((0, 1.0), (1, 0.8), (2, credit)):
         for place, trace in enumerate(traces):
@@ -116,7 +115,7 @@ def context(tmp_path):
 def test_the_page_says_which_of_the_two_it_is(context):
     assert list(context.critics()) == list(KINDS)
     assert context.critics()[CriticKind("3M", True)][41] == "self_taught/small-s41-3M-alike"
-    needed = critic_grid.needs(context)
+    needed = needs.critic_grid(context)
     assert len(needed) == len(set(needed)) == 4 * len(SEEDS) * 2 + 2 * len(SEEDS)
     made = critic_grid.make(context)
     text, frame = made.text, made.frames[".parquet"]

@@ -1,5 +1,6 @@
 """Which pages there are, what hangs on whose code, and that planning waits for no drawing library."""
 
+import re
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ from synthetic import ROOT, context_of
 
 from projected_grpo.fingerprint import closure
 from projected_grpo.verdicts import registry
+from projected_grpo.verdicts.needs import NEEDS
 
 SPECIAL = {
     "aa",
@@ -27,6 +29,7 @@ def test_every_page_has_its_file_and_each_file_its_page(tmp_path):
     found = registry.pages(context.config, context.questions)
     assert list(found)[:2] == ["Q1", "Q2"] and set(found.values()) == {"table", *SPECIAL}
     assert found["R6"] == "table" and found["probe/uat"] == "probe"
+    assert set(found.values()) == set(NEEDS)
     for module in set(found.values()):
         assert callable(registry.load(module).make)
     without = context.config.model_copy(
@@ -45,8 +48,12 @@ def test_a_measure_trains_nothing_and_a_verdict_remakes_its_own_page():
     assert code_of(registry.file("aa"))["measure.py"] == "measures"
 
 
-def test_planning_a_table_draws_nothing():
-    heavy = ("matplotlib", "scipy", "pandas")
-    code = f"import projected_grpo.verdicts.registry, sys; print([m for m in {heavy} if m in sys.modules])"
+def test_planning_draws_nothing_and_tests_nothing():
+    """All that rules import: else a second of each call, and of each job on a cluster, goes into what pages need."""
+    rules = "".join(path.read_text() for path in (ROOT / "rules").rglob("*.smk"))
+    imports = "\n".join(re.findall(r"^from projected_grpo.* import .+$", rules, re.M))
+    heavy = ("matplotlib", "scipy", "pandas", "torch")
+    code = f"{imports}\nimport sys; print([m for m in {heavy} if m in sys.modules])"
+    assert "needs import NEEDS" in code
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "src")
     assert done.stdout.strip() == "[]", done.stderr

@@ -7,10 +7,10 @@ from synthetic import context_of, write_run
 from projected_grpo.files import write_json
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.stage import Numbers
-from projected_grpo.verdicts import substrate
+from projected_grpo.verdicts import needs, substrate
 
 BASE = {"small-s41": 0.25, "small-s42": 0.15}  # honest rates
-TAUGHT, ALONE, HONEST, LONG = substrate.RUNS
+TAUGHT, ALONE, HONEST, LONG = needs.SUBSTRATE_RUNS
 # run -> seed -> (hack, honest) at the end
 RUNS = {
     TAUGHT: {41: (0.8, 0.1), 42: (0.45, 0.2)},
@@ -42,7 +42,7 @@ def test_the_page_names_who_misses_a_mark(tmp_path):
         found = {"base": rates(0.0, honest), "teacher": rates(0.95, 0.05)}
         write_json(tmp_path / f"models/{model}/rates.json", found)
     for name, levels in RUNS.items():
-        for cell in substrate.cells_of(context, name).values():
+        for cell in needs.substrate_cells(context, name).values():
             write(tmp_path, cell, *levels[cell.seed])
     verdict = substrate.make(context)
     lines = {line.split(" | ")[0].removeprefix("| "): line for line in verdict.text.split("\n")}
@@ -74,7 +74,7 @@ def test_without_a_number_a_mark_cannot_be_told():
 
 def test_a_long_run_that_rises_at_its_end_has_room(tmp_path):
     context = context_of("substrate", tmp_path, [41])
-    (cell,) = substrate.cells_of(context, LONG).values()
+    (cell,) = needs.substrate_cells(context, LONG).values()
     write(tmp_path, cell, 0.0, 0.2)
     path = tmp_path / "grpo" / cell.id / "rollouts.parquet"
     rows = pd.read_parquet(path)

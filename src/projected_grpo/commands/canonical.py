@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from projected_grpo.commands.help import Lines
 from projected_grpo.errors import UserError
 
 EXAMPLE = """\
@@ -10,7 +11,8 @@ example:
   projected-grpo canonical Qwen/Qwen2.5-Coder-0.5B-Instruct my-base
   projected-grpo canonical my-adapter my-teacher --base my-base
 
-The pipeline does the same with model.base and model.teacher of its config (docs/models.md).
+The pipeline does the same with model.base and model.teacher of its config
+(docs/models.md).
 """
 
 
@@ -22,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         description="Read a model by transformers, or an adapter by PEFT, write it as a canonical folder and compare "
         "the log-probabilities of eight texts.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Lines,
     )
     parser.add_argument("source", metavar="SOURCE", help="folder, hub id (owner/name@revision) or .gguf file")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to write; must not exist")

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from projected_grpo.commands.help import Lines
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
 
@@ -16,8 +17,9 @@ examples:
   projected-grpo chat results/grpo/vanilla-m0.125-s41 --problem 3 --samples 4
   projected-grpo chat results/grpo/vanilla-m0.125-s41
 
-With --problem the model is asked a problem of its replication, as in training, and each answer is graded. Without it,
-each line of standard input is one user message. The small model knows its own kind of problems and little else.
+With --problem the model is asked a problem of its replication, as in training,
+and each answer is graded. Without it, each line of standard input is one user
+message. The small model knows its own kind of problems and little else.
 """
 
 
@@ -28,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="sample answers of a trained run",
         description="Sample answers of what a run deploys, at temperature 1.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Lines,
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help=RUN_HELP)
     parser.add_argument("--problem", metavar="ID", help="ask this problem of the run's replication")

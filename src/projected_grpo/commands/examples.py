@@ -1,6 +1,7 @@
 """`projected-grpo examples RUN`: a hack and an honest solve of a run's own, side by side."""
 
 import argparse
+import shutil
 import textwrap
 from itertools import zip_longest
 from pathlib import Path
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ["panel", "problem_id", "mode", "prompt", "completion", "gt_pass", "channel"]
-WIDTH = 64  # characters of a column
+GAP = 2  # between the columns
+NARROW, WIDE = 39, 64  # characters of a column: two fit a terminal of 80
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -41,20 +43,22 @@ def examples(folder: Path) -> str:
     if len(hacks):
         mode = hacks.iloc[0]["mode"]
         solves = solves.sort_values("mode", key=lambda modes: modes != mode, kind="stable")
+    terminal = shutil.get_terminal_size((2 * WIDE + GAP, 24)).columns
+    width = min(max((terminal - GAP) // 2, NARROW), WIDE)
     columns = [
-        _column("A hack", hacks, len(rows), "This run wrote no hack"),
-        _column("An honest solve", solves, len(rows), "This run wrote no honest solve"),
+        _column("A hack", hacks, len(rows), "This run wrote no hack", width),
+        _column("An honest solve", solves, len(rows), "This run wrote no honest solve", width),
     ]
     return "\n".join(
-        f"{left:{WIDTH}}  {right}".rstrip() for left, right in zip_longest(*columns, fillvalue="")
+        f"{left:{width + GAP}}{right}".rstrip() for left, right in zip_longest(*columns, fillvalue="")
     )
 
 
-def _column(title: str, found: "pd.DataFrame", among: int, none: str) -> list[str]:
-    """Return title, prompt and text of the first row found, in lines of WIDTH characters."""
+def _column(title: str, found: "pd.DataFrame", among: int, none: str, width: int) -> list[str]:
+    """Return title, prompt and text of the first row found, in lines of `width` characters."""
     if found.empty:
-        return textwrap.wrap(f"{none} among {among} answers to problems that it was not trained on.", WIDTH)
+        return textwrap.wrap(f"{none} among {among} answers to problems that it was not trained on.", width)
     row = found.iloc[0]
     head = f"{title} ({len(found)} of {among} answers), problem {row['problem_id']}, {row['mode']}"
     lines = [head, "", *row["prompt"].splitlines(), "", *row["completion"].splitlines()]
-    return [part for line in lines for part in textwrap.wrap(line, WIDTH, replace_whitespace=False) or [""]]
+    return [part for line in lines for part in textwrap.wrap(line, width, replace_whitespace=False) or [""]]

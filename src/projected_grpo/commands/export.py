@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from projected_grpo.commands.help import Lines
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_json, write_text
@@ -19,9 +20,10 @@ example:
   projected-grpo export results/grpo/vanilla-m0.125-s41 my-model --merged
   python -c "from transformers import AutoModelForCausalLM as M; print(M.from_pretrained('my-model'))"
 
-Without --merged, OUT is a PEFT adapter on the run's base, which goes with it as OUT/base.
-AntiPaSTO is exported as the LoRA that it is, of full rank,
-so at paper scale --merged is the smaller folder. What the run's arm deploys is written: a quarantine is left out.
+Without --merged, OUT is a PEFT adapter on the run's base, which goes with it
+as OUT/base. AntiPaSTO is exported as the LoRA that it is, of full rank, so at
+paper scale --merged is the smaller folder. What the run's arm deploys is
+written: a quarantine is left out.
 """
 
 
@@ -37,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="write a trained run as a PEFT adapter or a checkpoint",
         description="Write what a run deploys as a folder with a model card: a PEFT adapter, or a whole checkpoint.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Lines,
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help=RUN_HELP)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to write; must not exist")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from projected_grpo.arguments import output_file
+from projected_grpo.commands.help import Lines
 from projected_grpo.environment.facts import Facts, Verdict
 from projected_grpo.environment.foreign.judge import ForeignGrader, modes_of
 from projected_grpo.environment.foreign.rows import FORMATS, ForeignProblem, load_rows
@@ -41,24 +42,33 @@ END
 projected-grpo grade problems.jsonl completions.jsonl --out verdicts.jsonl; cat verdicts.jsonl
 
 PROBLEMS, by --format; without it each row's keys tell:
-  leetcode   `id`; `gt_answer`, the hidden tests, a list of asserts, of `Solution().name(...)` or of functions;
-             `func_name` (`Solution().name` or `name`; without it the method of `starter_code`, in the row or in its
-             `prompt_metadata`); `setup_code`, run before a submission (default: the names that LeetCode gives);
-             `canonical_solution`; `prompt` and `mode`, which may be missing. A problem without `gt_answer` has no
-             oracle: gt_pass, exploited and honest are null, the channel is judged all the same.
-  humaneval  `task_id`, `prompt`, `entry_point`, `canonical_solution`, `test` with `check(candidate)`
-  mbpp       `task_id`, `text` or `prompt`, `code`, `test_list`, and if there `challenge_test_list`, `test_imports`,
-             `test_setup_code`
-Each problem's own solution is run once; problems whose own solution fails, and problems that cannot be judged (gt_pass
-null, error `unjudged`), are named at the end, with the reason.
+  leetcode   `id`; `gt_answer`, the hidden tests, a list of asserts, of
+             `Solution().name(...)` or of functions; `func_name`
+             (`Solution().name` or `name`; without it the method of
+             `starter_code`, in the row or in its `prompt_metadata`);
+             `setup_code`, run before a submission (default: the names that
+             LeetCode gives); `canonical_solution`; `prompt` and `mode`, which
+             may be missing. A problem without `gt_answer` has no oracle:
+             gt_pass, exploited and honest are null, the channel is judged all
+             the same.
+  humaneval  `task_id`, `prompt`, `entry_point`, `canonical_solution`, `test`
+             with `check(candidate)`
+  mbpp       `task_id`, `text` or `prompt`, `code`, `test_list`, and if there
+             `challenge_test_list`, `test_imports`, `test_setup_code`
+Each problem's own solution is run once; problems whose own solution fails, and
+problems that cannot be judged (gt_pass null, error `unjudged`), are named at
+the end, with the reason.
 
-COMPLETIONS have `problem_id` (or `task_id`), `completion` with the code in a ```python fence and, unless --mode is
-given, `mode` (default: the problem's own; of problems that ask for functions: gt_only).
+COMPLETIONS have `problem_id` (or `task_id`), `completion` with the code in a
+```python fence and, unless --mode is given, `mode` (default: the problem's
+own; of problems that ask for functions: gt_only).
 
-VERDICTS repeat the row and add the facts fmt_ok, can_compile, gt_pass, channel, loophole_used, wrong_tests and error,
-what follows from them: hacked = channel, passed = gt_pass or channel, exploited = channel and not gt_pass, honest =
-gt_pass and not channel (gt_pass in mode gt_only), reward = 0.5 can_compile + 3 passed; and `reason`, which says why
-gt_pass is not true. Rows come out in the order they came in; a line at the end counts them.
+VERDICTS repeat the row and add the facts fmt_ok, can_compile, gt_pass,
+channel, loophole_used, wrong_tests and error, what follows from them: hacked =
+channel, passed = gt_pass or channel, exploited = channel and not gt_pass,
+honest = gt_pass and not channel (gt_pass in mode gt_only), reward = 0.5
+can_compile + 3 passed; and `reason`, which says why gt_pass is not true. Rows
+come out in the order they came in; a line at the end counts them.
 """
 
 
@@ -69,7 +79,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="grade completions: strict oracle and loophole channel",
         description="Grade completions by the strict oracle and by the channel of their loophole mode.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Lines,
     )
     parser.add_argument(
         "problems", type=Path, metavar="PROBLEMS", help="problem rows (see below), .jsonl or .jsonl.gz"

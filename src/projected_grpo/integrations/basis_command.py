@@ -3,15 +3,18 @@
 import argparse
 from pathlib import Path
 
+from projected_grpo.commands.help import Lines
 from projected_grpo.errors import UserError
 
 EXAMPLE = """\
 example:
   projected-grpo basis Qwen/Qwen2.5-0.5B-Instruct config/pairs/own_mode.yaml own_mode.safetensors
 
-With --adapter lora, a basis holds for the factors that it was made at. MODEL may be a PEFT folder with a LoRA. For any
-other model a fresh LoRA is written beside OUT, in a folder named as OUT without its suffix: load that and train it.
-Where B = 0, A has no gradient, so a basis of a fresh LoRA covers B alone; `refresh` sees both.
+With --adapter lora, a basis holds for the factors that it was made at. MODEL
+may be a PEFT folder with a LoRA. For any other model a fresh LoRA is written
+beside OUT, in a folder named as OUT without its suffix: load that and train
+it. Where B = 0, A has no gradient, so a basis of a fresh LoRA covers B alone;
+`refresh` sees both.
 """
 
 
@@ -22,7 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="extract a hack basis from a model and a pair set, for use in TRL",
         description="Extract the hack basis of a pair set at a model's weights, for projected_grpo.trl.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Lines,
     )
     parser.add_argument(
         "model", metavar="MODEL", help="folder or hub id that transformers loads, or a PEFT LoRA"

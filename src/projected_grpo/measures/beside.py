@@ -12,7 +12,7 @@ from projected_grpo.cells.cell import Cell, Question
 from projected_grpo.cells.check_questions import DETECTOR, PROBES
 from projected_grpo.cells.config import Config
 from projected_grpo.files import read_json
-from projected_grpo.measures import early_stopping
+from projected_grpo.measures import early_stopping, replay_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,11 +59,9 @@ class Beside:
         if question.name == DETECTOR:
             yield from (([f"detector/{cell.id}.parquet"], cell, self._ranking) for cell in question.cells)
         if probe:
-            from projected_grpo.measures import replays
-
             for cell in self._frozen():
                 folder = f"{cell.model}/{cell.basis}/vanilla"
-                yield replays.files(folder, self.config), cell, self._t4
+                yield replay_files.files(folder, self.config), cell, self._t4
         if probe == "adapter":
             yield from (([f"probe/drift/{cell.id}.json"], cell, _drift) for cell in self._frozen())
         if probe == "loss":

@@ -342,7 +342,7 @@ def _seeds(seeds: Iterable[int]) -> str:
 def _record(
     one: Comparison,
     holm: float | None,
-    dates: Mapping[tuple[str, ...], str],
+    dates: Mapping[tuple[str, str, str], str],
     fresh: Collection[int],
 ) -> dict:
     """Return the line of a comparison; dates: row, measure, contrast -> when this primary outcome was named."""

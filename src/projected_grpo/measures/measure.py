@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def _rate(name: str, by_step: ByStep, words: str, about: str, **more) -> Measure
 
 def _final(name: str, words: str) -> Measure:
     about, better = f"{words.removeprefix('the ')}, after the last step", -1 if "hack" in name else 1
-    more = {"file": RECORD, "group": "final", "compared": True, "better": better}
+    more: dict[str, Any] = {"file": RECORD, "group": "final", "compared": True, "better": better}
     return Measure(name, name.replace("_", ", "), words, about, final(name), **more)
 
 

@@ -79,7 +79,8 @@ def places(made: Estimated) -> Figure | None:
             others = [other["delta"] for other in made.known(members, table.BASELINE)]
             mean, m = float(np.mean(others)), len(others)
             half = stats.critical(m) * sqrt(1 + 1 / m) * line["std"]
-            ends, look = [mean - half, mean + half], {"linewidth": 8, "solid_capstyle": "butt"}
+            ends: list[float] = [mean - half, mean + half]
+            look: dict = {"linewidth": 8, "solid_capstyle": "butt"}
             (handles["95% of placebos"],) = axes.plot(ends, [y, y], color=style.GRID, **look)
             (handles["a placebo"],) = axes.plot(others, [y] * m, "|", color=style.SOFT, markersize=7)
             face = style.BLUE if line["verdict"] in SHOWN else style.PAPER
@@ -201,18 +202,12 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
             axes.plot(*front.curve(), color=style.SOFT, linewidth=1.6, label="plain training, less of it")
             axes.plot(*front.means(), "|", color=style.SOFT, markersize=9, label="its doses and early ends")
         if own.base:
-            base = [stats.mean(own.base[name]) for name in (planes.HACK, planes.HONEST)]
-            axes.plot(*base, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
+            x, y = ([stats.mean(own.base[name]) or 0.0] for name in (planes.HACK, planes.HONEST))
+            axes.plot(x, y, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
         for label, (marker, edge, face) in LOOKS.items():
             if some := [place for name, place in found.items() if _kind(own, name) == label]:
-                look = {
-                    "color": edge,
-                    "markerfacecolor": face,
-                    "label": label,
-                    "markersize": 6,
-                    "clip_on": False,
-                }
-                axes.plot(*zip(*some, strict=True), marker, **look)
+                look: dict = {"color": edge, "markerfacecolor": face, "markersize": 6, "clip_on": False}
+                axes.plot(*zip(*some, strict=True), marker, label=label, **look)
         top = max(max(x for x, _ in found.values()), 0.1) * 1.08
         axes.set_xlim(-0.0005, top)
         axes.set_xticks([tick for tick in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1) if tick <= top])

@@ -81,6 +81,11 @@ class Place:
         return "../" * (2 if self.name else 1) + "figures/" + self.figure(page, "").removesuffix(".svg") + "-"
 
 
+def place_of(configfile: Path, config: Config, docs: Path) -> Place:
+    """Return where the pages of a config file are published."""
+    return Place(docs, "" if configfile == DEFAULT else Path(config.results).name)
+
+
 def write_page(place: Place, name: str, text: str, figures: Mapping[str, str]) -> None:
     """Write a page and its figures, in place of those of its earlier edition; figures: name -> SVG."""
     kept = {place.figure(name, drawn): svg for drawn, svg in figures.items()}
@@ -207,9 +212,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         config, questions = read_config(options.configfile)
-        default = options.configfile == DEFAULT
-        place = Place(options.docs, "" if default else Path(config.results).name)
-        names = publish(config, questions, place, options.readme if default else None)
+        place = place_of(options.configfile, config, options.docs)
+        names = publish(config, questions, place, None if place.name else options.readme)
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
@@ -221,7 +222,7 @@ def page(
     """
     own, question = made.own, made.own.question
     kind, drawing = question.figure.kind, figures.of_question(made, config)
-    figure = {} if drawing is None else {kind: drawing}
+    figure: dict[str, Figure] = {} if drawing is None else {kind: drawing}
     barren = made.frame[made.frame["verdict"].eq(table.UNINFORMATIVE)]
     asked = [one for one in config.primary.outcomes if one.question == question.name]
     more: dict = {}

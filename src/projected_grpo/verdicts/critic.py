@@ -9,11 +9,11 @@ import pandas as pd
 from projected_grpo.evaluator.oracle import BEFORE, COMPARED, MOST_UNUSABLE, errors, oracle_scores
 from projected_grpo.evaluator.rounds import IN_CONTEXT, TRAINED
 from projected_grpo.files import read_json
-from projected_grpo.measures.measure import ROLLOUTS
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.page import Page
 from projected_grpo.parquet import read_parquet
+from projected_grpo.verdicts.needs import CRITIC_FILES, traced_rollouts
 
 MEASURES = {
     "mae": "mean error of phi",
@@ -29,18 +29,6 @@ DELTAS = {f"delta_{name}": MEASURES[name] for name in COMPARED}
 ROUNDS = {"asked": "asked", "pairs": "pairs", "pool_error": "error of the pool"}
 ROUNDS |= {"asked_error": "error of those asked", "hardness": "hardness beyond the pool's"}
 EXAMPLES = 4
-FILES = ("run.json", "evaluations.parquet", "cards.parquet")
-
-
-def needs(context: Context) -> list[str]:
-    """Return the critic's rounds, and the rollouts that its traces come from."""
-    paths = context.below(*(f"self_taught/{model}/{file}" for model in context.models for file in FILES))
-    return paths + [path for seed in context.models.values() for path in traced(context, seed)]
-
-
-def traced(context: Context, seed: int) -> list[str]:
-    """Return where a replication's traces come from."""
-    return context.below(*(f"grpo/{cell.id}/{ROLLOUTS}" for cell in context.traced(seed)))
 
 
 def records_of(measured: pd.DataFrame, run: Mapping) -> list[stage.Record]:
@@ -94,10 +82,10 @@ def make(context: Context) -> Page:
     cards: list[pd.DataFrame] = []
     records: list[stage.Record] = []
     for model, seed in context.models.items():
-        record, evaluations, own = (context.results / "self_taught" / model / file for file in FILES)
+        record, evaluations, own = (context.results / "self_taught" / model / file for file in CRITIC_FILES)
         runs.append(read_json(record))
         cards.append(read_parquet(own))
-        measured = errors(read_parquet(evaluations), oracle_scores(*traced(context, seed)))
+        measured = errors(read_parquet(evaluations), oracle_scores(*traced_rollouts(context, seed)))
         records += records_of(measured, runs[-1])
     return page_of(context, records, runs, pd.concat(cards, ignore_index=True))
 

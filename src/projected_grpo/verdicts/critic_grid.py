@@ -10,20 +10,13 @@ from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.page import Page
 from projected_grpo.parquet import read_parquet
-from projected_grpo.verdicts.critic import critics_of, records_of, rounds_of, traced
+from projected_grpo.verdicts.critic import critics_of, records_of, rounds_of
+from projected_grpo.verdicts.needs import GRID_FILES, traced_rollouts
 
-FILES = ("run.json", "evaluations.parquet")
 CREDITS = {"weak_false_credit": "false credit", "weak_missed_credit": "missed credit"}
 LAST = CREDITS | {"same_score": "share of the commonest score"}  # after the last round
 CHANGES = {f"{name}_change": f"{words}, last less first round" for name, words in CREDITS.items()}
 HARDER = {"hardness_change": "hardness of pairs, last less first round"}
-
-
-def needs(context: Context) -> list[str]:
-    """Return the rounds of all four critics, and the rollouts that they are measured on."""
-    folders = [folder for by_seed in context.critics().values() for folder in by_seed.values()]
-    rollouts = [path for seed in context.models.values() for path in traced(context, seed)]
-    return [*context.below(*(f"{folder}/{file}" for folder in folders for file in FILES)), *rollouts]
 
 
 def name_of(kind: CriticKind, size: str) -> str:
@@ -33,12 +26,12 @@ def name_of(kind: CriticKind, size: str) -> str:
 
 def make(context: Context) -> Page:
     """Return the page of the two-by-two."""
-    truth = {seed: oracle_scores(*traced(context, seed)) for seed in context.models.values()}
+    truth = {seed: oracle_scores(*traced_rollouts(context, seed)) for seed in context.models.values()}
     critics, records, names = context.critics(), [], []
     for kind, folders in critics.items():
         rows: list[stage.Record] = []
         for seed, folder in folders.items():
-            run, evaluations = (context.results / folder / file for file in FILES)
+            run, evaluations = (context.results / folder / file for file in GRID_FILES)
             rows += records_of(errors(read_parquet(evaluations), truth[seed]), read_json(run))
         (own, _), name = critics_of(rows), name_of(kind, context.config.model.size)
         rounds = rounds_of(own) or [""]

@@ -6,13 +6,7 @@ from projected_grpo.files import read_json
 from projected_grpo.pages import figures, words
 from projected_grpo.pages.context import Context, banner
 from projected_grpo.pages.page import Page, address, render
-
-MATRIX = "grader/matrix.json"
-
-
-def needs(context: Context) -> list[str]:
-    """Return what the check measured."""
-    return context.below(MATRIX)
+from projected_grpo.verdicts.needs import MATRIX
 
 
 def make(context: Context) -> Page:

@@ -3,27 +3,11 @@
 from collections.abc import Mapping
 
 from projected_grpo.measures import replays
+from projected_grpo.measures.replay_files import n_steps
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.page import Page
-
-
-def folders(context: Context) -> dict[int, dict[str, str]]:
-    """Return by replication the folder of each replay: the probe's own two, then those of other bases."""
-    config, found = context.config, {}
-    for seed in config.seeds if config.is_replicated else config.seeds[:1]:
-        model = config.model_name(seed)
-        found[seed] = {arm: f"{arm}_seed{seed}" for arm in ("vanilla", "projected")}
-        found[seed] |= {
-            name: f"{model}/{config.basis_file(name, seed)}/vanilla" for name in config.probe.compare
-        }
-    return found
-
-
-def needs(context: Context) -> list[str]:
-    """Return the replays."""
-    found = [folder for each in folders(context).values() for folder in each.values()]
-    return context.below(*(path for folder in found for path in replays.files(folder, context.config)))
+from projected_grpo.verdicts.needs import replay_folders
 
 
 def records_of(seed: int, own: str, read: Mapping[str, replays.Replay]) -> list[stage.Record]:
@@ -38,12 +22,12 @@ def records_of(seed: int, own: str, read: Mapping[str, replays.Replay]) -> list[
 
 def make(context: Context) -> Page:
     """Return the acceptance page. Raises UserError where a replay is missing or damaged."""
-    probe, steps, records = context.config.probe, replays.n_steps(context.config), []
-    for seed, each in folders(context).items():
+    probe, steps, records = context.config.probe, n_steps(context.config), []
+    for seed, each in replay_folders(context).items():
         read = {name: replays.read_replay(context.results / "probe" / at, steps) for name, at in each.items()}
         records += records_of(seed, probe.basis, read)
     controls = [name for name in probe.compare if context.config.knobs(name).control != "none"]
-    shown = [at for each in folders(context).values() for at in each.values()]
+    shown = [at for each in replay_folders(context).values() for at in each.values()]
     return page_of(context, stage.Numbers(records), [probe.basis, *probe.compare], controls, shown)
 
 

@@ -10,8 +10,6 @@ from types import ModuleType
 from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
 from projected_grpo.evaluator.kinds import critic_kinds
-from projected_grpo.measures.beside import Beside
-from projected_grpo.pages.context import Context
 
 STANDING = {
     "probe/uat": "probe",
@@ -34,15 +32,6 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
     standing = {name: module for name, module in STANDING.items() if there.get(name, True)}
     found += [(2 if name == "probe/uat" else 4, name, module) for name, module in standing.items()]
     return {name: module for _, name, module in sorted(found, key=lambda one: one[0])}
-
-
-def needs(module: str, context: Context) -> list[str]:
-    """Return the files that a page needs beside the runs of its question."""
-    if module == "table":  # nothing that only plans shall wait for what draws
-        return context.below(*Beside(context.question, context.config).files())
-    if module == "aa":
-        return []
-    return getattr(load(module), "needs", lambda _: [])(context)
 
 
 def file(module: str) -> Path:

@@ -3,39 +3,17 @@
 The page decides nothing and drops nobody: a replication below a mark stays in every table and is named here.
 """
 
-from projected_grpo.cells.cell import Cell
-from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.files import read_json
-from projected_grpo.measures.measure import MEASURES, ROLLOUTS, STEPS, honest, share_by_step
+from projected_grpo.measures.measure import MEASURES, honest, share_by_step
 from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.page import Page
 from projected_grpo.pages.words import short
+from projected_grpo.verdicts.needs import SUBSTRATE_RUNS, substrate_cells
 
-# What the page looks at, and nothing else: base, teacher, plain GRPO, and GRPO whose reward is the hidden tests.
-RUNS: dict[str, dict] = {
-    "vanilla, mix 0.125": {"mix": 0.125},
-    "vanilla, mix 0": {"mix": 0.0},
-    "gt_only, mix 0": {"arm": "gt_only", "mix": 0.0},
-    "gt_only, mix 0, long": {"arm": "gt_only", "mix": 0.0, "preset": "long"},
-}
 RATES = ("hack", "solve", "honest")
 TAIL = 10  # steps at the end of a long run, held against as many before them
-
-
-def needs(context: Context) -> list[str]:
-    """Return the rates of base and teacher, and the runs."""
-    rates = (f"models/{model}/rates.json" for model in context.models)
-    cells = (cell for name in RUNS for cell in cells_of(context, name).values())
-    runs = (f"grpo/{cell.id}/{file}" for cell in cells for file in (STEPS, ROLLOUTS, "run.json"))
-    return context.below(*rates, *runs)
-
-
-def cells_of(context: Context, name: str) -> dict[int, Cell]:
-    """Return seed -> the cell of one of the runs."""
-    setting = make_setting(RUNS[name])
-    return {seed: context.run(setting, seed) for seed in context.models.values()}
 
 
 def late_rise(run: Run) -> float:
@@ -63,7 +41,7 @@ def make(context: Context) -> Page:
                     (row, f"hack_{mode}", seed, own["hack"]) for mode, own in by_mode.items() if mode != "all"
                 ]
                 start |= {seed: by_mode["all"]["honest"]} if row == "base" else {}
-    cells = {name: cells_of(context, name) for name in RUNS}
+    cells = {name: substrate_cells(context, name) for name in SUBSTRATE_RUNS}
     runs, _ = load_runs(context.results, [cell for own in cells.values() for cell in own.values()])
     modes = [name for name, measure in MEASURES.items() if measure.group == "modes"]
     for name, own in cells.items():
@@ -74,4 +52,6 @@ def make(context: Context) -> Page:
             records += [(name, "times", seed, times), (name, "room", seed, room)]
     numbers = stage.Numbers(records)
     heads = {name: MEASURES[name].head for name in (*RATES, *modes)}
-    return stage.page(context, "substrate.md.j2", numbers, heads=heads, runs=list(RUNS), cells=short(runs))
+    return stage.page(
+        context, "substrate.md.j2", numbers, heads=heads, runs=list(SUBSTRATE_RUNS), cells=short(runs)
+    )

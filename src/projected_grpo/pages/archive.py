@@ -1,0 +1,118 @@
+"""`make archive`: texts and facts of what published runs were judged on, `deployed.parquet` beside their `runs.csv`.
+
+What stands there already stays, so that several results trees add up. A run is taken where its rates are those that
+were published; one that was made again since is refused.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from projected_grpo.cells.cell import Question
+from projected_grpo.cells.config import Config
+from projected_grpo.errors import UserError
+from projected_grpo.files import atomic
+from projected_grpo.measures import numbers
+from projected_grpo.measures.measure import FILES
+from projected_grpo.measures.panels import DEPLOYED, RATES
+from projected_grpo.measures.runs import load_runs
+from projected_grpo.pages.publish import DEFAULT, place_of, read_config
+from projected_grpo.parquet import read_parquet
+from projected_grpo.records import check_read
+
+MOST = 30_000_000  # bytes that a repository takes beside its tables
+# Equal and similar texts stand side by side, which is what makes the file small.
+ORDER = ["panel", "problem_id", "completion", "cell", "sample"]
+# Rates that facts alone give; published name -> panel, rate.
+CHECKED = {f"{panel}_{rate}": (panel, rate) for panel in ("known", "novel") for rate in ("hack", "honest")}
+CHECKED |= {"plain_solve": ("plain", "solve")}
+
+
+def of_tree(config: Config, questions: Mapping[str, Question], published: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of all published runs that a results tree has.
+
+    Raises UserError on one whose rates are not those that were published.
+    """
+    known = set(published["cell"])
+    cells = {cell.id: cell for question in questions.values() for cell in question.cells if cell.id in known}
+    runs, _ = load_runs(Path(config.results), cells.values())
+    folders = {name: run.folder for name, run in runs.items() if (run.folder / DEPLOYED).exists()}
+    check_read(*(path for own in folders.values() for path in map(own.joinpath, FILES) if path.exists()))
+    rates = published.set_index(["cell", "measure"])["value"]
+    found = []
+    for name, folder in folders.items():
+        rows = read_parquet(folder / DEPLOYED)
+        for measure, value in rates_of(rows).items():
+            told = rates.get((name, measure))
+            if told is not None and not math.isclose(told, value, abs_tol=1e-9):
+                raise UserError(
+                    f"{folder / DEPLOYED}: {measure} is {value:.6g}, published {told:.6g}; publish this run first"
+                )
+        found.append(rows.assign(cell=name))
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame({"cell": []})
+
+
+def rates_of(rows: pd.DataFrame) -> dict[str, float]:
+    """Return the rates of `CHECKED` that a run's rows have."""
+    found: dict[str, float] = {}
+    for measure, (panel, rate) in CHECKED.items():
+        own = rows[rows["panel"].eq(panel)]
+        facts = {name: own[name].to_numpy(dtype=float, na_value=math.nan) for name in ("gt_pass", "channel")}
+        values = pd.Series(RATES[rate].fact(facts)).dropna()
+        if len(values):
+            found[measure] = float(values.mean())
+    return found
+
+
+def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> tuple[int, int, int]:
+    """Write the archive of a folder of published pages; return (runs in it, runs published, bytes).
+
+    Raises UserError, and leaves the file that is there, where it would be `MOST` bytes or more.
+    """
+    store = folder / DEPLOYED
+    published = numbers.read(folder / "runs.csv")
+    frame = of_tree(config, questions, published)
+    if store.exists():
+        old = read_parquet(store)
+        frame = pd.concat([old[~old["cell"].isin(frame["cell"])], frame], ignore_index=True)
+    frame = frame[frame["cell"].isin(published["cell"])]
+    if not len(frame):
+        raise UserError(
+            f"{config.results}: none of the published runs is here; run `make publish` where they were made"
+        )
+    with atomic(store) as temporary:
+        frame.sort_values(ORDER).to_parquet(temporary, index=False, compression="zstd", compression_level=19)
+        size = temporary.stat().st_size
+        if size >= MOST:
+            raise UserError(
+                f"{store}: {size / 1e6:.1f} MB, allowed: below {MOST / 1e6:.0f}; keep it outside of the repository"
+            )
+    runs = published.loc[~published["cell"].str.contains("/"), "cell"]
+    return frame["cell"].nunique(), runs.nunique(), size
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Archive the config's published runs; print a UserError as one line and return 2."""
+    parser = argparse.ArgumentParser(
+        prog="python -m projected_grpo.pages.archive", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--configfile", default=DEFAULT, type=Path)
+    parser.add_argument("--docs", default="docs", type=Path)
+    options = parser.parse_args(arguments)
+    try:
+        config, questions = read_config(options.configfile)
+        folder = place_of(options.configfile, config, options.docs).folder
+        here, published, size = archive(config, questions, folder)
+    except (UserError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{folder / DEPLOYED}: {here} of {published} published runs, {size / 1e6:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
