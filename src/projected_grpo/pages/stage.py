@@ -163,6 +163,7 @@ def page(
     template: str,
     own: Numbers,
     drawn: Mapping[str, Figure | None] | None = None,
+    /,
     **values: object,
 ) -> Page:
     """Return a stage's page: its template, filled from its numbers."""
