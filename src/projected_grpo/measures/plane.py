@@ -48,7 +48,8 @@ class Frontier:
     def curve(self, seeds: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return growing hack and honest there, of the means over seeds; points that pool to one hack are averaged."""
         hack, honest = self.means(seeds)
-        x, place = np.unique(isotonic_regression(hack).x, return_inverse=True)
+        # Rounded: a pool's mean may differ in its last bit from an equal one beside it.
+        x, place = np.unique(isotonic_regression(hack).x.round(12), return_inverse=True)
         return x, np.bincount(place, honest) / np.bincount(place)
 
     def excess(self, hack: Mapping[int, float], honest: Mapping[int, float]) -> stats.Paired | None:
