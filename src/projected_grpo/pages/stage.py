@@ -161,7 +161,7 @@ def changes_table(lines: Iterable[Mapping], heads: Mapping[str, str]) -> str:
 def page(
     context: Context,
     template: str,
-    own: Numbers,
+    numbers: Numbers,
     drawn: Mapping[str, Figure | None] | None = None,
     /,
     **values: object,
@@ -171,11 +171,11 @@ def page(
     text = render(
         template,
         banner=banner(context.config),
-        numbers=own,
-        n=len(own.seeds),
+        numbers=numbers,
+        n=len(numbers.seeds),
         figures={name: f"{address(context.name)}{name}.svg" for name in kept},
         marks_table=marks_table,
         changes_table=changes_table,
         **values,
     )
-    return Page(context.name, text, kept, {".parquet": own.frame()})
+    return Page(context.name, text, kept, {".parquet": numbers.frame()})
