@@ -107,7 +107,8 @@ def by_size(rows: Sequence[Row], config: Config) -> Lines:
         lines.setdefault(size_of(row, config), row)
     for by_k in groups.values():
         fixed = next((k for k, lines in by_k.items() if home in lines), None)
-        moving = {x: line for k, lines in by_k.items() if k != fixed for x, line in lines.items()}
+        others = (lines for k, lines in by_k.items() if k != fixed)
+        moving = {x: line for lines in others for x, line in lines.items() if x != home}
         same = by_k.get(fixed, {})
         if len(same) > 1:
             yield SIZE, f", k {fixed}" if moving else "", same
