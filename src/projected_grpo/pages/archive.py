@@ -18,8 +18,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import atomic
 from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import FILES
-from projected_grpo.measures.panels import DEPLOYED, RATES
-from projected_grpo.measures.runs import load_runs
+from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, share_of
+from projected_grpo.measures.runs import FACTS, load_runs
 from projected_grpo.pages.publish import DEFAULT, place_of, read_config
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read
@@ -27,9 +27,8 @@ from projected_grpo.records import check_read
 MOST = 30_000_000  # bytes that a repository takes beside its tables
 # Equal and similar texts stand side by side, which is what makes the file small.
 ORDER = ["panel", "problem_id", "completion", "cell", "sample"]
-# Rates that facts alone give; published name -> panel, rate.
-CHECKED = {f"{panel}_{rate}": (panel, rate) for panel in ("known", "novel") for rate in ("hack", "honest")}
-CHECKED |= {"plain_solve": ("plain", "solve")}
+# Rates that facts alone give.
+CHECKED = ("known_hack", "known_honest", "novel_hack", "novel_honest", "plain_solve")
 
 
 def of_tree(config: Config, questions: Mapping[str, Question], published: pd.DataFrame) -> pd.DataFrame:
@@ -58,14 +57,10 @@ def of_tree(config: Config, questions: Mapping[str, Question], published: pd.Dat
 
 def rates_of(rows: pd.DataFrame) -> dict[str, float]:
     """Return the rates of `CHECKED` that a run's rows have."""
-    found: dict[str, float] = {}
-    for measure, (panel, rate) in CHECKED.items():
-        own = rows[rows["panel"].eq(panel)]
-        facts = {name: own[name].to_numpy(dtype=float, na_value=math.nan) for name in ("gt_pass", "channel")}
-        values = pd.Series(RATES[rate].fact(facts)).dropna()
-        if len(values):
-            found[measure] = float(values.mean())
-    return found
+    facts = {name: rows[name].to_numpy(dtype=float, na_value=math.nan) for name in FACTS}
+    facts["panel"] = rows["panel"].to_numpy()
+    found = {name: share_of(facts, *PANEL_RATES[name]) for name in CHECKED}
+    return {name: rate for name, rate in found.items() if rate is not None}
 
 
 def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> tuple[int, int, int]:
