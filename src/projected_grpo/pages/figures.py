@@ -169,8 +169,8 @@ def dose(made: Estimated, key: str, config: Config, measure: str | None = None) 
     return drawing
 
 
-TOLD, UNTOLD = "given: the truth, or a simulated monitor", "given: a sentence, pairs, its own critic, nothing"
-EXPLOITS = "given: the teacher's own exploits"
+TOLD, UNTOLD = "given: truth, simulated monitor", "given: pairs, a sentence, less"
+EXPLOITS = "given: the teacher's exploits"
 PLAIN, ALONE, RANDOM = "plain training", "no teacher, for reference", "random control"
 LOOKS = {  # kind of a point -> marker, edge, face
     TOLD: ("^", style.RED, style.RED),
@@ -235,7 +235,8 @@ def _kind(own: table.Measured, name: str) -> str:
         return PLAIN
     if not row.setting.mix and own.rows[planes.vanilla_of(own) or name].setting.mix:
         return ALONE
-    kinds = {planes.NOTHING: RANDOM, planes.EXPLOITS: EXPLOITS, "monitor": TOLD, "oracle": TOLD}
+    kinds = {planes.NOTHING: RANDOM, planes.EXPLOITS: EXPLOITS}
+    kinds |= dict.fromkeys(("monitor", "oracle", "rightly graded clean run"), TOLD)
     return kinds.get(planes.must_give(row), UNTOLD)
 
 
