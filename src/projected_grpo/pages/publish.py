@@ -171,7 +171,9 @@ def publish(
     write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place))
     if readme_file is not None:
         said = made | {f"{CONFIRMATION.stem}/{name}": found for name, found in fresh.items()}
-        readme.write(readme_file, said, place.docs, outcomes)
+        for file, docs in ((readme_file, place.docs), (place.docs / "index.md", Path())):
+            if file.exists():
+                readme.write(file, said, docs, outcomes)
     return [*texts, *others]
 
 
