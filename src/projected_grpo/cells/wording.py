@@ -29,7 +29,9 @@ class Draws(Model):
     """The figure of a page."""
 
     kind: Literal["forest", "dose", "plane", "places"] = Field("forest", description="Which figure.")
-    x: Literal["mix", "k", "refresh", "size", "rho"] | None = Field(None, description="Axis of a dose.")
+    x: Literal["mix", "k", "refresh", "size", "rho"] | None = Field(
+        None, description="Axis of a dose; null: a panel a defence, against its own knob."
+    )
     measure: RowName | None = Field(None, description="null: the question's own.")
     labels: Annotated[tuple[RowName, ...], Field(strict=False, max_length=7)] = Field(
         (), description="Of a plane: the rows that have their name beside them."

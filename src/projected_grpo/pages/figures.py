@@ -169,6 +169,51 @@ def dose(made: Estimated, key: str, config: Config, measure: str | None = None) 
     return drawing
 
 
+DOSES = (
+    "scale",
+    "beta",
+    "cost",
+    "weight",
+    "alpha",
+    "k",
+    "head_start",
+)  # knobs that say how much of a defence
+
+
+def doses(made: Estimated) -> Figure | None:
+    """Return known hack and known honest against the one knob that rows of a defence differ in, a panel each."""
+    panels: dict[str, dict[str, Line]] = {}
+    ticks: dict[str, list[float]] = {}
+    for key in DOSES:
+        groups: dict[tuple, dict[float, str]] = {}
+        for name, row in made.own.rows.items():
+            knobs, use = row.setting.knobs.model_dump(exclude_none=True), row.cells[0].use
+            x = knobs.pop(key, None)
+            x = use.k if key == "k" and x is None and use else x
+            if x is not None and _place(made, name):
+                groups.setdefault((row.setting.arm, str(knobs)), {})[x] = name
+        for (arm, _), by_x in groups.items():
+            source = made.own.rows[next(iter(by_x.values()))].setting.source
+            title = f"{arm}, {key}" if f"{arm}, {key}" not in panels else f"{arm}, {key}, {source}"
+            if len(by_x) > 1:
+                ticks[title], rows = sorted(by_x), [by_x[x] for x in sorted(by_x)]
+                panels[title] = {label: _line(made, rows, measure) for label, measure in SIDES.items()}
+    drawing = trajectories(panels, "")
+    for axes, own in zip(drawing.axes if drawing is not None else (), ticks.values(), strict=False):
+        axes.set_xticks(range(len(own)), [f"{x:.2g}" for x in own])
+    return drawing
+
+
+SIDES = {"hack": planes.HACK, "honest": planes.HONEST}
+
+
+def _line(made: Estimated, rows: Sequence[str], measure: str) -> Line:
+    """Return rates of rows, one beside the other, with their intervals."""
+    lines = [made.line(name, table.RATE, measure) or {} for name in rows]
+    mean, lo, hi = (np.array([line[part] for line in lines], dtype=float) for part in ("mean", "lo", "hi"))
+    return np.arange(len(rows)), mean, np.clip(lo, 0, 1), np.clip(hi, 0, 1)
+
+
 TOLD, UNTOLD = "given: truth, simulated monitor", "given: pairs, a sentence, less"
 EXPLOITS = "given: the teacher's exploits"
 PLAIN, ALONE, RANDOM = "plain training", "no teacher, for reference", "random control"
@@ -280,6 +325,7 @@ def of_question(made: Estimated, config: Config) -> Figure | None:
         return plane(made, asked.labels)
     if asked.kind == "places":
         return places(made) or forest(made, asked.measure)
-    if asked.kind == "dose" and asked.x:
-        return dose(made, asked.x, config, asked.measure) or forest(made, asked.measure)
+    if asked.kind == "dose":
+        drawing = dose(made, asked.x, config, asked.measure) if asked.x else doses(made)
+        return drawing or forest(made, asked.measure)
     return forest(made, asked.measure)
