@@ -87,22 +87,22 @@ def _rate(made: Estimated, name: str, measure: str) -> str:
 
 
 def first_table(made: Estimated) -> str:
-    """Return the table that a reader sees first: at most eight rows and six columns, in percent and points."""
+    """Return the table that a reader sees first: at most eight rows and five columns, in percent and points."""
     about, own = made.own.about, made.own
     second = BESIDE.get(about.name, "honest")
     beside = [second] if second and made.line(next(iter(own.rows)), table.RATE, second) else []
     rows = []
     for name in _first_rows(made):
         line = made.line(name, table.BASELINE) or made.line(name, table.POOLED)
-        change = [words.NONE] * 3
+        change = [words.NONE] * 2
         if line and not pd.isna(line["delta"]):
             p = line["p"] if pd.isna(line["p_holm"]) else line["p_holm"]
+            ends = "" if pd.isna(line["lo"]) else f" ({words.span(line['lo'], line['hi'])})"
             told = words.NONE if line["verdict"] == table.UNINFORMATIVE else words.p_value(p)
-            change = [words.points(line["delta"]), words.span(line["lo"], line["hi"]), told]
-        rates = [_rate(made, name, measure) for measure in (about.name, *beside)]
-        rows.append([name, rates[0], *change, *rates[1:]])
+            change = [words.points(line["delta"]) + ends, told]
+        rows.append([name, *(_rate(made, name, measure) for measure in (about.name, *beside)), *change])
     heads = [MEASURES[measure].head for measure in (about.name, *beside)]
-    return words.table(["row", heads[0], "change", "95%", "p", *heads[1:]], rows)
+    return words.table(["row", *heads, "change (95%)", "p"], rows)
 
 
 def detailed(made: Estimated) -> list[tuple[str, str]]:
