@@ -7,9 +7,13 @@ import pandas as pd
 from projected_grpo.cells.cell import TEACHERS
 from projected_grpo.cells.config import Config
 from projected_grpo.measures import estimates
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.plane import FRONTIER
 from projected_grpo.pages import words
 from projected_grpo.pages.answer import Estimated
 
+HELD = {estimates.AGAINST: "against the runner-up", FRONTIER: "above training less"}
+HELD_OUT = "hack_heldout"  # of a loophole whose exploits the pairs do not show
 KEYS = ["question", "row", "measure", "contrast"]
 
 
@@ -25,23 +29,27 @@ def outcomes_table(config: Config, found: pd.DataFrame, made: Mapping[str, Estim
         line = lines.get((one.question, one.row or "", one.measure, one.contrast)) or lines.get(
             (one.question, one.row or "", one.measure, estimates.POOLED)
         )
-        rows_of = made[one.question].own.rows if one.question in made else {}
-        bound = one.row in rows_of and rows_of[one.row].exploits == TEACHERS
-        named = f"{one.row or one.choice}{' (an upper bound, no defence)' if bound else ''}"
-        named += f", {one.contrast}" if one.contrast != estimates.BASELINE else ""
+        own = made[one.question].own.rows.get(one.row or "") if one.question in made else None
+        named = one.row or one.choice
+        if own and own.exploits == TEACHERS and one.measure != HELD_OUT:
+            named = f"{named} (an upper bound, no defence)"
+        measured = MEASURES[one.measure].head
+        if one.contrast != estimates.BASELINE:
+            measured += f", {HELD.get(one.contrast, one.contrast)}"
         if line is None or line["n"] == 0:
-            rows.append([one.question, named, *[words.NONE] * 5])
+            rows.append([one.question, named, measured, *[words.NONE] * 5])
             continue
         change = f"{words.points(line['delta'])} ({words.span(line['lo'], line['hi'])})"
         ps = [words.p_value(line[key]) for key in ("p", "p_holm")]
-        rows.append([one.question, named, change, *ps, line["verdict"], line["named"]])
+        rows.append([one.question, named, measured, change, *ps, line["verdict"], line["named"]])
     head = [
         "question",
         "outcome",
+        "of",
         "change, points (95%)",
         "p, alone",
         f"Holm p over {len(asked)}",
         "verdict",
         "named",
     ]
-    return words.table(head, rows, 2)
+    return words.table(head, rows, 3)
