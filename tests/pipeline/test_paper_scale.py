@@ -20,6 +20,7 @@ from projected_grpo.method.basis import Basis
 from projected_grpo.model.small_tokenizer import train_tokenizer
 
 TARGET = "results/qwen3-4b/Q10.md"
+SAID = ("says", "shown", "figure", "contrasts")  # of Q10, which name rows that are not here
 ROWS = Path(__file__).resolve().parents[3] / "shared" / "data" / "leetcode" / "problems.jsonl.gz"
 
 
@@ -82,8 +83,8 @@ def paper(tmp_path_factory):
     rows = [
         {key: value for key, value in row.items() if key != "place_in"} for row in rows
     ]  # no placebos here
-    q10 = {key: value for key, value in questions["Q10"].items() if key not in ("says", "shown", "figure")}
-    q10["rows"] = rows  # what is said and shown of Q10 names rows that are not here
+    q10 = {key: value for key, value in questions["Q10"].items() if key not in SAID}
+    q10["rows"] = rows
     (tmp_path / "questions.yaml").write_text(yaml.safe_dump({"Q10": q10}))
     configs = ("config/qwen3-4b.yaml", str(tmp_path / "small.yaml"))
     with pytest.MonkeyPatch.context() as patch:
