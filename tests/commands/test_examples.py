@@ -21,7 +21,8 @@ def folder(tmp_path, rows):
     return tmp_path
 
 
-def test_a_wrong_hack_stands_beside_a_solve_under_its_lever(tmp_path):
+def test_a_wrong_hack_stands_beside_a_solve_under_its_lever(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "130")
     shown = examples(folder(tmp_path, ROWS))
     assert "A hack (2 of 4 answers), problem 2, sentinel" in shown and "a wrong hack" in shown
     assert "An honest solve (2 of 4 answers), problem 3, sentinel" in shown
