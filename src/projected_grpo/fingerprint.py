@@ -1,9 +1,8 @@
 """What a script's result depends on, as one hash: every rule has `params: code=fingerprint(script)`.
 
 The hash covers the syntax trees of a script and of every module of this package that it imports, directly or
-through others, at the top or inside a function. Comments, docstrings and formatting are not in a tree. A
-package's `__init__` on the way to a module counts like any other, as Python loads it; what is imported for types alone
-does not.
+through others, at the top or inside a function. Comments, docstrings, formatting and what is there for types alone count for
+nothing. A package's `__init__` on the way to a module counts like any other, as Python loads it.
 What is no import, but named in a string, counts too: a module (`"projected_grpo.sandbox.child"`), and a file
 beside the module or in a plain folder there (`"published.csv"`, `"templates"`). Other packages are the lock's
 business, not ours.
@@ -21,6 +20,47 @@ from projected_grpo.errors import UserError
 
 ROOT = Path(__file__).resolve().parent
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+TYPES = ("typing", "collections.abc")  # an import from these does nothing; what uses a name says so itself
+
+
+class _Untyped(ast.NodeTransformer):
+    """Takes out what is there for types alone; annotations of a class's fields stay, which dataclasses read."""
+
+    fields = False
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        node.returns = None
+        return self._within(node, fields=False)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return self._within(node, fields=True)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        if self.fields:
+            return node
+        return node.value and ast.Assign([node.target], node.value)
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return node.orelse if _is_for_types(node) else node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        return None if node.module in TYPES and not node.level else node
+
+    def _within(self, node: ast.AST, fields: bool) -> ast.AST:
+        before, self.fields = self.fields, fields
+        self.generic_visit(node)
+        self.fields = before
+        return node
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 class _File(NamedTuple):
@@ -153,6 +193,7 @@ def _parse(path: Path, version: tuple[int, int]) -> _File:
     imports: list[tuple[str, str]] = []
     strings: list[str] = []
     _read(tree, imports, strings)
+    tree = _Untyped().visit(tree)
     return _File(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(imports), tuple(strings))
 
 
@@ -160,7 +201,7 @@ def _read(node: ast.AST, imports: list, strings: list) -> None:
     """Take the docstrings out of a tree and collect what it imports and its strings."""
     if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
         del node.body[0]
-    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+    if _is_for_types(node):
         imports, strings = [], []  # what is imported for types alone never runs
     if isinstance(node, ast.Import):
         imports += [(alias.name, "") for alias in node.names]

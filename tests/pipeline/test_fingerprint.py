@@ -59,12 +59,15 @@ def changed(root, name, text):
     [
         ("pkg/low/a.py", "# why\ndef f(x):\n    return (x+1)  # plus one\n"),
         ("pkg/low/a.py", 'def f(x):\n    """Add one."""\n\n    return x + 1\n'),
+        ("pkg/low/a.py", "def f(x: int) -> int:\n    return x + 1\n"),
+        ("pkg/low/a.py", "from typing import Any\ndef f(x: Any):\n    y: int\n    return x + 1\n"),
+        ("scripts/shared.py", "K: int = 1\n"),
         ("pkg/low/c.py", "def h(x):\n    return x\n"),
         ("pkg/__init__.py", '"""Another doc."""\n# and a comment\n'),
         ("scripts/uses_a.py", '"""New."""\nfrom pkg.low.a import f\n\nprint(f(\n    1\n))\n'),
     ],
 )
-def test_comments_docstrings_and_formatting_change_nothing(house, name, text):
+def test_comments_docstrings_formatting_and_types_change_nothing(house, name, text):
     assert changed(house, name, text) == set()
 
 
@@ -80,6 +83,7 @@ def test_comments_docstrings_and_formatting_change_nothing(house, name, text):
             {"uses_a", "uses_f", "uses_b", "uses_data"},
         ),
         ("pkg/high.py", 'DATA = "table.csv"\n', {"uses_data"}),
+        ("pkg/server.py", "class Row:\n    n: int = 1\n", {"uses_data"}),
         ("pkg/table.csv", "1,3\n", {"uses_data"}),
         ("pkg/templates/page.html", "<b>\n", {"uses_data"}),
         ("scripts/shared.py", "K = 2\n", {"uses_b"}),
@@ -88,6 +92,11 @@ def test_comments_docstrings_and_formatting_change_nothing(house, name, text):
 )
 def test_a_real_edit_changes_exactly_the_scripts_that_import_it(house, name, text, expected):
     assert changed(house, name, text) == expected
+
+
+def test_the_type_of_a_field_is_no_mere_annotation(house):
+    (house / "high.py").write_text("class Row:\n    n: int = 1\n")
+    assert changed(house, "pkg/high.py", "class Row:\n    n: float = 1\n") == {"uses_data"}
 
 
 def test_values_that_look_alike_are_told_apart(house):
