@@ -7,7 +7,7 @@ import io
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import product
 
 import matplotlib
@@ -61,7 +61,7 @@ def figure(height: float) -> Figure:
     return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
-def styled():
+def styled() -> AbstractContextManager[None]:
     """Return the context in which figures are drawn and saved."""
     return matplotlib.rc_context(RC)
 
