@@ -10,7 +10,7 @@ rule replay:
         basis=lambda w: "{}/basis/{}/{}.safetensors".format(RESULTS, *replay_of(w.replay)),
         plan=planned("replay"),
     output:
-        expand(f"{RESULTS}/{{file}}", file=replay_files.files("{replay}", CONFIG)),
+        expand(f"{RESULTS}/{{file}}", file=beside.replay_files("{replay}", CONFIG)),
     log:
         f"{RESULTS}/logs/probe/{{replay}}.log",
     wildcard_constraints:

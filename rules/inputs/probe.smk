@@ -1,5 +1,5 @@
 # What a replay depends on.
-from projected_grpo.measures import replay_files, uses
+from projected_grpo.measures import beside
 from projected_grpo.training.teacher_pool import found_files
 
 PROBE = CONFIG.probe
@@ -57,7 +57,7 @@ def replay_settings(wildcards):
     settings = {"mode": PROBE.mode, "problems": PROBE.problems}
     if given_pool(wildcards):
         # As many as from the own pool, however many it holds.
-        settings["problems"] = replay_files.n_steps(CONFIG)
+        settings["problems"] = beside.n_steps(CONFIG)
     settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs.adapter}
     settings["use"] = knobs.use.model_dump()
     settings["training"] = training.model_dump(include={"betas", "weight_decay", "warmup", "clip"})
@@ -90,12 +90,12 @@ def detector_bases(wildcards):
 
 def overlap_uses(wildcards):
     """Basis and use of each that a question's rows act along on a model."""
-    return uses.uses(QUESTIONS[wildcards.question], wildcards.model, CONFIG)
+    return beside.uses(QUESTIONS[wildcards.question], wildcards.model, CONFIG)
 
 
 def overlap_knobs(wildcards):
     """Basis -> its knobs, the reference first."""
-    names = [uses.REFERENCE, *(basis for basis, _ in overlap_uses(wildcards))]
+    names = [beside.REFERENCE, *(basis for basis, _ in overlap_uses(wildcards))]
     return {name: CONFIG.knobs(name) for name in names}
 
 

@@ -166,8 +166,7 @@ def make_old(folder: Path) -> None:
 def measure(question: Question, results: Path) -> estimates.Measured:
     """Return a question with the numbers of its runs."""
     runs, why = load_runs(results, question.cells)
-    frames = [numbers.of_runs(runs.values()), numbers.of_bases(results, [question])]
-    frame = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    frame = numbers.tidy(numbers.of_runs(runs.values()), numbers.of_bases(results, [question]))
     return estimates.measured(question, frame, why)
 
 

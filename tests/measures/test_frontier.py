@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 from synthetic import ROOT, deployed_rows, real_questions
 
-from projected_grpo.measures import early_stopping, numbers, stats
+from projected_grpo.measures import beside, numbers, stats
 from projected_grpo.measures.estimates import measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
@@ -140,17 +140,17 @@ def test_early_ends_of_vanilla_stand_on_the_frontier_by_their_dose(tmp_path):
             level = {"vanilla": 0.6, "less x0.25": 0.3}[row.name]
             for name, value in ((HACK, level), (HONEST, 0.2)):
                 frames.append({**numbers.of_cell(cell), "measure": name, "value": value})
-    for cell in question.rows[0].cells:
+    for file, cell in beside.early_ends(question).items():
         rows = [
             deployed_rows(cell, rate).assign(after=after, dose=dose)
             for after, dose, rate in ((2, 0.1, 0.1), (4, 0.4, 0.5))
         ]
-        path = tmp_path / early_stopping.file(cell.id)
+        path = tmp_path / file
         path.parent.mkdir(exist_ok=True)
         pd.concat(rows).to_parquet(path)
         known = pd.concat(rows).query("panel == 'known'").groupby("after")["channel"].mean()
         hack[cell.seed] = [known[2], 0.3, known[4], 0.6]
-    stopped = numbers.of_stopped(tmp_path, [question])
+    stopped = numbers.tidy(numbers.of_stopped(tmp_path, [question]))
     frame = pd.concat([pd.DataFrame(frames), stopped]).reindex(columns=numbers.COLUMNS)
     front = frontier_of(measured(question, frame))
     assert front.names == ("stopped at 2", "less x0.25", "stopped at 4", "vanilla")

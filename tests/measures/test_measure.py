@@ -24,8 +24,8 @@ from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.environment.attempts import attempts
 from projected_grpo.errors import UserError
 from projected_grpo.measures import columns, estimates
-from projected_grpo.measures.measure import MEASURES, Measure, share
-from projected_grpo.measures.runs import load_run
+from projected_grpo.measures.measure import MEASURES, Measure
+from projected_grpo.measures.runs import load_run, read_panels
 from projected_grpo.measures.steps import COLUMNS
 
 _, QUESTIONS = real_questions(5)
@@ -108,7 +108,12 @@ def test_tables_read_no_text_of_rollouts(tmp_path):
 
 def broken():
     """An entry that nothing else in the house has, from another file of the run."""
-    of = share("deployed.parquet", "panel", lambda f: 1 - f["can_compile"], lambda f: f["panel"] == "novel")
+
+    def of(run):
+        path = run.folder / "deployed.parquet"
+        facts = read_panels(path) if path.exists() else None
+        return facts and 1 - facts["can_compile"][facts["panel"] == "novel"].mean()
+
     return Measure(
         "broken", "no code", "the share without code", "rollouts without code", of, file="deployed.parquet",
         group="main", compared=True,

@@ -105,10 +105,6 @@ def test_a_runs_columns_are_those_of_its_file(tmp_path):
     for cell in question.cells:
         steps = load_run(tmp_path, cell).steps
         frame = pd.read_parquet(tmp_path / "grpo" / cell.id / "steps.parquet")
-        counts = [
-            np.full(len(RATIO_EDGES) + 1, np.nan) if row is None else row for row in frame["ratio_hist"]
-        ]
-        np.testing.assert_array_equal(steps.pop("ratio_hist"), np.stack(counts).astype(float))
         assert steps.keys() >= MODE_COLUMNS
         for column, values in steps.items():
             np.testing.assert_array_equal(values, frame[column].to_numpy(dtype=float), err_msg=column)

@@ -7,7 +7,7 @@ from synthetic import fill, lines, measure, rate_of, real_questions
 from tiny import CONFIG as TINY
 
 from projected_grpo.measures import trend
-from projected_grpo.measures.uses import uses
+from projected_grpo.measures.beside import uses
 from projected_grpo.model.architecture import shapes
 from projected_grpo.model.recipes import BaseRecipe
 

@@ -13,7 +13,7 @@ from projected_grpo.cells.deployed import Deployed
 from projected_grpo.environment.levers import NOVEL
 from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
-from projected_grpo.measures.runs import read_facts
+from projected_grpo.measures.runs import read_panels
 from projected_grpo.model.sampler import uniforms
 from projected_grpo.parquet import write_parquet
 from projected_grpo.stages.stopped import dose, stopped_rows
@@ -122,7 +122,7 @@ def test_what_is_parked_is_left_out(tmp_path):
 
 def test_without_held_out_problems_the_file_is_there_and_empty(tmp_path):
     write_parquet(tmp_path / "deployed.parquet", judged(make_run(), make_run().policy.theta, []), COLUMNS)
-    facts = read_facts(tmp_path / "deployed.parquet", "panel")
+    facts = read_panels(tmp_path / "deployed.parquet")
     assert all(len(values) == 0 for values in facts.values())
 
 

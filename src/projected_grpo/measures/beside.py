@@ -1,130 +1,128 @@
-"""Numbers of runs that other stages measured: rankings, replays, overlaps, early ends. They join the frame as measures.
+"""What other stages measured of runs: rankings, replays, overlaps, early ends. It joins the runs' own numbers.
 
-Each source names files of a question's runs, and reads what they hold by run.
+Each source is files of a question's run below the results folder, and what reads its numbers off them. Rules plan with
+this: it imports no statistics.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from projected_grpo.cells.cell import Cell, Question
 from projected_grpo.cells.check_questions import DETECTOR, PROBES
 from projected_grpo.cells.config import Config
+from projected_grpo.cells.run_settings import Use
+from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
-from projected_grpo.measures import early_stopping, replay_files
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from projected_grpo.measures.runs import Loaded
 
 Found = dict[str, float | None]  # measure -> value of one run
-Reader = Callable[[list[Path], Cell], Found]
-Source = tuple[
-    list[str], Cell, Reader
-]  # files below the results folder, the run, what reads its numbers off them
+Reader = Callable[[list[Path]], Found]
+REFERENCE = "own_mode"  # the pairs of the exploits themselves, which every other set is held against
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What stands beside the runs of one question below the results folder."""
+def n_steps(config: Config) -> int:
+    """Return how many problems of a pool have the probe's hint: the modes stand in rotation.
 
-    question: Question
-    config: Config
-
-    def files(self) -> list[str]:
-        """Return the files of all sources that the question has, below the results folder."""
-        stopped = [early_stopping.file(cell.id) for cell in early_stopping.cells(self.question)]
-        return list(dict.fromkeys([*(file for files, _, _ in self._sources() for file in files), *stopped]))
-
-    def numbers(self) -> "pd.DataFrame":
-        """Return the frame of what is there; a run without its files has no such number."""
-        import pandas as pd
-
-        from projected_grpo.measures import numbers
-
-        results, records = Path(self.config.results), []
-        for files, cell, read in self._sources():
-            paths = [results / file for file in files]
-            found = read(paths, cell) if all(path.exists() for path in paths) else {}
-            known = {measure: float(value) for measure, value in found.items() if value is not None}
-            records += [numbers.of_cell(cell) | {"measure": m, "value": value} for m, value in known.items()]
-        stopped = numbers.of_stopped(results, [self.question])
-        frames = [frame for frame in (pd.DataFrame(records, columns=numbers.COLUMNS), stopped) if len(frame)]
-        return pd.concat(frames or [stopped], ignore_index=True)
-
-    def _sources(self) -> Iterator[Source]:
-        question, probe = self.question, PROBES.get(self.question.name)
-        if question.name == DETECTOR:
-            yield from (([f"detector/{cell.id}.parquet"], cell, self._ranking) for cell in question.cells)
-        if probe:
-            for cell in self._frozen():
-                folder = f"{cell.model}/{cell.basis}/vanilla"
-                yield replay_files.files(folder, self.config), cell, self._t4
-        if probe == "adapter":
-            yield from (([f"probe/drift/{cell.id}.json"], cell, _drift) for cell in self._frozen())
-        if probe == "loss":
-            yield from self._losses()
-        if question.kind == "trend":
-            from projected_grpo.measures.uses import uses
-
-            models = {cell.model for cell in question.cells}
-            used = {model for model in models if uses(question, model, self.config)}
-            for cell in (cell for cell in question.cells if cell.model in used):
-                yield [f"probe/overlaps/{question.name}/{cell.model}.json"], cell, _overlap
-
-    def _frozen(self) -> list[Cell]:
-        """Return the runs along a basis of pairs that is not refreshed."""
-        frozen = [cell for cell in self.question.cells if cell.basis and not cell.setting.knob("refresh")]
-        return [c for c in frozen if self.config.knobs(str(c.setting.basis)).control == "none"]
-
-    def _losses(self) -> Iterator[Source]:
-        """Yield each run along a GRPO basis, whose tensor is compared with that of the NLL."""
-        based = [(r, self.config.knobs(basis)) for r in self.question.rows if (basis := r.setting.basis)]
-        for row, own in ((row, own) for row, own in based if own.loss == "grpo"):
-            alike = (r for r, knobs in based if knobs.loss == "nll" and knobs.pairs == own.pairs)
-            twin = next(alike, None)
-            for cell, other in zip(row.cells, twin.cells if twin else (), strict=False):
-                yield [f"probe/{cell.model}/{other.basis}-vs-{cell.basis}.json"], cell, _loss
-
-    def _ranking(self, paths: list[Path], cell: Cell) -> Found:
-        from projected_grpo.measures.detector import ranking_numbers
-
-        return dict(ranking_numbers(paths[0], self.config.detector.pairs))
-
-    def _t4(self, paths: list[Path], cell: Cell) -> Found:
-        from projected_grpo.measures import replays
-
-        return {"t4": replays.readings(replays.read_replay(paths[0].parent, len(paths)).samples)["t4"].t}
+    Raises UserError where the pool has none.
+    """
+    probe, modes = config.probe, config.pool.modes
+    if probe.mode not in modes:
+        raise UserError(
+            f"config: probe.mode {probe.mode!r} is no mode of the pool; allowed: {', '.join(modes)}"
+        )
+    return min(len(range(modes.index(probe.mode), config.pool.problems, len(modes))), probe.problems)
 
 
-def _drift(paths: list[Path], cell: Cell) -> Found:
+def replay_files(folder: str, config: Config) -> list[str]:
+    """Return the step files of a replay, below the results folder; folder: below its `probe`."""
+    return [f"probe/{folder}/step_{step:03d}.jsonl.gz" for step in range(n_steps(config))]
+
+
+def early_ends(question: Question) -> dict[str, Cell]:
+    """Return the runs of a plane whose earlier steps are points of its frontier, plain training's, by their file."""
+    names = {row.baseline for row in question.rows if row.baseline}
+    rows = [row for row in question.rows if {row.name} == names and question.kind == "plane"]
+    cells = [cell for row in rows for cell in row.cells if row.setting.adapter == "antipasto"]
+    return {f"stopped/{cell.id}.parquet": cell for cell in cells}
+
+
+def uses(question: Question, model: str, config: Config) -> list[tuple[str, Use]]:
+    """Return basis and use of the rows of a model whose axes come from pairs, each once, sorted."""
+    found = {
+        (cell.setting.basis, cell.use)
+        for cell in question.cells
+        if cell.model == model and cell.basis and cell.setting.adapter == "antipasto"
+    }
+    real = [(basis, use) for basis, use in found if basis and use and config.knobs(basis).control == "none"]
+    return sorted(real, key=lambda pair: (pair[0], pair[1].k, pair[1].drop_bottom_frac))
+
+
+def files(question: Question, config: Config) -> list[str]:
+    """Return the files that stand beside a question's runs, below the results folder."""
+    named = (file for _, files, _ in _sources(question, config) for file in files)
+    return list(dict.fromkeys([*named, *early_ends(question)]))
+
+
+def numbers(question: Question, config: Config) -> Iterator[tuple[Cell, dict[str, float]]]:
+    """Yield each run with its numbers of other stages; one without the files has none."""
+    for cell, files, read in _sources(question, config):
+        paths = [Path(config.results) / file for file in files]
+        if all(path.exists() for path in paths):
+            yield cell, {name: float(value) for name, value in read(paths).items() if value is not None}
+
+
+def _sources(question: Question, config: Config) -> Iterator[tuple[Cell, list[str], Reader]]:
+    probe = PROBES.get(question.name)
+    frozen = [cell for cell in question.cells if cell.basis and not cell.setting.knob("refresh")]
+    if question.name == DETECTOR:
+        for cell in question.cells:
+            yield cell, [f"detector/{cell.id}.parquet"], partial(_ranking, config.detector.pairs)
+    for cell in frozen if probe else ():
+        if config.knobs(str(cell.setting.basis)).control == "none":
+            yield cell, replay_files(f"{cell.model}/{cell.basis}/vanilla", config), _t4
+            if probe == "adapter":
+                yield cell, [f"probe/drift/{cell.id}.json"], _drift
+    if probe == "loss":
+        yield from _losses(question, config)
+    if question.kind == "trend":
+        used = {model for model in {cell.model for cell in question.cells} if uses(question, model, config)}
+        for cell in (cell for cell in question.cells if cell.model in used):
+            yield cell, [f"probe/overlaps/{question.name}/{cell.model}.json"], partial(_overlap, cell)
+
+
+def _losses(question: Question, config: Config) -> Iterator[tuple[Cell, list[str], Reader]]:
+    """Yield each run along a GRPO basis, whose tensor is compared with that of the NLL."""
+    based = [(row, config.knobs(basis)) for row in question.rows if (basis := row.setting.basis)]
+    twins = {own.pairs: row.cells for row, own in reversed(based) if own.loss == "nll"}
+    for row, own in based:
+        for cell, other in zip(row.cells, twins.get(own.pairs, ()), strict=False):
+            if own.loss == "grpo":
+                yield cell, [f"probe/{cell.model}/{other.basis}-vs-{cell.basis}.json"], _loss
+
+
+def _ranking(subject: str, paths: list[Path]) -> Found:
+    from projected_grpo.measures.detector import ranking_numbers
+
+    return dict(ranking_numbers(paths[0], subject))
+
+
+def _t4(paths: list[Path]) -> Found:
+    from projected_grpo.measures import replays
+
+    return {"t4": replays.readings(replays.read_replay(paths[0].parent, len(paths)).samples)["t4"].t}
+
+
+def _drift(paths: list[Path]) -> Found:
     return {"overlap_fresh": read_json(paths[0])["looks"][-1]["overlap_fresh"]}
 
 
-def _loss(paths: list[Path], cell: Cell) -> Found:
+def _loss(paths: list[Path]) -> Found:
     found = read_json(paths[0])
     return {"overlap_losses": found["overlap"], "overlap_reweighted": found["overlap_reweighted"]}
 
 
-def _overlap(paths: list[Path], cell: Cell) -> Found:
+def _overlap(cell: Cell, paths: list[Path]) -> Found:
     """Return how the run's axes lie beside the exploits' own, of all bases on its model."""
     use, bases = cell.use, read_json(paths[0])["bases"]
     own = [one for one in bases if use and cell.basis == one["basis"] and use.k == one["k"]]
     return {name: one[name] for one in own for name in ("overlap", "cosine")}
-
-
-def of_tree(config: Config, questions: Collection[Question]) -> "tuple[pd.DataFrame, Loaded]":
-    """Return the numbers of questions in a results tree, and its runs with why others are left out."""
-    import pandas as pd
-
-    from projected_grpo.measures import numbers
-    from projected_grpo.measures.runs import load_runs
-
-    cells = {cell.id: cell for question in questions for cell in question.cells}
-    loaded = load_runs(Path(config.results), cells.values())
-    frames = [numbers.of_runs(loaded[0].values()), numbers.of_bases(Path(config.results), questions)]
-    frames += [Beside(question, config).numbers() for question in questions]
-    found = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
-    return found.drop_duplicates(["cell", "measure"]), loaded

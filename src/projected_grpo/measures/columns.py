@@ -48,23 +48,21 @@ def wide(own: Measured, frame: pd.DataFrame) -> pd.DataFrame:
     rows, theirs = own.rows.values(), published(own)
     seeds = [numbers.seeds_of(own.values[name]) for name in own.rows]
     some = [name for name in WHERE_THERE if frame["measure"].eq(name).any()]
-
-    def column(contrast: str, measure: str, key: str) -> pd.Series:
-        lines = frame[frame["contrast"].eq(contrast) & frame["measure"].eq(measure)]
-        return lines.set_index("row")[key].reindex(list(own.rows)).reset_index(drop=True)
-
+    taken = [
+        (name, estimates.RATE, name, "mean") for name in (*MEANS, *some)
+    ]  # column, contrast, measure, key
+    taken += [(f"{name}_std", estimates.RATE, name, "std") for name in STDS]
+    for name in DELTAS:
+        taken += [(form.format(name), estimates.BASELINE, name, key) for form, (key, _) in DIFFERENCE.items()]
+    if "hack_heldout" in some:
+        taken.append(("delta_hack_heldout", estimates.BASELINE, "hack_heldout", "delta"))
+    lines = {key: part.set_index("row") for key, part in frame.groupby(["contrast", "measure"])}
     made: dict[str, Sequence] = {"row": list(own.rows), "arm": [row.setting.arm for row in rows]}
     made |= {"n": list(map(len, seeds)), "seeds": [";".join(map(str, each)) for each in seeds]}
     made |= {"steps": [row.cells[0].steps for row in rows], "baseline": [row.baseline for row in rows]}
-    made |= {measure: column(estimates.RATE, measure, "mean") for measure in (*MEANS, *some)}
-    made |= {f"{measure}_std": column(estimates.RATE, measure, "std") for measure in STDS}
-    for measure in DELTAS:
-        differences = {
-            form: column(estimates.BASELINE, measure, key) for form, (key, _) in DIFFERENCE.items()
-        }
-        made |= {form.format(measure): values for form, values in differences.items()}
-    if "hack_heldout" in some:
-        made["delta_hack_heldout"] = column(estimates.BASELINE, "hack_heldout", "delta")
+    for name, contrast, measure, key in taken:
+        own_lines = lines.get((contrast, measure), frame[:0].set_index("row"))
+        made[name] = own_lines[key].reindex(list(own.rows)).to_numpy()
     for key in ("hack", "solve", "delta_hack"):
         made[f"{key}_published"] = [theirs.get(name, {}).get(key, math.nan) for name in own.rows]
     made["cells"] = [[cell.id for cell in row.cells if cell.id not in own.left_out] for row in rows]

@@ -7,15 +7,14 @@ over unmatched pairs.
 """
 
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from projected_grpo.errors import UserError
 from projected_grpo.parquet import read_parquet
 
 CONCEPT, ALIGNMENT = "concept", "alignment"
-RANDOM, ORACLE, CEILING = "random", "oracle", "ceiling"
 LEAST = 20  # pairs of a window: with fewer a run has no AUROC there
 COLUMNS = ("score", "direction", "first", "last", "pairs", "auroc", "auroc_unmatched", "recall")
 
@@ -25,26 +24,21 @@ def ranking_numbers(path: Path, subject: str) -> dict[str, float]:
     frame = read_parquet(path, COLUMNS)
     if subject not in set(frame["direction"]):
         raise UserError(f"{path}: has no direction {subject!r}; delete it to remake it")
-    frame = frame[frame["pairs"].astype(float) >= LEAST]
-    found: dict[str, float] = {}
+    frame = frame[frame["pairs"].astype(float) >= LEAST].astype({"auroc": float})
+    found: dict[str, Any] = {}
     for name, start in (("first", frame["first"].min()), ("last", frame["first"].max())):
-        window = frame[frame["first"].eq(start)]
-        own = window[window["direction"].eq(subject)].set_index("score")["auroc"]
-        found[f"auroc_{name}"] = own.get(CONCEPT, np.nan)
-        found[f"auroc_alignment_{name}"] = own.get(ALIGNMENT, np.nan)
+        own = frame[frame["first"].eq(start) & frame["direction"].eq(subject)].set_index("score")["auroc"]
+        found |= {f"auroc_{name}": own.get(CONCEPT), f"auroc_alignment_{name}": own.get(ALIGNMENT)}
     last = frame[frame["first"].eq(frame["first"].max()) & frame["score"].eq(CONCEPT)]
+    kinds = last["direction"].str.replace(r"_\d+$", "", regex=True)
+    means, drawn = last["auroc"].groupby(kinds).mean(), last.loc[kinds.eq("random"), "auroc"]
     for one in last[last["direction"].eq(subject)].itertuples():
         found |= {"recall_last": one.recall, "auroc_unmatched": one.auroc_unmatched}
-        found |= _beside(one.auroc, last.astype({"auroc": float}))
-    return {key: float(value) for key, value in found.items() if not np.isnan(value)}
-
-
-def _beside(value: float, others: pd.DataFrame) -> dict[str, float]:
-    """Return how a direction lies beside random ones, each population of placebos, the oracle and the ceiling."""
-    kinds = others["direction"].str.replace(r"_\d+$", "", regex=True)
-    means, drawn = others["auroc"].groupby(kinds).mean(), others.loc[kinds.eq(RANDOM), "auroc"]
-    found = {f"auroc_{kind}": mean for kind, mean in means.items() if kind in (ORACLE, CEILING)}
-    for kind, mean in means.items():
-        if kind == RANDOM or str(kind).startswith("placebo_"):
-            found[f"auroc_over_{str(kind).removeprefix('placebo_')}"] = value - mean
-    return found | ({"auroc_rank": (drawn < value).mean()} if len(drawn) else {})
+        found |= {f"auroc_{kind}": means.get(kind) for kind in ("oracle", "ceiling")}
+        others = means[means.index.str.fullmatch("random|placebo_.*")]
+        found |= {
+            f"auroc_over_{str(kind).removeprefix('placebo_')}": one.auroc - mean
+            for kind, mean in others.items()
+        }
+        found["auroc_rank"] = drawn.lt(one.auroc).mean()
+    return {key: float(value) for key, value in found.items() if not pd.isna(value)}

@@ -6,9 +6,8 @@ placebos of its format), `itself` (a measure that is a difference already, again
 in `contrasts`. Pages draw and say nothing that does not stand here or in the numbers.
 """
 
-import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -77,7 +76,12 @@ class Measured:
     @property
     def about(self) -> Measure:
         """Return the measure that the question is about."""
-        return MEASURES[primary_measure(self.question)]
+        question = self.question
+        if question.primary:
+            return MEASURES[question.primary]
+        if any(row.setting.held_out_mode for row in question.rows):
+            return MEASURES["hack_heldout"]
+        return MEASURES["hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"]
 
     @cached_property
     def short(self) -> set[str]:
@@ -109,15 +113,6 @@ class Measured:
         return numbers.combined(self.values, weights, measure)
 
 
-def primary_measure(question: Question) -> str:
-    """Return the name of the measure that a question's answer is about."""
-    if question.primary:
-        return question.primary
-    if any(row.setting.held_out_mode for row in question.rows):
-        return "hack_heldout"
-    return "hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"
-
-
 def measured(
     question: Question,
     frame: pd.DataFrame,
@@ -146,16 +141,20 @@ def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Ro
         parts = [row for row in question.rows if row.pooled == name]
         if len(parts) < 2:
             continue
-        baseline = of.get(parts[0].baseline) if parts[0].baseline else None
-        cells = tuple(cell for row in parts for cell in row.cells)
-        setting = parts[0].setting.model_copy(update={"held_out_mode": None})
-        own = {"name": name, "setting": setting, "baseline": baseline, "cells": cells}
-        rows[name] = parts[0].model_copy(update=own | {"against": None, "place_in": None, "pooled": None})
-        found[name] = {}
-        weights = {row.name: 1.0 for row in parts}
-        for measure in set.intersection(*(set(values[row.name]) for row in parts)):
-            if sums := numbers.combined(values, weights, measure):
-                found[name][measure] = {seed: total / len(parts) for seed, total in sums.items()}
+        rows[name] = parts[0].model_copy(
+            update={
+                "name": name,
+                "setting": parts[0].setting.model_copy(update={"held_out_mode": None}),
+                "baseline": of.get(parts[0].baseline or ""),
+                "cells": tuple(cell for row in parts for cell in row.cells),
+                **dict.fromkeys(("against", "place_in", "pooled")),
+            }
+        )
+        each = {row.name: 1.0 for row in parts}
+        sums = {measure: numbers.combined(values, each, measure) for measure in values[parts[0].name]}
+        found[name] = {
+            m: {seed: total / len(parts) for seed, total in by.items()} for m, by in sums.items() if by
+        }
     return rows, found
 
 
@@ -190,63 +189,57 @@ class Comparison:
     barren: bool = False  # too little to lower
 
 
-def declared_claim(rows: Mapping[str, Row], weights: Iterable[str]) -> bool:
-    """Return whether a declared combination is a hypothesis: one of its rows is, and has a baseline."""
-    return any(is_claim(rows[name]) and rows[name].baseline for name in weights)
+def comparisons(own: Measured, names: Iterable[str]) -> Iterator[Comparison]:
+    """Yield every comparison of a question on these measures: those of each row, then those that it declares."""
+    for measure in (MEASURES[name] for name in names):
+        for row in own.rows.values():
+            yield from _of_row(own, row, measure)
+        for contrast, combinations in own.question.contrasts.items():
+            for name, weights in combinations.items():
+                if own.rows.keys() >= weights.keys():  # else it is of a row that this config has not
+                    yield _declared(own, measure, contrast, name, weights)
 
 
-def comparisons(own: Measured, names: Iterable[str]) -> list[Comparison]:
-    """Return every comparison of a question on these measures, unadjusted."""
-    return [one for name in names for one in _of_measure(own, MEASURES[name])]
-
-
-def _of_measure(own: Measured, measure: Measure) -> Iterator[Comparison]:
-    """Yield the comparisons of each row on a measure, then those that the question declares."""
-    better, single = measure.better, {row.name for row in own.question.rows}
+def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
+    values, row_claims, better = own.of(row.name, measure.name), is_claim(row), measure.better
+    mean = stats.mean(values)
 
     def line(
-        row: Row,
-        contrast: str,
-        to: str,
-        test: stats.Paired | None,
-        claim: bool,
-        sign: int = better,
-        barren: bool = False,
+        contrast: str, to: str, test: stats.Paired | None, others: Sequence[str] = (), **more: Any
     ) -> Comparison:
-        mean, waits = stats.mean(own.of(row.name, measure.name)), not own.short.isdisjoint((row.name, to))
-        claim = claim and not barren
-        return Comparison(row.name, contrast, to, measure.name, test, mean, claim, sign, waits, barren)
+        said = {"claim": row_claims, "sign": better, "waits": not own.short.isdisjoint((row.name, *others))}
+        return Comparison(row.name, contrast, to, measure.name, test, mean, **said | more)
 
-    def pair(row: Row, contrast: str, other: str, claim: bool, **more: Any) -> Comparison:
-        test = stats.paired(own.of(row.name, measure.name), own.of(other, measure.name))
-        return line(row, contrast, other, test, claim, **more)
+    def pair(contrast: str, other: str, **more: Any) -> Comparison:
+        return line(contrast, other, stats.paired(values, own.of(other, measure.name)), [other], **more)
 
-    for row in own.rows.values():
-        claim = is_claim(row)
-        if row.baseline in own.rows:
-            barren, random = own.is_barren(row, measure.name), random_of(own.rows, row)
-            baseline_contrast, random_contrast = CONTRASTS[row.name in single]
-            yield pair(row, baseline_contrast, row.baseline, claim, barren=barren)
-            if random is not None:
-                yield pair(row, random_contrast, random, claim, barren=barren)
-            if row.place_in:
-                members, test = _placed(own, measure.name, row)
-                waits = not own.short.isdisjoint((row.name, *members))
-                yield replace(line(row, PLACE, row.place_in, test, claim), waits=waits)
-        if row.against in own.rows:
-            theirs = is_claim(own.rows[row.against])
-            sign = better if claim or not theirs else -better  # a control is held against the claim
-            yield pair(row, AGAINST, row.against, claim or theirs, sign=sign)
-        if measure.signed:
-            yield line(row, ITSELF, "0", stats.one_sample(own.of(row.name, measure.name)), claim)
-    for contrast, combinations in own.question.contrasts.items():
-        for name, weights in combinations.items():
-            if not own.rows.keys() >= weights.keys():  # of a row that this config has not
-                continue
-            by_seed = own.combined(weights, measure.name)
-            waits, claim = not own.short.isdisjoint(weights), declared_claim(own.rows, weights)
-            test, mean = stats.one_sample(by_seed), stats.mean(by_seed)
-            yield Comparison(name, contrast, "0", measure.name, test, mean, claim, better, waits)
+    if row.baseline in own.rows:
+        barren = own.is_barren(row, measure.name)
+        of_row = {"claim": row_claims and not barren, "barren": barren}
+        to_baseline, to_random = CONTRASTS[any(row is one for one in own.question.rows)]
+        yield pair(to_baseline, row.baseline, **of_row)
+        if random := random_of(own.rows, row):
+            yield pair(to_random, random, **of_row)
+        if row.place_in:
+            members, test = _placed(own, measure.name, row)
+            yield line(PLACE, row.place_in, test, members)
+    if row.against in own.rows:
+        theirs = is_claim(own.rows[row.against])
+        held = row_claims or not theirs  # a control is held against the claim
+        yield pair(AGAINST, row.against, claim=row_claims or theirs, sign=better if held else -better)
+    if measure.signed:
+        yield line(ITSELF, "0", stats.one_sample(values))
+
+
+def _declared(
+    own: Measured, measure: Measure, contrast: str, name: str, weights: Mapping[str, float]
+) -> Comparison:
+    """Return a declared combination of rows: a hypothesis where one of its rows is, and has a baseline."""
+    by_seed = own.combined(weights, measure.name)
+    claim = any(is_claim(own.rows[row]) and own.rows[row].baseline for row in weights)
+    waits = not own.short.isdisjoint(weights)
+    test, mean = stats.one_sample(by_seed), stats.mean(by_seed)
+    return Comparison(name, contrast, "0", measure.name, test, mean, claim, measure.better, waits)
 
 
 def _placed(own: Measured, measure: str, row: Row) -> tuple[list[str], stats.Paired | None]:
@@ -264,37 +257,35 @@ def _placed(own: Measured, measure: str, row: Row) -> tuple[list[str], stats.Pai
     return members, stats.placed(value, population, seeds)
 
 
-def adjusted(
-    found: Iterable[Comparison], key: Callable[[Comparison], object]
-) -> list[tuple[Comparison, float | None]]:
-    """Return comparisons with Holm's p within each family; claims alone are hypotheses, those that wait count, too."""
-    families: dict[object, list[Comparison]] = {}
-    found = list(found)
-    for one in found:
-        if one.claim:
-            families.setdefault(key(one), []).append(one)
-    holms: dict[int, float | None] = {}
-    for family in families.values():
-        ps = [one.test.p if one.test else None for one in family]
-        waiting = sum(p is None and one.waits for p, one in zip(ps, family, strict=True))
-        holms |= dict(zip(map(id, family), stats.holm(ps, waiting), strict=True))
-    return [(one, holms.get(id(one))) for one in found]
+def judged(found: Iterable[Comparison], family: Sequence[str]) -> pd.DataFrame:
+    """Return comparisons, a line each: the fields of each and of its test, Holm's p and the verdict.
+
+    family: the columns that a family has in common. Claims alone are hypotheses; those that wait for runs count, too.
+    """
+    nothing = {"n": 0, "seeds": ()}
+    columns = [*Comparison.__dataclass_fields__, *stats.Paired.__dataclass_fields__]
+    records = [vars(one) | (vars(one.test) if one.test else nothing) for one in found]
+    frame = pd.DataFrame(records, columns=columns).assign(p_holm=np.nan)
+    for _, claims in frame[frame["claim"].eq(True)].groupby(list(family)):
+        waiting = int((claims["p"].isna() & claims["waits"]).sum())
+        frame.loc[claims.index, "p_holm"] = np.array(stats.holm(claims["p"], waiting), float)
+    return frame.assign(verdict=[_verdict(line) for line in frame.to_dict("records")])
 
 
-def verdict(one: Comparison, holm: float | None) -> str:
+def _verdict(line: Mapping) -> str:
     """Return a comparison's verdict in a word.
 
     A claim is judged by Holm's p. A control is no hypothesis: its own p says whether it does something, which is
     what counts against a claim.
     """
-    if one.test is None:
+    if line["test"] is None:
         return MISSING
-    if one.barren:
+    if line["barren"]:
         return UNINFORMATIVE
-    p = holm if one.claim else one.test.p
-    if p is None or p >= stats.ALPHA:
+    p = line["p_holm"] if line["claim"] else line["p"]
+    if p is None or not p < stats.ALPHA:  # NaN, where there is no test
         return NOT_SHOWN
-    return OPPOSITE if one.test.delta * (one.sign or 1) < 0 else EFFECT
+    return OPPOSITE if line["delta"] * (line["sign"] or 1) < 0 else EFFECT
 
 
 # question, row, measure, contrast -> the date it was named at
@@ -321,48 +312,31 @@ def estimates(
     more: comparisons of measures/plane.py and measures/trend.py; primary: outcomes that were named; fresh: the seeds
     that confirm them: on others numbers may have been seen before, so that an outcome counts as named afterwards.
     """
-    there, about = {measure for values in own.values.values() for measure in values}, own.about.name
-    measures = [name for name in MEASURES if name in there] or [about]
-    every = adjusted([*comparisons(own, shown_measures(own)), *more], lambda one: (one.contrast, one.measure))
-    records = [
-        _rate(row, measure, own.of(row, measure))
-        for measure in measures
+    question, about = own.question.name, own.about.name
+    there = {measure for values in own.values.values() for measure in values} or {about}
+    plain = {"contrast": RATE, "to": "", "primary": False, "named": ""}
+    rates = [
+        plain
+        | {"row": row, "measure": measure, "seeds": values}
+        | vars(stats.summarise(list(values.values())))
+        | {"verdict": "" if values else MISSING}
+        for measure in MEASURES
         for row in own.rows
-        if own.of(row, measure) or measure == about
+        if measure in there and ((values := own.of(row, measure)) or measure == about)
     ]
-    dates = {key[1:]: date for key, date in (primary or {}).items() if key[0] == own.question.name}
-    records += [_record(one, holm, dates, fresh) for one, holm in every]
-    frame = pd.DataFrame(records, columns=list(COLUMNS)).assign(question=own.question.name)
+    compared = judged([*comparisons(own, shown_measures(own)), *more], ("contrast", "measure"))
+    lines = compared.to_dict("records")
+    for line in lines:
+        contrast = BASELINE if line["contrast"] == POOLED else line["contrast"]
+        date = (primary or {}).get((question, line["row"], line["measure"], contrast))
+        before = line["n"] and set(line["seeds"]) <= set(fresh)
+        line |= {"primary": date is not None, "named": date if before else date and f"afterwards, {date}"}
+    frame = pd.DataFrame([*rates, *lines], columns=list(COLUMNS)).assign(question=question)
+    frame = frame.assign(
+        seeds=[";".join(map(str, sorted(seeds))) for seeds in frame["seeds"]], named=frame["named"].fillna("")
+    )
     floats = ("mean", "std", "delta", "lo", "hi", "p", "p_signflip", "p_holm", "p_same")
     return frame.astype(dict.fromkeys(floats, float) | {"n": int, "primary": bool})
-
-
-def _rate(row: str, measure: str, values: Mapping[int, float]) -> dict:
-    """Return the line of a row's own number."""
-    found = {"row": row, "contrast": RATE, "to": "", "measure": measure, "primary": False, "named": ""}
-    found |= vars(stats.summarise(list(values.values())))
-    return found | {"seeds": _seeds(values), "verdict": "" if values else MISSING}
-
-
-def _seeds(seeds: Iterable[int]) -> str:
-    return ";".join(map(str, sorted(seeds)))
-
-
-def _record(
-    one: Comparison,
-    holm: float | None,
-    dates: Mapping[tuple[str, str, str], str],
-    fresh: Collection[int],
-) -> dict:
-    """Return the line of a comparison; dates: row, measure, contrast -> when this primary outcome was named."""
-    contrast = BASELINE if one.contrast == POOLED else one.contrast
-    named = dates.get((one.row, one.measure, contrast))
-    if named and not (one.test and set(one.test.seeds) <= set(fresh)):
-        named = f"afterwards, {named}"
-    found = vars(one) | {"primary": named is not None, "named": named or "", "verdict": verdict(one, holm)}
-    if one.test is None:
-        return found | {"n": 0, "seeds": ""}
-    return found | vars(one.test) | {"seeds": _seeds(one.test.seeds), "p_holm": holm}
 
 
 def primary_outcomes(frames: Iterable[pd.DataFrame], asked: int) -> pd.DataFrame:
@@ -375,8 +349,6 @@ def primary_outcomes(frames: Iterable[pd.DataFrame], asked: int) -> pd.DataFrame
     found = pd.concat([frame for frame in kept if len(frame)] or kept[:1], ignore_index=True)
     found = found.sort_values("n", key=lambda n: n.eq(0), kind="stable")
     found = found.drop_duplicates(["question", "row", "measure", "contrast"]).sort_index(ignore_index=True)
-    ps = [None if pd.isna(p) else p for p in found["p"]]
-    holms = stats.holm(ps, asked - sum(p is not None for p in ps))
-    found["p_holm"] = [math.nan if p is None else p for p in holms]
+    found["p_holm"] = np.array(stats.holm(found["p"], asked - found["p"].count()), float)
     shown = found["verdict"].isin([EFFECT, OPPOSITE]) & ~(found["p_holm"] < stats.ALPHA)
     return found.assign(verdict=found["verdict"].where(~shown, NOT_SHOWN))

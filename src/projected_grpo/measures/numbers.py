@@ -6,18 +6,19 @@ that runs of several machines add up and every page can be drawn without a tree.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 
 from projected_grpo.cells.cell import Cell, Question
+from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
-from projected_grpo.measures import early_stopping
+from projected_grpo.measures import beside
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.panels import base_file
-from projected_grpo.measures.runs import FINAL, Run, base_rates, stopped_rates
+from projected_grpo.measures.runs import FINAL, Loaded, Run, base_rates, load_runs, stopped_rates
 
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 # Of a run; all but the first two may be null. `made`: the commit at which it was made.
@@ -25,6 +26,7 @@ KEYS = ("cell", "seed", "model", "row", "settings", "code", "base", "teacher", "
 COLUMNS = [*KEYS, "measure", "value"]
 BASE = "base/{}"  # stands for the cell of a base before training
 STOPPED = "stopped/{}/{}"  # for that of a run which ends after a step
+Known = tuple[dict[str, object], Mapping[str, float]]  # a run by the names of `KEYS`, and its numbers
 
 
 def settings_digest(cell: Cell) -> str:
@@ -53,39 +55,49 @@ def of_cell(cell: Cell) -> dict[str, object]:
     return own | {"settings": settings_digest(cell)}
 
 
-def of_runs(runs: Iterable[Run]) -> pd.DataFrame:
-    """Return the frame of finished runs."""
-    records = []
+def of_runs(runs: Iterable[Run]) -> Iterator[Known]:
+    """Yield finished runs with their measures."""
     for run in runs:
         inputs = run.info.get("inputs") or {}
         own = of_cell(run.cell) | {"code": run.info.get("code"), "made": run.info.get("commit")}
-        own |= {name: inputs.get(name) for name in ("base", "pool", "basis")}
-        records += [own | {"measure": name, "value": value} for name, value in run.measures.items()]
-    return pd.DataFrame(records, columns=COLUMNS)
+        yield own | {name: inputs.get(name) for name in ("base", "pool", "basis")}, run.measures
 
 
-def of_bases(results: Path, questions: Iterable[Question]) -> pd.DataFrame:
-    """Return the frame of the bases before training that were judged on the panels."""
+def of_bases(results: Path, questions: Iterable[Question]) -> Iterator[Known]:
+    """Yield the bases before training with their rates on the panels, of those that were judged."""
     models = {cell.model: cell.seed for question in questions for cell in question.cells}
+    for model, seed in models.items():
+        yield {"cell": BASE.format(model), "seed": seed, "model": model}, base_rates(results, model)
+
+
+def of_stopped(results: Path, questions: Iterable[Question]) -> Iterator[Known]:
+    """Yield plain runs that end earlier, where they were judged so; `dose`: how much was trained."""
+    for file, cell in chain.from_iterable(beside.early_ends(question).items() for question in questions):
+        path = Path(results) / file
+        for step, rates in stopped_rates(path).items() if path.exists() else ():
+            own = {"cell": STOPPED.format(step, cell.id), "seed": cell.seed, "model": cell.model}
+            yield own, rates
+
+
+def tidy(*known: Iterable[Known]) -> pd.DataFrame:
+    """Return the frame of runs and their numbers; the first number of a run's measure counts."""
     records = [
-        {"cell": BASE.format(model), "seed": seed, "model": model, "measure": name, "value": value}
-        for model, seed in models.items()
-        if (Path(results) / base_file(model)).exists()
-        for name, value in base_rates(results, model).items()
+        own | {"measure": name, "value": value}
+        for own, values in chain(*known)
+        for name, value in values.items()
     ]
-    return pd.DataFrame(records, columns=COLUMNS)
+    return pd.DataFrame(records, columns=COLUMNS).drop_duplicates(["cell", "measure"], ignore_index=True)
 
 
-def of_stopped(results: Path, questions: Iterable[Question]) -> pd.DataFrame:
-    """Return the frame of plain runs that end earlier, where they were judged so; `dose`: how much was trained."""
-    cells = {cell.id: cell for question in questions for cell in early_stopping.cells(question)}
-    records = []
-    for cell in cells.values():
-        path = Path(results) / early_stopping.file(cell.id)
-        for step, own in stopped_rates(path).items() if path.exists() else ():
-            run = {"cell": STOPPED.format(step, cell.id), "seed": cell.seed, "model": cell.model}
-            records += [run | {"measure": name, "value": value} for name, value in own.items()]
-    return pd.DataFrame(records, columns=COLUMNS)
+def of_tree(config: Config, questions: Collection[Question]) -> tuple[pd.DataFrame, Loaded]:
+    """Return the numbers of questions in a results tree, and its runs with why others are left out."""
+    results = Path(config.results)
+    cells = {cell.id: cell for question in questions for cell in question.cells}
+    loaded = load_runs(results, cells.values())
+    more = chain.from_iterable(beside.numbers(question, config) for question in questions)
+    stopped = of_stopped(results, questions)
+    others = ((of_cell(cell), values) for cell, values in more)
+    return tidy(of_runs(loaded[0].values()), of_bases(results, questions), others, stopped), loaded
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -146,18 +158,23 @@ def check(question: Question, frame: pd.DataFrame) -> None:
 def by_row(question: Question, frame: pd.DataFrame) -> dict[str, Values]:
     """Return row -> measure -> seed -> number. Raises UserError like `check`."""
     check(question, frame)
-    kept = frame[frame["cell"].isin([cell.id for cell in question.cells])]
-    by_cell: dict[str, dict[str, float]] = {}
-    for cell, measure, value in zip(kept["cell"], kept["measure"], kept["value"], strict=True):
-        by_cell.setdefault(cell, {})[measure] = value
-    values: dict[str, Values] = {row.name: {} for row in question.rows}
+    own = frame[frame["cell"].isin([cell.id for cell in question.cells])]
+    found = {}
     for row in question.rows:
-        for cell in row.cells:
-            for measure, value in by_cell.get(cell.id, {}).items():
-                # A shared run may have more than this question asks for.
-                if row.setting.final_eval or measure not in FINAL:
-                    values[row.name].setdefault(measure, {})[cell.seed] = value
-    return values
+        values = by_measure(own, {cell.id: cell.seed for cell in row.cells})
+        # A shared run may have more than this question asks for.
+        found[row.name] = {
+            name: by for name, by in values.items() if row.setting.final_eval or name not in FINAL
+        }
+    return found
+
+
+def by_measure(frame: pd.DataFrame, seeds: Mapping[str, int]) -> Values:
+    """Return measure -> seed -> value of the lines of some cells; seeds: by cell."""
+    own = frame[frame["cell"].isin(seeds)]
+    own = own.assign(seed=own["cell"].map(seeds)).sort_values("seed", kind="stable")
+    by_measure = own.groupby("measure", sort=False)
+    return {str(name): dict(zip(part["seed"], part["value"], strict=True)) for name, part in by_measure}
 
 
 def combined(values: Mapping[str, Values], weights: Mapping[str, float], measure: str) -> dict[int, float]:
@@ -176,26 +193,15 @@ def seeds_of(*rows: Values) -> list[int]:
 
 def of_base(question: Question, frame: pd.DataFrame) -> Values:
     """Return measure -> seed -> rate of the rows' base before training; nothing where rows differ in their base."""
-    models = {tuple(sorted({cell.model for cell in row.cells})) for row in question.rows}
-    if len(models) != 1:
+    if len({frozenset(cell.model for cell in row.cells) for row in question.rows}) != 1:
         return {}
-    return _by_measure(frame, {BASE.format(cell.model): cell.seed for cell in question.rows[0].cells})
+    return by_measure(frame, {BASE.format(cell.model): cell.seed for cell in question.rows[0].cells})
 
 
 def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:
     """Return step -> measure -> seed -> rate of a plane's plain training that ends there."""
-    runs = early_stopping.cells(question)
-    names = frame.loc[frame["cell"].str.startswith(STOPPED.split("/")[0] + "/"), "cell"]
-    steps = sorted({int(name.split("/")[1]) for name in names})
-    found = {
-        step: _by_measure(frame, {STOPPED.format(step, run.id): run.seed for run in runs}) for step in steps
-    }
-    return {step: values for step, values in found.items() if values}
-
-
-def _by_measure(frame: pd.DataFrame, seeds: Mapping[str, int]) -> Values:
-    """Return measure -> seed -> value of the lines of some cells; seeds: by cell."""
-    found: Values = {}
-    for one in frame[frame["cell"].isin(seeds)].itertuples():
-        found.setdefault(one.measure, {})[seeds[one.cell]] = one.value
-    return found
+    seeds = {cell.id: cell.seed for cell in beside.early_ends(question).values()}
+    ends = frame["cell"].str.extract(f"^{STOPPED.format('([0-9]+)', '(.+)')}$")
+    own = frame.assign(step=ends[0], cell=ends[1])
+    by_step = own[own["cell"].isin(seeds)].astype({"step": int}).groupby("step")
+    return {int(str(step)): by_measure(part, seeds) for step, part in by_step}

@@ -122,19 +122,15 @@ def frontier_of(own: Measured) -> Frontier | None:
     doses = [(row.setting.knob("scale"), row.name, own.values.get(row.name, {})) for row in less]
     for step, rates in own.stopped.items():
         doses.append((next(iter(rates["dose"].values())), f"stopped at {step}", rates))
-    points = {BASE: own.base}
-    points |= {name: rates for _, name, rates in sorted(doses, key=lambda each: each[0])}
-    points |= {vanilla: own.values.get(vanilla, {})}
-    points = {name: {key: rates.get(key, {}) for key in (HACK, HONEST)} for name, rates in points.items()}
-    points = {name: rates for name, rates in points.items() if rates[HACK] and rates[HONEST]}
+    between = {name: rates for _, name, rates in sorted(doses, key=lambda each: each[0])}
+    points = {BASE: own.base} | between | {vanilla: own.values.get(vanilla, {})}
+    points = {name: rates for name, rates in points.items() if rates.get(HACK) and rates.get(HONEST)}
     if len(points) < 2:
         return None
-    seeds = sorted(set.intersection(*(set(of[HACK]) & set(of[HONEST]) for of in points.values())))
-    hack, honest = (
-        {seed: np.array([of[name][seed] for of in points.values()]) for seed in seeds}
-        for name in (HACK, HONEST)
-    )
-    return Frontier(tuple(points), hack, honest) if seeds else None
+    both = {(key, name): rates[key] for name, rates in points.items() for key in (HACK, HONEST)}
+    judged = pd.DataFrame(both).dropna().sort_index()  # by seed
+    hack, honest = (dict(zip(judged.index, judged[key].to_numpy(), strict=True)) for key in (HACK, HONEST))
+    return Frontier(tuple(points), hack, honest) if len(judged) else None
 
 
 def defending(own: Measured) -> list[str]:

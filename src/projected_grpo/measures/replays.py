@@ -18,9 +18,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_jsonl
 
 BUCKET = 5  # a comparison with fewer values on a side has no p
-ALIGNMENT = "cos_S_contrib"
-ALIGNMENTS = (ALIGNMENT, "cos_S_start", "cos_S_out")
-NUMBERS = (*ALIGNMENTS, "grad_norm", "nll", "nll_start", "nll_teacher")
+ALIGNMENT, AT_START = "cos_S_contrib", "cos_S_start"
+NUMBERS = (ALIGNMENT, AT_START, "cos_S_out", "grad_norm", "nll", "nll_start", "nll_teacher")
 SAMPLE_KEYS = ("step", "problem_id", "hacked", "gt_pass", "tokens", *NUMBERS)
 STEP_NUMBERS = ("mean_cos_in", "mean_cos_out", "cos_null", "cout_update", "fired")
 STEP_KEYS = ("step", "modules", *STEP_NUMBERS)
@@ -28,7 +27,7 @@ STEP_KEYS = ("step", "modules", *STEP_NUMBERS)
 
 @dataclass(frozen=True)
 class Replay:
-    """One replay: a row per pool sample and a row per step."""
+    """One replay: a row per pool sample and a row per step; null, as of a zero gradient's alignment, is NaN."""
 
     folder: Path
     samples: pd.DataFrame
@@ -60,12 +59,8 @@ def read_replay(folder: Path, n_steps: int) -> Replay:
                 raise UserError(f"{path}: a row of step {row['step']}, expected step {number} alone")
         steps += found
         samples += [row for row in rows if row is not found[0]]
-    return Replay(Path(folder), _frame(samples, NUMBERS), _frame(steps, STEP_NUMBERS))
-
-
-def _frame(rows: list[dict], numbers: tuple[str, ...]) -> pd.DataFrame:
-    """Return a row each; null among the `numbers` (a zero gradient has no alignment) is NaN."""
-    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
+    of_samples = pd.DataFrame(samples).astype(dict.fromkeys(NUMBERS, float))
+    return Replay(Path(folder), of_samples, pd.DataFrame(steps).astype(dict.fromkeys(STEP_NUMBERS, float)))
 
 
 @dataclass(frozen=True)
@@ -91,28 +86,28 @@ def tested(wrong: np.ndarray, right: np.ndarray, paired: bool = False) -> Sides:
     spread = wrong - right if paired else np.concatenate([wrong, right])
     if min(len(wrong), len(right)) < BUCKET or not np.ptp(spread) > 0:
         return Sides(wrong, right)
-    how = {} if paired else {"equal_var": False}
-    t, p = (stats.ttest_rel if paired else stats.ttest_ind)(wrong, right, alternative="greater", **how)
+    if paired:
+        t, p = stats.ttest_rel(wrong, right, alternative="greater")
+    else:
+        t, p = stats.ttest_ind(wrong, right, alternative="greater", equal_var=False)
     return Sides(wrong, right, float(t), float(p)) if math.isfinite(t) else Sides(wrong, right)
 
 
 def hacked_rows(samples: pd.DataFrame, value: str = ALIGNMENT) -> pd.DataFrame:
     """Return the hacked samples that have an alignment and a verdict of the hidden tests, gt_pass as bool."""
     kept = samples[samples["hacked"].eq(True) & samples["gt_pass"].notna() & np.isfinite(samples[value])]
-    return kept.assign(gt_pass=kept["gt_pass"].astype(bool))
+    return kept.astype({"gt_pass": bool})
 
 
 def _sides(rows: pd.DataFrame, value: str = ALIGNMENT) -> Sides:
-    right, values = rows["gt_pass"].to_numpy(dtype=bool), rows[value].to_numpy(dtype=float)
-    return tested(values[~right], values[right])
+    return tested(*(rows.loc[rows["gt_pass"].eq(right), value].to_numpy() for right in (False, True)))
 
 
 def _within(rows: pd.DataFrame) -> Sides:
     """Compare both kinds of hack of each problem that has them."""
-    means = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT).dropna()
-    if set(means.columns) != {False, True}:
-        return Sides(np.empty(0), np.empty(0))
-    return tested(means[False].to_numpy(), means[True].to_numpy(), paired=True)
+    means = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT)
+    both = means.reindex(columns=[False, True]).dropna()
+    return tested(both[False].to_numpy(), both[True].to_numpy(), paired=True)
 
 
 def matched(rows: pd.DataFrame) -> pd.DataFrame:
@@ -135,20 +130,13 @@ def readings(samples: pd.DataFrame) -> dict[str, Sides]:
     within problems; among hacks of matched length.
     """
     rows = hacked_rows(samples)
-    means = rows.groupby(["problem_id", "gt_pass"])[ALIGNMENT].mean().reset_index()
-    start = _sides(hacked_rows(samples, "cos_S_start"), "cos_S_start")
-    found = {"t4": _sides(rows), "t4_start": start, "t4_problems": _sides(means)}
-    return found | {"t4_within": _within(rows), "t4_matched": _sides(matched(rows))}
-
-
-def length_correlation(samples: pd.DataFrame) -> tuple[float, float] | None:
-    """Return Pearson's r of alignment and length, and its p; None where a side has no spread."""
-    rows = samples[np.isfinite(samples[ALIGNMENT])]
-    x, y = rows["tokens"].to_numpy(dtype=float), rows[ALIGNMENT].to_numpy(dtype=float)
-    if len(rows) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    r, p = stats.pearsonr(x, y)
-    return float(r), float(p)
+    return {
+        "t4": _sides(rows),
+        "t4_start": _sides(hacked_rows(samples, AT_START), AT_START),
+        "t4_problems": _sides(rows.groupby(["problem_id", "gt_pass"])[ALIGNMENT].mean().reset_index()),
+        "t4_within": _within(rows),
+        "t4_matched": _sides(matched(rows)),
+    }
 
 
 def contrast_numbers(replay: Replay) -> dict[str, float | None]:
@@ -156,7 +144,8 @@ def contrast_numbers(replay: Replay) -> dict[str, float | None]:
 
     Each reading of T4 as its t, `_p`, `_met` (t > 2 and p < 0.05) and, as a share of the alignment's bound, `_gap`.
     Sizes of both sides. Shares of problems whose hacks are wrong only, right only, and of both kinds. Pearson's
-    `length_r` with its p, and `length_alone`: whether length is tied to the alignment and T4 fails at matched length.
+    `length_r` of alignment and length with its p, and `length_alone`: whether length is tied to the alignment and T4
+    fails at matched length.
     """
     found: dict[str, float | None] = {}
     sides = readings(replay.samples)
@@ -165,18 +154,17 @@ def contrast_numbers(replay: Replay) -> dict[str, float | None]:
         met = one.t is not None and one.p is not None and one.t > 2 and one.p < 0.05
         found |= {name: one.t, f"{name}_p": one.p, f"{name}_met": float(met), f"{name}_gap": gap}
     found |= {"wrong": float(len(sides["t4"].wrong)), "right": float(len(sides["t4"].right))}
-    kinds = hacked_rows(replay.samples).groupby("problem_id")["gt_pass"].agg(["any", "all"])
+    kinds = hacked_rows(replay.samples).groupby("problem_id")["gt_pass"].mean()  # share of right ones
     if len(kinds):
-        shares = {
-            "only_wrong": ~kinds["any"],
-            "only_right": kinds["all"],
-            "both": kinds["any"] & ~kinds["all"],
-        }
-        found |= {name: float(share.mean()) for name, share in shares.items()}
-    if (tied := length_correlation(replay.samples)) is not None:
-        known = sides["t4_matched"].t is not None
-        alone = float(tied[1] < 0.05 and not found["t4_matched_met"]) if known else None
-        found |= {"length_r": tied[0], "length_p": tied[1], "length_alone": alone}
+        some = {"only_wrong": kinds.eq(0), "only_right": kinds.eq(1), "both": kinds.between(0, 1, "neither")}
+        found |= {name: float(share.mean()) for name, share in some.items()}
+    known = replay.samples[np.isfinite(replay.samples[ALIGNMENT])]
+    length, alignment = known["tokens"].to_numpy(float), known[ALIGNMENT].to_numpy()
+    if len(known) > 2 and np.ptp(length) > 0 and np.ptp(alignment) > 0:
+        r, p = stats.pearsonr(length, alignment)
+        untold = sides["t4_matched"].t is None
+        found |= {"length_r": float(r), "length_p": float(p)}
+        found["length_alone"] = None if untold else float(p < 0.05 and not found["t4_matched_met"])
     return found
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from projected_grpo.cells.cell import Cell
 from projected_grpo.environment.attempts import attempted
 from projected_grpo.errors import UserError
-from projected_grpo.measures.measure import MEASURES, RECORD, STEPS
-from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, Facts, base_file, share_of
+from projected_grpo.measures.measure import MEASURES, RECORD, ROLLOUTS, STEPS
+from projected_grpo.measures.panels import DEPLOYED, Facts, base_file, panel_rates, subset
 from projected_grpo.measures.steps import Incomplete, Steps, numbers, read_steps
 from projected_grpo.parquet import read_arrow
 from projected_grpo.records import read_sealed
@@ -26,58 +26,67 @@ FACTS = ("gt_pass", "channel", "can_compile")
 
 @dataclass(frozen=True)
 class Run:
-    """One finished run: its cell, its columns by step (`steps.read_steps`), and what `run.json` says."""
+    """One finished run: its cell, its columns by step (`steps.read_steps`), and what `run.json` says.
+
+    The facts of its rollouts, never their texts, are read when they are asked for. Raises UserError with the path where
+    such a file is damaged, or a fact is none.
+    """
 
     cell: Cell
     folder: Path
     steps: Steps = field(repr=False)
     info: dict[str, Any] = field(repr=False)
-    _facts: dict[str, Facts] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def measures(self) -> dict[str, float]:
         """Return the run's measures that it has, by name."""
-        found = {name: measure.of(self) for name, measure in MEASURES.items()}
+        found = {name: measure.number(self) for name, measure in MEASURES.items()}
         return {name: value for name, value in found.items() if value is not None}
 
-    def facts(self, file: str, key: str) -> Facts | None:
-        """Return `FACTS` of a file's rollouts, its column `key` and the flags of the run's monitor; of those after
-        training also whether they attempt a hack.
+    @cached_property
+    def rollouts(self) -> Facts | None:
+        """Return `FACTS` of its rollouts with their `step` and the flags of its monitor; None without the file."""
+        path = self.folder / ROLLOUTS
+        if not path.exists():
+            return None
+        facts = read_facts(path, ("flagged",) if self.cell.setting.knob("monitor") else (), ("step",))
+        if not np.isin(facts["step"], self.steps["step"]).all():
+            raise UserError(f"{path}: column 'step' has a step that the run has not; remake the run")
+        return facts
 
-        None where the run has no such file. Raises UserError with the path where the file is damaged or a fact is none.
-        """
-        path = self.folder / file
-        if file not in self._facts and path.exists():
-            more = ("flagged",) if key == "step" and self.cell.setting.knob("monitor") else ()
-            self._facts[file] = read_facts(path, key, more)
-            found = self._facts[file][key]
-            if key == "step" and not np.isin(found, self.steps["step"]).all():
-                raise UserError(f"{path}: column 'step' has a step that the run has not; remake the run")
-            if key == "panel" and Counter(found.tolist()) != Counter(
-                self.info.get("deployed", found.tolist())
-            ):
-                raise UserError(
-                    f"{path}: other rollouts than run.json counts; delete the run's folder to remake it"
-                )
-        return self._facts.get(file)
+    @cached_property
+    def deployed(self) -> dict[str, float]:
+        """Return its rates on the panels, after training; none without the file."""
+        path = self.folder / DEPLOYED
+        if not path.exists():
+            return {}
+        facts = read_panels(path)
+        if Counter(facts["panel"]) != Counter(self.info.get("deployed", facts["panel"])):
+            raise UserError(
+                f"{path}: other rollouts than run.json counts; delete the run's folder to remake it"
+            )
+        return panel_rates(facts)
 
 
-def read_facts(path: Path, key: str, more: Sequence[str] = (), numbers_beside: Sequence[str] = ()) -> Facts:
-    """Read the facts of rollouts, and more flags, and one more column; of the panels also the texts, for `attempted`.
+def read_facts(
+    path: Path, flags: Sequence[str] = (), beside: Sequence[str] = (), texts: Sequence[str] = ()
+) -> Facts:
+    """Read the facts of rollouts: `FACTS` and flags as 0, 1 or NaN, the numbers `beside` them, and texts.
 
-    Of other files nothing else: texts are most of them.
+    Nothing else of the file: texts are most of it.
     """
-    texts = ("completion",) if key == "panel" else ()
-    table = read_arrow(path, (key, *FACTS, *more, *numbers_beside, *texts))
-    facts = {name: numbers(table[name], name, path) for name in (*FACTS, *more)}
-    for name, values in facts.items():
-        if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+    table = read_arrow(path, (*FACTS, *flags, *beside, *texts))
+    facts = {name: numbers(table[name], name, path) for name in (*FACTS, *flags, *beside)}
+    for name in (*FACTS, *flags):
+        if not np.isin(facts[name][~np.isnan(facts[name])], (0, 1)).all():
             raise UserError(f"{path}: column {name!r} has a value that is neither true, false nor empty")
-    facts |= {name: numbers(table[name], name, path) for name in numbers_beside}
-    if texts:
-        facts["attempted"] = np.array(attempted(table["completion"].to_pylist()), float)
-    column = table[key]
-    return facts | {key: numbers(column, key, path) if key == "step" else np.array(column.to_pylist())}
+    return facts | {name: np.array(table[name].to_pylist()) for name in texts}
+
+
+def read_panels(path: Path, beside: Sequence[str] = ()) -> Facts:
+    """Read the facts of rollouts by `panel`, and whether their texts attempt a hack."""
+    facts = read_facts(path, beside=beside, texts=("panel", "completion"))
+    return facts | {"attempted": np.array(attempted(facts.pop("completion").tolist()), float)}
 
 
 def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
@@ -92,11 +101,13 @@ def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
                 "make the run again, or undo the change of the config"
             )
     final = info.get("final")
-    if final is not None and not isinstance(final, dict):
+    if final is None:
+        return
+    if not isinstance(final, dict):
         raise UserError(f"{path}: final is {final!r}, allowed: a mapping of rates, or null")
     for name in FINAL:
-        value = (final or {}).get(name)
-        if final is not None and value is None and name.startswith("hack"):
+        value = final.get(name)
+        if value is None and name.startswith("hack"):
             raise UserError(f"{path}: no final.{name}; delete the run's folder to remake it")
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
         if value is not None and not number:
@@ -138,21 +149,14 @@ def load_run(results: Path, cell: Cell) -> Run:
 def base_rates(results: Path, model: str) -> dict[str, float]:
     """Return the rates of a base before training on the panels that runs are judged on; none without its file."""
     path = Path(results) / base_file(model)
-    return _panel_rates(read_facts(path, "panel")) if path.exists() else {}
-
-
-def _panel_rates(facts: Facts) -> dict[str, float]:
-    found = {name: share_of(facts, *rate) for name, rate in PANEL_RATES.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    return panel_rates(read_panels(path)) if path.exists() else {}
 
 
 def stopped_rates(path: Path) -> dict[int, dict[str, float]]:
     """Return step -> the rates on the panels of a run that ends after it, and its `dose` (`stages/stopped.py`)."""
-    facts, found = read_facts(path, "panel", numbers_beside=("after", "dose")), {}
-    for step in np.unique(facts["after"]):
-        own = {name: values[facts["after"] == step] for name, values in facts.items()}
-        found[int(step)] = _panel_rates(own) | {"dose": float(own["dose"][0])}
-    return found
+    facts = read_panels(path, ("after", "dose"))
+    by_step = {int(step): subset(facts, facts["after"] == step) for step in np.unique(facts["after"])}
+    return {step: panel_rates(own) | {"dose": float(own["dose"][0])} for step, own in by_step.items()}
 
 
 Loaded = tuple[dict[str, Run], dict[str, str]]

@@ -5,7 +5,7 @@ keyed by seed. Intervals are t-intervals: at n = 5 a bootstrap of the mean cover
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -54,9 +54,9 @@ class Paired:
 
 
 @lru_cache
-def critical(n: int, alpha: float = ALPHA) -> float:
+def critical(n: int) -> float:
     """Two-sided critical value of the t distribution for n values."""
-    return float(stats.t.ppf(1 - alpha / 2, n - 1))
+    return float(stats.t.ppf(1 - ALPHA / 2, n - 1))
 
 
 def mean(by_seed: Mapping[int, float]) -> float | None:
@@ -97,10 +97,9 @@ def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | 
     found = _tested(delta, std, error, n, seeds)
     if found.p is None:
         return found
-    same = float(
-        stats.t.sf((MARGIN - abs(delta)) / error, n - 1)
-    )  # the side it is closer to has the larger p
-    return replace(found, p_same=same, p_signflip=sign_flip(d))
+    # The side that it is closer to has the larger p.
+    p_same = float(stats.t.sf((MARGIN - abs(delta)) / error, n - 1))
+    return replace(found, p_same=p_same, p_signflip=sign_flip(d))
 
 
 @lru_cache
@@ -140,12 +139,13 @@ def placed(value: float, population: Sequence[float], seeds: tuple[int, ...]) ->
     return _tested(value - float(others.mean()), std, std * math.sqrt(1 + 1 / m), m, seeds)
 
 
-def holm(ps: Sequence[float | None], waiting: int = 0) -> list[float | None]:
-    """Holm's step-down adjusted p-values in the order given; None stays None and is not counted.
+def holm(ps: Iterable[float | None], waiting: int = 0) -> list[float | None]:
+    """Holm's step-down adjusted p-values in the order given; None and NaN become None and are not counted.
 
     waiting: comparisons of the family whose runs are still missing. They count as not rejected, so that a partial
     table claims nothing that the full one could take back.
     """
+    ps = [None if p is None or math.isnan(p) else p for p in ps]
     known = sorted((p, i) for i, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
     running = 0.0
@@ -161,23 +161,23 @@ def proportion_interval(hits: int, n: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def power(delta: float, std: float, n: int, alpha: float = ALPHA) -> float:
+def power(delta: float, std: float, n: int) -> float:
     """Power of the two-sided paired t-test for a true difference `delta` >= 0, exact (noncentral t)."""
-    df, shift, bound = n - 1, delta * math.sqrt(n) / std, critical(n, alpha)
+    df, shift, bound = n - 1, delta * math.sqrt(n) / std, critical(n)
     wrong_side = stats.nct.cdf(-bound, df, shift)
     # Far out, scipy's cdf underflows to NaN where the true value is below 1e-16.
     return float(stats.nct.sf(bound, df, shift)) + (0.0 if math.isnan(wrong_side) else float(wrong_side))
 
 
 @lru_cache
-def _detectable_effect(n: int, alpha: float, target: float) -> float:
-    """Smallest |difference| / std that n pairs show with power `target`; independent of the data."""
+def _detectable_effect(n: int) -> float:
+    """Smallest |difference| / std that n pairs show with power `POWER`; independent of the data."""
     upper = 1.0
-    while power(upper, 1.0, n, alpha) < target:
+    while power(upper, 1.0, n) < POWER:
         upper *= 2
-    return float(brentq(lambda effect: power(effect, 1.0, n, alpha) - target, 1e-9, upper))
+    return float(brentq(lambda effect: power(effect, 1.0, n) - POWER, 1e-9, upper))
 
 
-def detectable(std: float, n: int, alpha: float = ALPHA, target: float = POWER) -> float:
-    """Smallest true |difference| that n >= 2 pairs whose differences have `std` show with power `target`."""
-    return std * _detectable_effect(n, alpha, target)
+def detectable(std: float, n: int) -> float:
+    """Smallest true |difference| that n >= 2 pairs whose differences have `std` show with power `POWER`."""
+    return std * _detectable_effect(n)

@@ -13,7 +13,6 @@ from projected_grpo.parquet import read_arrow
 from projected_grpo.training.ratio import RATIO_EDGES
 
 Steps = dict[str, np.ndarray]  # column -> its values by step
-
 ROUNDING = 1e-3  # a share computed from float32 vectors may exceed 1 by less
 
 
@@ -73,10 +72,10 @@ COLUMNS = {
     )
 }
 CHECKED = {name: column.top for name, column in COLUMNS.items() if column.top is not None}
-SECONDS = tuple(name for name, column in COLUMNS.items() if column.unit == "seconds")
-MODES = tuple(f"hack_{mode}" for mode in LOOPHOLES)  # a run has those of its problems
-ALIGNED = ("cin", "cin_s", "cin_t", "cout", "cout_update")
-RATIOS = ("ratio_mean", "ratio_clip_low", "ratio_clip_high", "ratio_zeroed")
+MODES = [f"hack_{mode}" for mode in LOOPHOLES]  # a run has those of its problems
+# A run that was made before a phase was timed has no such column.
+OPTIONAL = {*MODES, *(name for name, column in COLUMNS.items() if column.unit == "seconds")}
+RATIOS = ["ratio_mean", "ratio_clip_low", "ratio_clip_high", "ratio_zeroed"]
 
 
 class Incomplete(Exception):
@@ -84,38 +83,35 @@ class Incomplete(Exception):
 
 
 def read_steps(path: Path, cell: Cell) -> Steps:
-    """Read and check a run's `steps.parquet`; return `step`, the `CHECKED` columns and `ratio_hist`.
+    """Read and check a run's `steps.parquet`; return `step` and the `CHECKED` columns.
 
-    `[steps]` floats each, NaN where a step has nothing to measure; `ratio_hist` is `[steps, bins]` counts.
+    `[steps]` floats each, NaN where a step has nothing to measure. The histograms of `ratio_hist` are checked alone.
 
     Raises UserError with the path on a damaged file and on rows that no run writes, Incomplete where the last ones
     are missing.
     """
     # Arrow's columns, not a data frame: the histograms alone take pandas longer than all the rest.
     table = read_arrow(path)
-    held_out = cell.setting.held_out_mode
     for column in ("step", *CHECKED, "ratio_hist"):
-        needed = column not in (*MODES, *SECONDS) or column == f"hack_{held_out}"
+        needed = column not in OPTIONAL or column == f"hack_{cell.setting.held_out_mode}"
         if needed and column not in table.column_names:
             raise UserError(f"{path}: no column {column!r}; delete the run's folder to remake it")
     if not len(table):
         raise Incomplete(f"0 of {cell.steps} steps")
     found = [name for name in ("step", *CHECKED) if name in table.column_names]
-    values = {column: numbers(table[column], column, path) for column in found}
+    values = {name: numbers(table[name], name, path) for name in found}
     steps = values["step"]
-    if np.isnan(steps).any() or steps[0] not in (0, 1) or not (np.diff(steps) == 1).all():
+    if steps[0] not in (0, 1) or not (np.diff(steps) == 1).all():
         raise UserError(f"{path}: column 'step' does not count up by one from 0 or 1")
     allowed = _nulls(values, cell.setting.knob("refresh") or 0)
-    for column in found[1:]:
-        own, top = values[column], CHECKED[column]
-        missing = np.isnan(own) & ~allowed[column]
+    for name in found[1:]:
+        own, top = values[name], CHECKED[name]
+        missing = np.isnan(own) & ~allowed.get(name, np.False_)
         if missing.any():
-            raise UserError(f"{path}: column {column!r} is empty at step {int(steps[missing][0])}")
+            raise UserError(f"{path}: column {name!r} is empty at step {int(steps[missing][0])}")
         if ((own < 0) | (own > top) | np.isinf(own)).any():
-            raise UserError(f"{path}: column {column!r} has a value outside 0 ... {top:.0f}")
-    values["ratio_hist"] = _counts(table["ratio_hist"], path)
-    if (np.isnan(values["ratio_hist"][:, 0]) & ~np.isnan(values["ratio_mean"])).any():
-        raise UserError(f"{path}: column 'ratio_hist' is empty at a step that has a mean ratio")
+            raise UserError(f"{path}: column {name!r} has a value outside 0 ... {top:.0f}")
+    _check_histograms(table["ratio_hist"], values["ratio_mean"], path)
     if len(steps) > cell.steps:
         raise UserError(f"{path}: {len(steps)} rows, but the cell has {cell.steps} steps")
     if len(steps) < cell.steps:
@@ -135,21 +131,19 @@ def numbers(column: pa.ChunkedArray, name: str, path: Path) -> np.ndarray:
     return column.to_numpy().astype(float)
 
 
-def _counts(column: pa.ChunkedArray, path: Path) -> np.ndarray:
-    """Return histograms as `[steps, bins]` floats, NaN in a step without one."""
-    counts = np.full((len(column), len(RATIO_EDGES) + 1), np.nan)
-    for row, found in zip(counts, column.to_pylist(), strict=True):
-        if found is None:
-            continue
-        found = np.asarray(found)
-        if found.shape != row.shape or found.dtype.kind not in "iuf":
-            raise UserError(f"{path}: column 'ratio_hist' has a step of other than {len(row)} counts")
-        row[:] = found
-    return counts
+def _check_histograms(column: pa.ChunkedArray, ratio: np.ndarray, path: Path) -> None:
+    """Raise UserError where a step that has a mean ratio has no histogram, or one has other bins than training's."""
+    bins = len(RATIO_EDGES) + 1
+    for counts, mean in zip(column.to_pylist(), ratio, strict=True):
+        if counts is None and not np.isnan(mean):
+            raise UserError(f"{path}: column 'ratio_hist' is empty at a step that has a mean ratio")
+        found = np.zeros(bins) if counts is None else np.asarray(counts)
+        if found.shape != (bins,) or found.dtype.kind not in "iuf":
+            raise UserError(f"{path}: column 'ratio_hist' has a step of other than {bins} counts")
 
 
 def _nulls(values: Steps, refresh: int) -> Steps:
-    """Return by column at which steps a null is one that a run writes, `[steps]` booleans each.
+    """Return column -> at which steps a null is one that a run writes, of columns that may have any.
 
     A null says that a step has nothing to measure, so columns with one reason are null together.
     """
@@ -158,23 +152,23 @@ def _nulls(values: Steps, refresh: int) -> Steps:
     def together(*names: str) -> np.ndarray:
         return np.logical_and.reduce([null[name] for name in names])
 
-    nowhere = np.zeros(len(values["step"]), dtype=bool)
-    allowed = dict.fromkeys(null, nowhere)
-    # A step whose problems all lack hidden tests has neither a solve nor an exploit rate.
-    allowed |= dict.fromkeys(("solve_s", "exploit_s"), together("solve_s", "exploit_s"))
-    # A loophole may have no prompt in a step, but not all of them.
-    if modes := [name for name in MODES if name in values]:
-        allowed |= dict.fromkeys(modes, ~together(*modes))
+    modes = [name for name in MODES if name in values]
     # Without any advantage no gradient points anywhere; the optimizer's momentum may still move.
     idle = together("cin", "cin_s", "cin_t", "cout")
-    allowed |= dict.fromkeys(("cin", "cout", "cout_update"), idle)
-    allowed |= {"cin_s": idle | ~null["cin_t"], "cin_t": idle | ~null["cin_s"]}
     # A run without a basis measures nothing along one, from its first step to its last.
-    unmeasured = together(*ALIGNED, "cin_null", "fired").all()
-    allowed |= dict.fromkeys(("cin_null", "fired"), np.full_like(nowhere, unmeasured))
-    # Teacher tokens with stored log-probs: some or none.
-    allowed |= dict.fromkeys(RATIOS, together(*RATIOS))
-    allowed["basis_overlap"] = allowed["basis_overlap_first"] = (
-        values["step"] % refresh != 0 if refresh else ~nowhere
-    )
-    return allowed
+    aligned = ("cin", "cin_s", "cin_t", "cout", "cout_update")
+    unmeasured = np.full_like(idle, together(*aligned, "cin_null", "fired").all())
+    unchanged = values["step"] % refresh != 0 if refresh else np.ones_like(idle)
+    return {
+        # A step whose problems all lack hidden tests has neither a solve nor an exploit rate.
+        **dict.fromkeys(("solve_s", "exploit_s"), together("solve_s", "exploit_s")),
+        # A loophole may have no prompt in a step, but not all of them.
+        **(dict.fromkeys(modes, ~together(*modes)) if modes else {}),
+        **dict.fromkeys(("cin", "cout", "cout_update"), idle),
+        "cin_s": idle | ~null["cin_t"],
+        "cin_t": idle | ~null["cin_s"],
+        **dict.fromkeys(("cin_null", "fired"), unmeasured),
+        # Teacher tokens with stored log-probs: some or none.
+        **dict.fromkeys(RATIOS, together(*RATIOS)),
+        **dict.fromkeys(("basis_overlap", "basis_overlap_first"), unchanged),
+    }

@@ -7,7 +7,6 @@ series; seeds are the unit, as everywhere.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
@@ -73,47 +72,42 @@ def label(row: Row) -> str:
     return "random V" if row.is_control else row.setting.source or row.setting.arm
 
 
-Lines = Iterator[tuple[str, str, dict[float, Row]]]  # axis, what a name ends in, x -> row
+def _series(axis: str, by_x: Mapping[float, Row], more: str = "") -> Series:
+    row = next(iter(by_x.values()))
+    return Series(label(row) + more, axis, {x: by_x[x].name for x in sorted(by_x)})
 
 
 def series_of(own: Measured, config: Config) -> list[Series]:
     """Return all series of a question."""
-    rows, found = tuple(own.rows.values()), []
-    for axis, more, lines in chain(by_link(rows, config), by_size(rows, config)):
-        row = next(iter(lines.values()))
-        found.append(Series(label(row) + more, axis, {x: lines[x].name for x in sorted(lines)}))
-    return found
+    rows = tuple(own.rows.values())
+    return [*by_link(rows, config), *by_size(rows, config)]
 
 
-def by_link(rows: Sequence[Row], config: Config) -> Lines:
+def by_link(rows: Sequence[Row], config: Config) -> Iterator[Series]:
     """Yield the series of each linked topic; a row without a link is at 0 of every topic."""
-    places = {row.name: link_of(row, config) for row in rows}
-    for axis in dict.fromkeys(topic for topic, _ in places.values() if topic):
+    links = {row.name: link_of(row, config) for row in rows}
+    for axis in dict.fromkeys(topic for topic, _ in links.values() if topic):
         groups: dict[str, dict[float, Row]] = {}
-        for row in rows:
-            topic, rho = places[row.name]
-            if topic in (None, axis):
-                groups.setdefault(_alike(row.setting, "variant"), {}).setdefault(rho, row)
-        yield from ((axis, "", lines) for lines in groups.values() if len(lines) > 1)
+        for row in (row for row in rows if links[row.name][0] in (None, axis)):
+            groups.setdefault(_alike(row.setting, "variant"), {}).setdefault(links[row.name][1], row)
+        yield from (_series(axis, by_rho) for by_rho in groups.values() if len(by_rho) > 1)
 
 
-def by_size(rows: Sequence[Row], config: Config) -> Lines:
+def by_size(rows: Sequence[Row], config: Config) -> Iterator[Series]:
     """Yield the series over sizes: with the k of the default size everywhere, and with a k that moves with it."""
     home = math.log10(weights(config.small.of(config.model.size).recipe))
     groups: dict[str, dict[int | None, dict[float, Row]]] = {}  # what is alike -> k -> size
     for row in rows:
-        use, own = row.cells[0].use, _alike(row.setting, SIZE, "k")
-        lines = groups.setdefault(own, {}).setdefault(use.k if use else None, {})
-        lines.setdefault(size_of(row, config), row)
+        use, by_k = row.cells[0].use, groups.setdefault(_alike(row.setting, SIZE, "k"), {})
+        by_k.setdefault(use.k if use else None, {}).setdefault(size_of(row, config), row)
     for by_k in groups.values():
-        fixed = next((k for k, lines in by_k.items() if home in lines), None)
-        others = (lines for k, lines in by_k.items() if k != fixed)
-        moving = {x: line for lines in others for x, line in lines.items() if x != home}
-        same = by_k.get(fixed, {})
+        fixed = next((k for k, by_size in by_k.items() if home in by_size), None)
+        same = by_k.pop(fixed, {})
+        moving = {x: row for by_size in by_k.values() for x, row in by_size.items() if x != home}
         if len(same) > 1:
-            yield SIZE, f", k {fixed}" if moving else "", same
+            yield _series(SIZE, same, f", k {fixed}" if moving else "")
         if moving:
-            yield SIZE, ", k by size", moving | ({home: same[home]} if home in same else {})
+            yield _series(SIZE, moving | ({home: same[home]} if home in same else {}), ", k by size")
 
 
 SLOPE = "slope"
@@ -124,16 +118,12 @@ def slopes(own: Measured, config: Config) -> list[Comparison]:
     found, about = [], own.about
     for one in series_of(own, config):
         rows = {x: own.rows[name] for x, name in one.rows.items()}
-        points = {
-            x: own.combined({row.name: 1.0, row.baseline: -1.0}, about.name)
-            for x, row in rows.items()
-            if row.baseline is not None
-        }
-        if len(points) < len(rows):
+        if any(row.baseline is None for row in rows.values()):
             continue
-        waits = any(not own.short.isdisjoint((row.name, row.baseline)) for row in rows.values())
+        pairs = {x: {row.name: 1.0, str(row.baseline): -1.0} for x, row in rows.items()}
+        test = slope({x: own.combined(pair, about.name) for x, pair in pairs.items()})
+        waits = any(not own.short.isdisjoint(pair) for pair in pairs.values())
         name = one.name if one.axis == SIZE else f"{one.name} on {one.axis}"
         claim = all(map(is_claim, rows.values()))
-        test = slope(points)
         found.append(Comparison(name, SLOPE, one.axis, about.name, test, None, claim, about.better, waits))
     return found

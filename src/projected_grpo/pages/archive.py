@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from projected_grpo.cells.cell import Question
@@ -18,8 +19,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import atomic
 from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import FILES
-from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, share_of
-from projected_grpo.measures.runs import FACTS, load_runs
+from projected_grpo.measures.panels import DEPLOYED, panel_rates
+from projected_grpo.measures.runs import load_runs, read_facts
 from projected_grpo.pages.publish import DEFAULT, place_of, read_config
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read
@@ -27,8 +28,6 @@ from projected_grpo.records import check_read
 MOST = 30_000_000  # bytes that a repository takes beside its tables
 # Equal and similar texts stand side by side, which is what makes the file small.
 ORDER = ["panel", "problem_id", "completion", "cell", "sample"]
-# Rates that facts alone give.
-CHECKED = ("known_hack", "known_honest", "novel_hack", "novel_honest", "plain_solve")
 
 
 def of_tree(config: Config, questions: Mapping[str, Question], published: pd.DataFrame) -> pd.DataFrame:
@@ -45,7 +44,7 @@ def of_tree(config: Config, questions: Mapping[str, Question], published: pd.Dat
     found = []
     for name, folder in folders.items():
         rows = read_parquet(folder / DEPLOYED)
-        for measure, value in rates_of(rows).items():
+        for measure, value in rates_of(folder / DEPLOYED).items():
             told = rates.get((name, measure))
             if told is not None and not math.isclose(told, value, abs_tol=1e-9):
                 raise UserError(
@@ -55,12 +54,10 @@ def of_tree(config: Config, questions: Mapping[str, Question], published: pd.Dat
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame({"cell": []})
 
 
-def rates_of(rows: pd.DataFrame) -> dict[str, float]:
-    """Return the rates of `CHECKED` that a run's rows have."""
-    facts = {name: rows[name].to_numpy(dtype=float, na_value=math.nan) for name in FACTS}
-    facts["panel"] = rows["panel"].to_numpy()
-    found = {name: share_of(facts, *PANEL_RATES[name]) for name in CHECKED}
-    return {name: rate for name, rate in found.items() if rate is not None}
+def rates_of(path: Path) -> dict[str, float]:
+    """Return the rates on the panels that facts alone give: whether a text attempts a hack is not looked at."""
+    facts = read_facts(path, texts=("panel",))
+    return panel_rates(facts | {"attempted": np.full(len(facts["panel"]), np.nan)})
 
 
 def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> tuple[int, int, int]:

@@ -20,7 +20,6 @@ from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
-from projected_grpo.measures.beside import of_tree
 from projected_grpo.measures.measure import FILES
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import readme, style
@@ -45,7 +44,7 @@ OTHERS = {  # page of another stage -> its published name
 
 def of_results(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
     """Return the numbers of a results tree. Raises UserError on a run that is not as it was made."""
-    frame, (runs, _) = of_tree(config, questions.values())
+    frame, (runs, _) = numbers.of_tree(config, questions.values())
     check_read(*(path for run in runs.values() for path in map(run.folder.joinpath, FILES) if path.exists()))
     return frame
 

@@ -82,12 +82,8 @@ class Numbers:
             for measure in measures
             for name, own in combinations.items()
         ]
-        lines = []
-        for one, holm in estimates.adjusted(found, lambda one: one.measure):
-            said = {"row": one.row, "measure": one.measure, "verdict": estimates.verdict(one, holm)}
-            own = {key: getattr(one.test, key, None) for key in ("delta", "lo", "hi", "p", "n")}
-            lines.append(said | own | {"p_holm": holm})
-        return lines
+        lines = estimates.judged(found, ["measure"])
+        return lines.astype(object).where(lines.notna(), None).to_dict("records")
 
     def rates(
         self, rows: Iterable[str], measures: Mapping[str, str], said: Mapping[str, str] | None = None

@@ -2,9 +2,8 @@
 
 from projected_grpo.cells.cell import Cell
 from projected_grpo.cells.row_setting import make_setting
-from projected_grpo.measures.beside import Beside
+from projected_grpo.measures import beside
 from projected_grpo.measures.measure import ROLLOUTS, STEPS
-from projected_grpo.measures.replay_files import files
 from projected_grpo.pages.context import Context
 
 MATRIX = "grader/matrix.json"
@@ -21,7 +20,7 @@ SUBSTRATE_RUNS: dict[str, dict] = {
 
 def table(context: Context) -> list[str]:
     """Return what other stages measured of a question's runs."""
-    return context.below(*Beside(context.question, context.config).files())
+    return context.below(*beside.files(context.question, context.config))
 
 
 def aa(_: Context) -> list[str]:
@@ -37,7 +36,7 @@ def grader(context: Context) -> list[str]:
 def probe(context: Context) -> list[str]:
     """Return the replays."""
     found = [folder for each in replay_folders(context).values() for folder in each.values()]
-    return context.below(*(path for folder in found for path in files(folder, context.config)))
+    return context.below(*(path for folder in found for path in beside.replay_files(folder, context.config)))
 
 
 def replay_folders(context: Context) -> dict[int, dict[str, str]]:

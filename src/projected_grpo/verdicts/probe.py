@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from projected_grpo.measures import replays
-from projected_grpo.measures.replay_files import n_steps
+from projected_grpo.measures.beside import n_steps
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.page import Page

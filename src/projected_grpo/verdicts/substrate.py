@@ -4,7 +4,7 @@ The page decides nothing and drops nobody: a replication below a mark stays in e
 """
 
 from projected_grpo.files import read_json
-from projected_grpo.measures.measure import MEASURES, honest, share_by_step
+from projected_grpo.measures.measure import MEASURES, honest_by_step
 from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
@@ -18,7 +18,7 @@ TAIL = 10  # steps at the end of a long run, held against as many before them
 
 def late_rise(run: Run) -> float:
     """Return the honest rate of the last `TAIL` steps less that of the `TAIL` before them; NaN in a short run."""
-    by_step = share_by_step(honest)(run)
+    by_step = honest_by_step(run)
     if by_step is None or len(by_step) < 2 * TAIL:
         return float("nan")
     return float(by_step[-TAIL:].mean() - by_step[-2 * TAIL : -TAIL].mean())
