@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from projected_grpo.cells.cell import Question, load_questions
+from projected_grpo.cells.cell import TEACHERS, Question, Row, load_questions
 from projected_grpo.cells.check import load
-from projected_grpo.cells.config import Config
+from projected_grpo.cells.config import Config, Outcome
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
@@ -26,7 +26,6 @@ from projected_grpo.pages import question as pages
 from projected_grpo.pages import readme, style
 from projected_grpo.pages.answer import Estimated, caution, is_answered, sentences
 from projected_grpo.pages.page import address, render
-from projected_grpo.pages.primary import outcomes_table
 from projected_grpo.records import check_read, commit
 from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.yaml_layers import QuestionFiles
@@ -154,7 +153,7 @@ def publish(
     fresh = {} if place.name else confirmed(place.docs)
     frames = [found.frame for found in (*fresh.values(), *made.values())]
     outcomes = estimates.primary_outcomes(frames, len(own.primary.outcomes))
-    drawn, texts = commit() or "no commit", {}
+    drawn, texts = commit(), {}
     for name, found in made.items():
         if name not in ready:
             continue
@@ -184,11 +183,11 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     """
     rows: list[dict] = []
     for name, found in made.items():
-        n = found.frame.loc[found.frame["contrast"].ne(estimates.RATE), "n"].max()
-        rows.append({"name": name, "title": found.own.question.title, "n": 0 if pd.isna(n) else int(n)})
         said = [*sentences(found, outcomes), caution(found, outcomes)] if is_answered(found) else []
+        n = max((line["n"] for line in found.lines if line["contrast"] != estimates.RATE), default=0)
+        rows.append({"name": name, "title": found.own.question.title, "n": n})
         rows[-1]["answer"] = " ".join(filter(None, said))
-        rows[-1]["primary"] = bool(found.frame["primary"].any())
+        rows[-1]["primary"] = any(line["primary"] for line in found.lines)
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
     )
@@ -197,10 +196,24 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         for path in place.folder.glob("*.md")
     }
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
-    primary = outcomes_table(config, outcomes, made)
     fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
-    named = {"place": place, "folder": place.folder.name, "fresh": fresh}
-    return render("results.md.j2", rows=rows, others=others, outcomes=primary, **named)
+    named = {"place": place, "folder": place.folder.name, "fresh": fresh, "others": others}
+    named |= {"outcomes": named_outcomes(config, outcomes, made), "teachers": TEACHERS}
+    return render("results.md.j2", rows=rows, **named)
+
+
+def named_outcomes(
+    config: Config, found: pd.DataFrame, made: Mapping[str, Estimated]
+) -> list[tuple[Outcome, Mapping, Row | None]]:
+    """Return each outcome that the config names, with its line of all that are corrected together, and its row."""
+    lines = {(e["question"], e["row"], e["measure"], e["contrast"]): e for e in found.to_dict("records")}
+    named = []
+    for one in config.primary.outcomes:
+        keys = [(one.question, one.row, one.measure, own) for own in (one.contrast, estimates.POOLED)]
+        line = next((lines[key] for key in keys if key in lines), {"n": 0})
+        rows = made[one.question].own.rows if one.question in made else {}
+        named.append((one, line, rows.get(one.row or "")))
+    return named
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,9 +11,9 @@ from projected_grpo.evaluator.rounds import IN_CONTEXT, TRAINED
 from projected_grpo.files import read_json
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
+from projected_grpo.pages.needs import CRITIC_FILES, traced_rollouts
 from projected_grpo.pages.page import Page
 from projected_grpo.parquet import read_parquet
-from projected_grpo.verdicts.needs import CRITIC_FILES, traced_rollouts
 
 MEASURES = {
     "mae": "mean error of phi",
