@@ -8,6 +8,7 @@ import argparse
 import math
 import sys
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -18,8 +19,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import atomic
 from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import FILES
-from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, share_of
-from projected_grpo.measures.runs import FACTS, load_runs
+from projected_grpo.measures.panels import DEPLOYED
+from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.publish import DEFAULT, place_of, read_config
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read
@@ -39,28 +40,17 @@ def of_tree(config: Config, questions: Mapping[str, Question], published: pd.Dat
     known = set(published["cell"])
     cells = {cell.id: cell for question in questions.values() for cell in question.cells if cell.id in known}
     runs, _ = load_runs(Path(config.results), cells.values())
-    folders = {name: run.folder for name, run in runs.items() if (run.folder / DEPLOYED).exists()}
-    check_read(*(path for own in folders.values() for path in map(own.joinpath, FILES) if path.exists()))
+    judged = [run for run in runs.values() if (run.folder / DEPLOYED).exists()]
+    check_read(*(path for run in judged for path in map(run.folder.joinpath, FILES) if path.exists()))
     rates = published.set_index(["cell", "measure"])["value"]
-    found = []
-    for name, folder in folders.items():
-        rows = read_parquet(folder / DEPLOYED)
-        for measure, value in rates_of(rows).items():
-            told = rates.get((name, measure))
-            if told is not None and not math.isclose(told, value, abs_tol=1e-9):
-                raise UserError(
-                    f"{folder / DEPLOYED}: {measure} is {value:.6g}, published {told:.6g}; publish this run first"
-                )
-        found.append(rows.assign(cell=name))
+    for run, measure in product(judged, CHECKED):
+        told, value = rates.get((run.cell.id, measure)), run.measures.get(measure)
+        if told is not None and value is not None and not math.isclose(told, value, abs_tol=1e-9):
+            raise UserError(
+                f"{run.folder / DEPLOYED}: {measure} is {value:.6g}, published {told:.6g}; publish this run first"
+            )
+    found = [read_parquet(run.folder / DEPLOYED).assign(cell=run.cell.id) for run in judged]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame({"cell": []})
-
-
-def rates_of(rows: pd.DataFrame) -> dict[str, float]:
-    """Return the rates of `CHECKED` that a run's rows have."""
-    facts = {name: rows[name].to_numpy(dtype=float, na_value=math.nan) for name in FACTS}
-    facts["panel"] = rows["panel"].to_numpy()
-    found = {name: share_of(facts, *PANEL_RATES[name]) for name in CHECKED}
-    return {name: rate for name, rate in found.items() if rate is not None}
 
 
 def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> tuple[int, int, int]:
