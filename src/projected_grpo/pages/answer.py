@@ -19,12 +19,17 @@ KEYS = ["row", "contrast", "measure"]
 NO_LINE = dict.fromkeys((*table.COLUMNS, "before", "after")) | {"verdict": table.MISSING}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Estimated:
-    """The lines of a question's table of estimates, by row, contrast and measure."""
+    """The lines of a question's table of estimates, by row, contrast and measure.
+
+    outcomes: the primary ones of all questions, corrected together (`estimates.primary_outcomes`); None: others are not
+    known.
+    """
 
     own: Measured
     frame: pd.DataFrame
+    outcomes: pd.DataFrame | None = None
 
     @cached_property
     def lines(self) -> list[dict]:
@@ -37,6 +42,14 @@ class Estimated:
             before, after = (means.get((line[row], line["measure"])) for row in ("to", "row"))
             line |= {"before": before, "after": after, "words": MEASURES[line["measure"]].words}
         return found
+
+    @cached_property
+    def primary(self) -> list[tuple[Mapping, Mapping]]:
+        """Return each primary outcome of the question, as corrected together, with the line of the question's own."""
+        every = [] if self.outcomes is None else self.outcomes.to_dict("records")
+        own = [one for one in every if one["question"] == self.own.question.name]
+        lines = ((one, self.line(one["row"], one["contrast"], one["measure"])) for one in own)
+        return [(one, line) for one, line in lines if line]
 
     @cached_property
     def _index(self) -> dict:
@@ -80,14 +93,14 @@ def _name(own: Measured, row: str) -> str:
     return f"`{row}`" + (" (the teacher's own exploits)" if known and known.exploits == TEACHERS else "")
 
 
-def sentence(made: Estimated, says: Says, outcomes: pd.DataFrame | None = None) -> str:
+def sentence(made: Estimated, says: Says) -> str:
     """Return one sentence: the wording of the verdict that the table has, filled from the table.
 
-    outcomes: as of `caution`; where their joint correction leaves less of a difference, the wording is that of less.
+    Where the joint correction of primary outcomes leaves less of a difference, the wording is that of less.
     """
     line = made.line(says.row, says.contrast, says.measure)
     verdict = line["verdict"] if line else table.MISSING
-    if line and any(all(one[key] == line[key] for key in KEYS) for one in lost(made, outcomes)):
+    if line and any(all(one[key] == line[key] for key in KEYS) for one in lost(made)):
         verdict = table.NOT_SHOWN
     wording = getattr(says, verdict.replace(" ", "_"))
     if not wording:
@@ -96,10 +109,10 @@ def sentence(made: Estimated, says: Says, outcomes: pd.DataFrame | None = None) 
     return environment().from_string(wording).render(values).strip()
 
 
-def sentences(made: Estimated, outcomes: pd.DataFrame | None = None) -> list[str]:
-    """Return the answer: what the question says, else what its largest claim does; outcomes: as of `caution`."""
+def sentences(made: Estimated) -> list[str]:
+    """Return the answer: what the question says, else what its largest claim does."""
     if said := made.own.question.says:
-        return [sentence(made, one, outcomes) for one in said]
+        return [sentence(made, one) for one in said]
     claims = made.claims()
     if not claims:
         return [_plain("nothing")]
@@ -108,30 +121,18 @@ def sentences(made: Estimated, outcomes: pd.DataFrame | None = None) -> list[str
     return [first, *([_plain("count", shown, len(claims))] if len(claims) > 1 else [])]
 
 
-def caution(made: Estimated, outcomes: pd.DataFrame | None) -> str:
-    """Return what fresh seeds, or the correction over all primary outcomes, make of an answer; empty where it stands.
-
-    outcomes: of all questions, corrected together (`estimates.primary_outcomes`); None: other questions are not known.
-    """
-    if fresh := [one for one, line in _primary(made, outcomes) if one["seeds"] != line["seeds"]]:
-        return _plain("confirmed", fresh)
-    gone = lost(made, outcomes)
-    return _plain("together", gone) if gone else ""
+def caution(made: Estimated) -> list[str]:
+    """Return what fresh seeds, or the correction over all primary outcomes, make of an answer; none where it stands."""
+    if fresh := [one for one, line in made.primary if one["seeds"] != line["seeds"]]:
+        return [_plain("confirmed", fresh)]
+    gone = lost(made)
+    return [_plain("together", gone)] if gone else []
 
 
-def lost(made: Estimated, outcomes: pd.DataFrame | None) -> list[Mapping]:
+def lost(made: Estimated) -> list[Mapping]:
     """Return the primary outcomes of a question that its page shows by itself, but not all of them together."""
-    told = _primary(made, outcomes)
-    return [one for one, line in told if one["seeds"] == line["seeds"] and line["verdict"] != one["verdict"]]
-
-
-def _primary(made: Estimated, outcomes: pd.DataFrame | None) -> list[tuple[Mapping, Mapping]]:
-    """Return each primary outcome of a question, as corrected together, with its line on the question's own page."""
-    if outcomes is None:
-        return []
-    own = outcomes[outcomes["question"].eq(made.own.question.name)].to_dict("records")
-    lines = ((one, made.line(one["row"], one["contrast"], one["measure"])) for one in own)
-    return [(one, line) for one, line in lines if line]
+    alike = [(one, line) for one, line in made.primary if one["seeds"] == line["seeds"]]
+    return [one for one, line in alike if line["verdict"] != one["verdict"]]
 
 
 def is_answered(made: Estimated) -> bool:

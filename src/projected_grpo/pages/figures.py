@@ -105,7 +105,7 @@ def trajectories(panels: Mapping[str, Mapping[str, Line]], x: str, rates: bool =
         return None
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    several = {"nrows": rows, "ncols": columns, "sharey": rates, "squeeze": False}
+    several: dict = {"nrows": rows, "ncols": columns, "sharey": rates, "squeeze": False}
     with style.drawn(0.9 + 1.9 * rows, **several) as (drawing, grid):
         handles: dict[str, Line2D] = {}
         for axes, (name, lines) in zip(grid.flat, panels.items(), strict=False):

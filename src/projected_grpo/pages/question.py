@@ -94,12 +94,11 @@ def page(
     config: Config,
     provenance: Mapping[str, object],
     prefix: str | None = None,
-    outcomes: pd.DataFrame | None = None,
 ) -> Page:
     """Return the page of a question.
 
     provenance: what stands at its end (`provenance`); prefix: of the addresses of its figure, by default as seen
-    from the results folder; outcomes: the primary ones of all questions, corrected together, where they are known.
+    from the results folder.
     """
     own, question, about = made.own, made.own.question, made.own.about
     drawing = figures.of_question(made, config)
@@ -122,8 +121,8 @@ def page(
         q=question,
         made=made,
         banner=banner(config),
-        answer=[*sentences(made, outcomes), *filter(None, [caution(made, outcomes)])],
-        lost=[one["row"] for one in lost(made, outcomes)],
+        answer=[*sentences(made), *caution(made)],
+        lost=[one["row"] for one in lost(made)],
         figure=question.figure.kind if drawing else "",
         figures=address(question.name) if prefix is None else prefix,
         published=prefix is not None,

@@ -15,6 +15,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 INK, SOFT, GRID, PAPER = "#1c1e21", "#6b7078", "#d9dce1", "#fefefe"
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
@@ -56,7 +57,7 @@ RC: dict = {
 
 
 @contextmanager
-def drawn(height: float, **panels: object) -> Iterator[tuple[Figure, Any]]:
+def drawn(height: float, **panels: Any) -> Iterator[tuple[Figure, Any]]:
     """Yield a figure, its height in inches, and its axes to draw on; panels: of several, as for `Figure.subplots`."""
     with matplotlib.rc_context(RC):
         drawing = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -94,27 +95,23 @@ def name_points(
     def at(point: tuple[float, float]) -> np.ndarray:
         return axes.transData.transform(point) * scale
 
-    taken = [(*(at(point) - 4), *(at(point) + 4)) for point in others]
-    room = np.array([axes.bbox.x0, axes.bbox.y0, axes.bbox.x1 + 6, axes.bbox.y1]) * scale
+    taken = [Bbox([at(point) - 4, at(point) + 4]) for point in others]
+    room = Bbox.from_extents(*(scale * (axes.bbox.extents + np.array([0, 0, 6, 0]))))
     for name, point in named.items():
         x, y = at(point)
         width = letter * len(name)
         for away, side, rise in product((7, 14, 24, 36, 52, 70), ("right", "left", "middle"), (0, 1, -1)):
             left = {"right": x + away, "left": x - away - width, "middle": x - width / 2}[side]
             middle = y + rise * (away + 3)
-            box = (left, middle - 5, left + width, middle + 5)
-            inside = box[0] >= room[0] and box[1] >= room[1] and box[2] <= room[2] and box[3] <= room[3]
-            if (side == "middle" and not rise) or not inside or any(_overlap(box, other) for other in taken):
+            box = Bbox.from_bounds(left, middle - 5, width, 10)
+            outside = not (room.contains(*box.min) and room.contains(*box.max))
+            if (side == "middle" and not rise) or outside or box.count_overlaps(taken):
                 continue
             taken.append(box)
             line = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
             look: dict = {"arrowprops": line if away > 7 else None, "textcoords": "offset points"}
             axes.annotate(name, point, (left - x, middle - y), va="center", fontsize=8.5, zorder=6, **look)
             break
-
-
-def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def to_svg(drawing: Figure) -> str:
