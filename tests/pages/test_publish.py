@@ -58,6 +58,20 @@ def test_seeds_of_another_tree_add_up(docs, made, tmp_path):
     assert "(n = 2)" in (docs / "results/Q2.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("config", "published"),
+    [
+        ("config/config.yaml", [41, 42, 46]),  # 51: a seed of confirmation, 31: one of tuning
+        ("config/confirmation.yaml", [41, 42, 46, 51]),
+        ("config/smollm2.yaml", [41, 42, 46, 51]),  # named before its own seeds
+    ],
+)
+def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(config, published):
+    own, _ = publish.read_config(ROOT / config)
+    frame = pd.DataFrame({"seed": [41, 42, 46, 51, 31]})
+    assert sorted(publish.with_seeds(own, frame)[0].seeds) == published
+
+
 def test_a_page_that_needs_unknown_numbers_stays(docs, made):
     page = docs / "results/R7.md"  # the made-up tree has no replays
     write_text(page, "# R7. As it was\n")

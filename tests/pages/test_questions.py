@@ -9,23 +9,44 @@ from synthetic import ROOT, real_questions
 
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import numbers
+from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import answer, question
+from projected_grpo.pages.publish import read_config
 from projected_grpo.pages.words import percent, points, size, span
 
-CONFIG, QUESTIONS = real_questions(list(range(41, 51)))
+SEEDS = list(range(41, 51))
+# Questions of both organisms, by config; names say which.
+ASKED = {"": real_questions(SEEDS), "smollm2 ": read_config(ROOT / "config/smollm2.yaml", seeds=SEEDS)}
+QUESTIONS = {where + name: one for where, (_, own) in ASKED.items() for name, one in own.items()}
+CONFIGS = {where + name: config for where, (config, own) in ASKED.items() for name in own}
 NAMES = [name for name, asked in QUESTIONS.items() if asked.kind != "aa"]
 
 
 @pytest.fixture(scope="module")
-def frame():
-    return numbers.read(ROOT / "docs/results/runs.csv")
+def frames():
+    """The published numbers of the first organism, made-up ones of the second."""
+    drawn = np.random.default_rng(0)
+    cells = {cell.id: cell for one in ASKED["smollm2 "][1].values() for cell in one.cells}
+    records = [
+        numbers.of_cell(cell) | {"measure": measure, "value": drawn.uniform()}
+        for cell in cells.values()
+        for measure in MEASURES
+    ]
+    made_up = pd.DataFrame(records, columns=numbers.COLUMNS)
+    return {"": numbers.read(ROOT / "docs/results/runs.csv"), "smollm2 ": made_up}
+
+
+@pytest.fixture
+def frame(frames, name):
+    return frames[next(where for where in reversed(ASKED) if name.startswith(where))]
 
 
 def flat(frame, name):
-    """Every run has the number of its seed's first run: all differences are 0."""
+    """Every run has the number of its seed's first run, and what is a difference itself is 0."""
     cells = {cell.id for cell in QUESTIONS[name].cells}
     own = frame[frame["cell"].isin(cells)]
-    return own.assign(value=own.groupby(["seed", "measure"])["value"].transform("first"))
+    same = own.groupby(["seed", "measure"])["value"].transform("first")
+    return own.assign(value=same.mask(own["measure"].map(lambda measure: MEASURES[measure].signed), 0))
 
 
 def flipped(frame, name):
@@ -50,7 +71,7 @@ def sentences(made):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("change", [flat, flipped, halved])
 def test_a_sentence_is_the_wording_of_its_verdict(frame, name, change):
-    made = question.estimated(QUESTIONS[name], change(frame, name), CONFIG)
+    made = question.estimated(QUESTIONS[name], change(frame, name), CONFIGS[name])
     for says, said in zip(wordings(name), sentences(made), strict=True):
         line = made.line(says.row, says.contrast, says.measure)
         verdict = line["verdict"] if line else table.MISSING
@@ -70,9 +91,9 @@ def test_a_sentence_is_the_wording_of_its_verdict(frame, name, change):
 def test_pages_render_whatever_the_numbers_are(frame, name):
     for change in (flat, flipped, halved):
         changed = change(frame, name)
-        made = question.estimated(QUESTIONS[name], changed, CONFIG)
-        page = question.page(made, CONFIG, question.provenance(changed, made.own, "0" * 12))
-        assert page.text.startswith(f"# {name}. ") and "nan" not in page.text
+        made = question.estimated(QUESTIONS[name], changed, CONFIGS[name])
+        page = question.page(made, CONFIGS[name], question.provenance(changed, made.own, "0" * 12))
+        assert page.text.startswith(f"# {made.own.question.name}. ") and "nan" not in page.text
 
 
 def numbers_of(text):
@@ -81,7 +102,7 @@ def numbers_of(text):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_number_of_a_sentence_is_the_tables(frame, name):
-    made = question.estimated(QUESTIONS[name], frame, CONFIG)
+    made = question.estimated(QUESTIONS[name], frame, CONFIGS[name])
     known = {"80"}
     for line in made.frame.to_dict("records"):
         for key in ("mean", "delta", "lo", "hi"):
@@ -105,7 +126,7 @@ def test_wordings_have_no_number_of_their_own(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_answer_is_at_most_two_sentences_of_25_words(frame, name):
     for change in (lambda frame, name: frame, flat, flipped):
-        made = question.estimated(QUESTIONS[name], change(frame, name), CONFIG)
+        made = question.estimated(QUESTIONS[name], change(frame, name), CONFIGS[name])
         said = sentences(made)
         assert len(said) <= 2
         for text in said:
@@ -115,8 +136,8 @@ def test_an_answer_is_at_most_two_sentences_of_25_words(frame, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_first_table_has_at_most_eight_rows_and_six_columns(frame, name):
-    made = question.estimated(QUESTIONS[name], frame, CONFIG)
-    text = question.page(made, CONFIG, question.provenance(frame, made.own, "0" * 12)).text
+    made = question.estimated(QUESTIONS[name], frame, CONFIGS[name])
+    text = question.page(made, CONFIGS[name], question.provenance(frame, made.own, "0" * 12)).text
     lines = re.search(r"(?:^\|.*\n)+", text, re.M)[0].splitlines()
     assert 2 < len(lines) <= 10 and len(lines[0].strip("|").split("|")) <= 6
 

@@ -48,12 +48,13 @@ def of_results(config: Config, questions: Mapping[str, Question]) -> pd.DataFram
 def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
     """Return config and questions for all seeds that the frame has, those of tuning and of confirmation aside.
 
-    A config of the seeds of confirmation keeps them.
+    Where the config's own seeds are to confirm, the others of these are no longer aside.
     """
-    aside = {*config.tuning, *config.primary.seeds} - set(config.seeds)
+    own, fresh = set(config.seeds), set(config.primary.seeds)
+    aside = {*config.tuning, *(() if own & fresh else fresh)} - own
     seeds = sorted({int(seed) for seed in frame["seed"] if seed not in aside})
-    own = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
-    return own, load_questions(QuestionFiles(own.questions).parsed, own)
+    every = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
+    return every, load_questions(QuestionFiles(every.questions).parsed, every)
 
 
 @dataclass(frozen=True)
