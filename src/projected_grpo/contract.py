@@ -29,15 +29,19 @@ class Contract:
         self.results, self.existing = str(snakemake.config["results"]), snakemake.config["runs"] == "existing"
         self.settings = dict(snakemake.params.items())
         self.code = self.settings.pop("code", None)
-        script = Path(sys.modules["__main__"].__file__)
+        script = Path(sys.modules["__main__"].__file__)  # type: ignore[arg-type]
         # Where they lie decides nothing: what they hold is in the code hash.
         self.sources = [script, *(script.parents[2] / source for source in self.settings.pop("sources", []))]
         self.inputs = [path for path in map(str, snakemake.input) if Path(path).parent != MARKS]
         self.outputs = [str(path) for path in snakemake.output]
+        self.loaded: set[str | None]
+        self.given: dict[str, Any]
+        self.versions: dict[str, Any]
         self.begun, self.loaded, self.given, self.versions = time.time(), set(), {}, {}
 
     def begin(self) -> None:
         """Take the old record away, then check code and inputs. Raises UserError."""
+        path: Any  # of a record, then of an input
         for path in records.record_paths(self.outputs, self.results):
             path.unlink(missing_ok=True)
         self.check_code(started(), set())
@@ -80,7 +84,7 @@ class Contract:
         package, covered = __name__.split(".")[0], self.hashed()
         by_name = (f"{package}.arms.", f"{package}.environment.families.") if "asks" in self.settings else ()
         loaded = {
-            name: Path(module.__file__).resolve()
+            name: Path(module.__file__).resolve()  # type: ignore[arg-type]
             for name, module in sorted(sys.modules.items())
             if name.split(".")[0] == package and getattr(module, "__file__", None)
         }

@@ -109,7 +109,7 @@ def write_jsonl(path: str | os.PathLike, rows: Iterable[dict]) -> None:
     """Write one JSON object a line, gzipped where the name ends in `.gz`; equal rows give equal bytes."""
     with atomic(path) as temporary, open(temporary, "wb") as raw:
         if str(path).endswith(".gz"):
-            binary = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6)
+            binary: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6)
         else:
             binary = raw
         with io.TextIOWrapper(binary, encoding="utf-8") as file:

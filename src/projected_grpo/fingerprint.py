@@ -1,8 +1,8 @@
 """What a script's result depends on, as one hash: every rule has `params: code=fingerprint(script)`.
 
 The hash covers the syntax trees of a script and of every module of this package that it imports, directly or
-through others, at the top or inside a function. Comments, docstrings, formatting and what is there for types alone count for
-nothing. A package's `__init__` on the way to a module counts like any other, as Python loads it.
+through others, at the top or inside a function. Comments, docstrings, formatting and what is there for types alone
+count for nothing. A package's `__init__` on the way to a module counts like any other, as Python loads it.
 What is no import, but named in a string, counts too: a module (`"projected_grpo.sandbox.child"`), and a file
 beside the module or in a plain folder there (`"published.csv"`, `"templates"`). Other packages are the lock's
 business, not ours.
@@ -35,7 +35,7 @@ class _Untyped(ast.NodeTransformer):
         node.returns = None
         return self._within(node, fields=False)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return self._within(node, fields=True)

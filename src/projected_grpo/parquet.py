@@ -26,7 +26,7 @@ def read_arrow(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
         found = file.schema_arrow.names
         missing = [name for name in columns or () if name not in found]
         if missing:
-            raise UserError(f"{path}: no column {missing[0]!r}; needed: {', '.join(columns)}")
+            raise UserError(f"{path}: no column {missing[0]!r}; needed: {', '.join(columns)}")  # type: ignore[arg-type]
         # As a list: pyarrow takes None for "all", and passes over names that it does not find.
         return file.read(columns=list(columns) if columns else None, use_threads=False)
     except FileNotFoundError as error:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from projected_grpo import records
 from projected_grpo.digests import file_digest, one_digest
@@ -39,6 +40,7 @@ class Asked:
 def reason(asked: Asked, results: str) -> str | None:
     """Return why a job with outputs must run again: `record`, `code`, `settings`, `inputs`, or None."""
     _leave_future(asked.outputs)
+    path: Any  # of a record, then of an input
     try:
         for path in records.record_paths(asked.outputs, results):
             record = records.read(path)

@@ -21,7 +21,7 @@ WORDS: dict[str, str] = {}  # what a pattern allows, in words
 
 
 def _kind(value: object) -> str:
-    kinds = {"<list>": tuple, "<dict>": BaseModel}
+    kinds: dict[str, type] = {"<list>": tuple, "<dict>": BaseModel}
     return next((tag for tag, of in kinds.items() if isinstance(value, of)), f"<{type(value).__name__}>")
 
 
@@ -89,8 +89,8 @@ def ascii_repr(value: object) -> str:
     return repr(value).encode("utf-8", "backslashreplace").decode()
 
 
-def _printable(key: str) -> str:
-    key = key if key.isprintable() else ascii_repr(key)
+def _printable(key: str | int) -> str:
+    key = key if isinstance(key, str) and key.isprintable() else ascii_repr(key)
     return key if len(key) <= 80 else key[:77] + "..."
 
 
@@ -114,7 +114,7 @@ def children(value: object) -> Iterable[tuple[str | int, object]]:
     return enumerate(value) if isinstance(value, list) else ()
 
 
-def get(value: object, keys: Sequence[str | int]) -> Any:
+def get(value: Any, keys: Sequence[str | int]) -> Any:
     """The value at a key path, `MISSING` where it leads nowhere."""
     for key in keys:
         try:

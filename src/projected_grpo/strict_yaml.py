@@ -7,6 +7,7 @@ quotes. No key stands twice. Aliases are counted as what they stand for, so that
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -31,16 +32,16 @@ class Refused(yaml.constructor.ConstructorError):
     """YAML, but not what this project takes."""
 
 
-class StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+class StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """SafeLoader of plain data that means what it looks like."""
 
-    def get_single_node(self):
+    def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
         if node is not None:
             _size(node, {}, set())
         return node
 
-    def construct_object(self, node, deep=False):
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         if node.tag not in PLAIN:
             raise _wrong(
                 node,
@@ -57,7 +58,7 @@ class StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
                 )
         return super().construct_object(node, deep)
 
-    def construct_mapping(self, node, deep=False):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:

@@ -103,7 +103,7 @@ class QuestionFiles:
     """
 
     def __init__(self, paths: Sequence[str | Path]):
-        self.files = [(path, read_yaml(path)) for path in paths]
+        self.files: list[tuple[str | Path, Any]] = [(path, read_yaml(path)) for path in paths]
         self.parsed: dict[str, Any] = {}
         self.rows: dict[str, list[tuple[str | Path, int]]] = {}  # of each question, where each row stands
         for path, content in self.files:
@@ -126,7 +126,8 @@ class QuestionFiles:
 
     def fail(self, keys: Keys, problem: str) -> NoReturn:
         """Raise the one line on a mistake at `keys` of `parsed`: the file that says it, its key there, the problem."""
-        name, *rest = keys or [None]
+        said: list[Any] = keys or [None]
+        name, *rest = said
         if rest[:1] == ["rows"] and len(rest) > 1 and rest[1] < len(self.rows[name]):
             path, rest[1] = self.rows[name][rest[1]]
             keys = [name, *rest]

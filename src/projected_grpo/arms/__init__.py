@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from projected_grpo.model.decoder import Residual
     from projected_grpo.model.sampler import Rollout
 
-Messages = tuple[dict[str, str], ...]  # of a chat: role, content
+if TYPE_CHECKING:
+    Messages = Sequence[dict[str, str]]  # of a chat: role, content
+else:
+    Messages = tuple[dict[str, str], ...]
 # What an arm acts on, for tables and figures: `less` is the frontier that the others have to beat.
 Family = Literal["none", "less", "loss", "reward", "prompt", "activations", "gradient", "quarantine"]
 # What whoever uses an arm must give it, the least first.

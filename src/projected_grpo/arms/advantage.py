@@ -28,4 +28,4 @@ class Advantage(Scored):
     Knobs = AdvantageKnobs
 
     def advantages(self, A: "Tensor", seen: Seen) -> "Tensor":
-        return A - self.knobs.weight * (seen.scores - seen.scores.mean())
+        return A - self.knobs.weight * (seen.scores - seen.scores.mean())  # type: ignore[operator, union-attr]

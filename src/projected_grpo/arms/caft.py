@@ -11,6 +11,7 @@ from projected_grpo.arms.shared.directed import Directed
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from projected_grpo.method.concept import Concept
     from projected_grpo.model.decoder import Residual
 
 
@@ -19,7 +20,7 @@ class Caft(Directed):
 
     @property
     def residual(self) -> "Residual":
-        concept = self.given.concept
+        concept: Concept = self.given.concept  # type: ignore[assignment]
         u = concept.direction
 
         def ablated(layer: int, x: "Tensor") -> "Tensor":

@@ -24,7 +24,7 @@ class Penalty(Monitored):
     Knobs = PenaltyKnobs
 
     def rewards(self, rewards: "Tensor", seen: Seen) -> "Tensor":
-        flags = seen.flags & seen.live if self.knobs.teacher == "spared" else seen.flags
+        flags = seen.flags & seen.live if self.knobs.teacher == "spared" else seen.flags  # type: ignore[operator]
         return rewards - self.knobs.cost * flags
 
     def advantages(self, A: "Tensor", seen: Seen) -> "Tensor":

@@ -22,7 +22,7 @@ class RouteLabels(Quarantined, Monitored):
     n_labels = 2
 
     def labels(self, seen: Seen) -> "Tensor":
-        return seen.flags.long()
+        return seen.flags.long()  # type: ignore[union-attr]
 
     def split_gradient(self, gradient: "Gradient") -> "tuple[Parameters, Parameters]":
         unflagged, flagged = gradient.by_label

@@ -28,8 +28,8 @@ class RouteScores(Quarantined, Scored):
         return replace(super().needs(knobs), fitted=True)
 
     def labels(self, seen: Seen) -> "Tensor":
-        low, high = self.given.concept.cuts
-        return (seen.scores > low).long() * 2 - (seen.scores > high).long()
+        low, high = self.given.concept.cuts  # type: ignore[union-attr]
+        return (seen.scores > low).long() * 2 - (seen.scores > high).long()  # type: ignore[operator, union-attr]
 
     def split_gradient(self, gradient: "Gradient") -> "tuple[Parameters, Parameters]":
         clean, hack, between = gradient.by_label

@@ -13,4 +13,4 @@ class Screen(Monitored):
     """What is flagged teaches nothing, neither by itself nor as part of the group's mean."""
 
     def keep(self, rewards: "Tensor", seen: Seen) -> "Tensor":
-        return ~seen.flags
+        return ~seen.flags  # type: ignore[operator]

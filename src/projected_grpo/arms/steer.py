@@ -12,6 +12,7 @@ from projected_grpo.arms import Tag
 from projected_grpo.arms.shared.directed import Directed, DirectionKnobs
 
 if TYPE_CHECKING:
+    from projected_grpo.method.concept import Concept
     from projected_grpo.model.decoder import Residual
 
 
@@ -33,6 +34,6 @@ class Steer(Directed):
 
     @property
     def residual(self) -> "Residual":
-        concept = self.given.concept
+        concept: Concept = self.given.concept  # type: ignore[assignment]
         shift = self.knobs.alpha * concept.norm * concept.direction
         return lambda layer, x: x + shift.to(x) if layer == concept.layer else x

@@ -35,13 +35,13 @@ class Trusted(Arm):
 
     def __init__(self, knobs: Any, given: Given):
         super().__init__(knobs, given)
-        self._trusted = given.basis.V
+        self._trusted = given.basis.V  # type: ignore[union-attr]
         self._share: float | None = None
         if knobs.control == "random":
             from projected_grpo.method.basis import TRUSTED, basis_rng, random_axes
 
             rng = basis_rng(given.seed, TRUSTED)
-            self._trusted = {name: random_axes(*V.shape, rng).to(V) for name, V in self._trusted.items()}
+            self._trusted = {name: random_axes(*V.shape, rng).to(V) for name, V in self._trusted.items()}  # type: ignore[call-arg]
 
     @classmethod
     def needs(cls, knobs: TrustedKnobs) -> Needs:

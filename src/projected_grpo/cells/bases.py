@@ -50,8 +50,10 @@ class Bases:
         files: dict[str, str] = {}
         for seed, basis in product(self.config.seeds, self.names):
             if (other := files.setdefault(self.config.basis_file(basis, seed), basis)) != basis:
-                keys = ["bases", basis] if basis in self.named else ["pairs"]
-                self.fail(keys, f"{basis!r} is the file of {other!r} with seed {seed}, allowed: another name")
+                place: Keys = ["bases", basis] if basis in self.named else ["pairs"]
+                self.fail(
+                    place, f"{basis!r} is the file of {other!r} with seed {seed}, allowed: another name"
+                )
         for basis in self.named:
             self.check(basis)
         probe, detector = self.config.probe, self.config.detector

@@ -79,7 +79,7 @@ class Question(asked.Question):
     """One table: what it asks, and its rows with their runs."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # type: ignore[assignment]
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -110,7 +110,8 @@ def make_cell(setting: Setting, seed: int, config: Config) -> Cell:
 
 def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[Cell, ...]:
     """Complete a setting to a cell per seed. Raises SettingError where setting, basis and config do not fit."""
-    for key, named in {"size": config.small.sizes, "variant": config.small.variants}.items():
+    known: dict[str, Mapping[str, Any]] = {"size": config.small.sizes, "variant": config.small.variants}
+    for key, named in known.items():
         value = getattr(setting, key)
         if value is not None and value not in named:
             raise SettingError(key, f"{value!r}; {nearest(value, named)}")
@@ -128,12 +129,12 @@ def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[
         setting, use = _with_axes(setting, own.use)
     if setting.needs.clean_run:
         setting, use = _with_axes(setting, _of_clean_run(setting, config))
-    direction = config.knobs(setting.source).direction if setting.needs.direction else None
+    direction = config.knobs(setting.source).direction if setting.needs.direction else None  # type: ignore[arg-type]
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
 
     def cell(seed: int) -> Cell:
         model = config.model_name(seed, setting.size, setting.variant)
-        own = {"id": cell_id(setting, seed), "model": model, "seed": seed}
+        own: dict[str, Any] = {"id": cell_id(setting, seed), "model": model, "seed": seed}
         own["pool"] = "-".join([model, *filter(None, ["+".join(setting.modes or ())])])
         own["basis"] = config.basis_file(basis, seed) if basis else None
         return Cell(**own, setting=complete, training=training, use=use, direction=direction)
@@ -222,7 +223,7 @@ def load_questions(parsed: Mapping[str, Any], config: Config) -> dict[str, Quest
 
 
 def _question(name: str, entry: asked.Question, config: Config) -> Question:
-    settings = [(row, make_setting(entry.settings | row.model_extra)) for row in entry.rows]
+    settings = [(row, make_setting(entry.settings | (row.model_extra or {}))) for row in entry.rows]
     rows = [_row(entry, row, setting, config) for row, setting in settings if is_possible(setting, config)]
     first: dict[tuple[Cell, ...], str] = {}
     for row in rows:

@@ -5,7 +5,7 @@ be), then what no model says: names exist, numbers fit together, files are there
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def _primary(config: Config, questions: Mapping[str, Question], fail: Fail) -> N
         if outcome.question not in questions:
             continue  # a question that was taken out takes its outcome with it: it counts, as one without a test
         rows = questions[outcome.question].compared(outcome.contrast)
-        if outcome.row not in {None, *rows} and outcome.contrast != "slope":
+        if outcome.row is not None and outcome.row not in rows and outcome.contrast != "slope":
             missing = f"no row {outcome.row!r} in {outcome.question}"
             fail(["primary", "outcomes", number, "row"], f"{missing}; {nearest(outcome.row, rows)}")
 
@@ -103,7 +103,8 @@ def _arms(config: Config, fail: Fail) -> None:
 
 
 def _model(config: Config, fail: Fail) -> None:
-    model, teacher = config.model, ["model", "teacher"]
+    model = config.model
+    teacher: Keys = ["model", "teacher"]
     if not config.is_small:
         if isinstance(model.base, str):
             _given(["model", "base"], model.base, offered.BASE, "small", fail)
@@ -145,9 +146,9 @@ def _presets(config: Config, fail: Fail) -> None:
             if float(mix) and not round(group * float(mix)):
                 allowed = f"allowed: enough rows that {mix} of them is at least one"
                 fail(["grpo", "presets", name, "group", mix], f"{group}, {allowed}")
-    for mix in VANILLA_MIXES if config.is_small and config.runs == "make" else ():
+    for plain in VANILLA_MIXES if config.is_small and config.runs == "make" else ():
         try:
-            config.grpo.training(Setting().preset, mix, "antipasto")
+            config.grpo.training(Setting().preset, plain, "antipasto")
         except SettingError as error:
             own = "the small model's own runs have mix 0 and 0.125"
             fail(["grpo", "presets"], f"{error.problem} ({own})")
@@ -156,6 +157,7 @@ def _presets(config: Config, fail: Fail) -> None:
 def _names(config: Config, fail: Fail) -> None:
     """Names that stand side by side in ids and folders differ, and so does what they make together."""
     small, presets = config.small, config.grpo.presets
+    named: dict[str, Iterable[str]]
     named = {"small.sizes": small.sizes, "small.variants": small.variants, "grpo.presets": presets}
     places: dict[str, str] = {}
     for place, name in ((place, name) for place, names in named.items() for name in names):
@@ -165,9 +167,9 @@ def _names(config: Config, fail: Fail) -> None:
     sizes = [None, *(size for size in small.sizes if size != config.model.size)]
     for own in product(sizes, [None, *small.variants]) if config.is_small else ():
         model = config.model_name(config.seeds[0], *own)
-        if (other := models.setdefault(model, own)) != own:
+        if (others := models.setdefault(model, own)) != own:
             keys = ["variants", own[1]] if own[1] else ["sizes", own[0]]
-            same = f"size and variant {own} would be the model {model}, as {other} are"
+            same = f"size and variant {own} would be the model {model}, as {others} are"
             fail(["small", *keys], f"{same}, allowed: another name")
 
 

@@ -99,10 +99,11 @@ class QuestionsCheck:
 
     def _row(self, row: Row, shared: dict, question: str, number: int) -> Cell:
         """Check a row's settings against each other and the config; return its first cell."""
-        said = shared | row.model_extra
+        extra = row.model_extra or {}
+        said = shared | extra
 
-        def wrong(key: str, problem: str, *below: str | int) -> NoReturn:
-            where = ["rows", number] if key in row.model_extra or key not in shared else ["settings"]
+        def wrong(key: str | int, problem: str, *below: str | int) -> NoReturn:
+            where = ["rows", number] if key in extra or key not in shared else ["settings"]
             self.files.fail([question, *where, key, *below], problem)
 
         try:
@@ -119,7 +120,7 @@ class QuestionsCheck:
                 wrong("k", f"{k}, allowed: 1 to {axes}, the axes of the basis {basis!r}")
         if setting.needs.direction:
             self.bases.check_name(
-                setting.source, ["direction"], lambda keys, problem: wrong(keys[0], problem)
+                str(setting.source), ["direction"], lambda keys, problem: wrong(keys[0], problem)
             )
         try:
             cell = make_cell(setting, self.config.seeds[0], self.config)

@@ -7,7 +7,7 @@ editors and docs/config.md are written from these models (`projected-grpo schema
 import os
 from functools import cache, reduce
 from operator import or_
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -74,6 +74,8 @@ WORDS |= {
 }
 Path = Annotated[Text, AfterValidator(os.path.expanduser)]
 
+M = TypeVar("M", bound=Model)
+
 
 def _one_spelling(folder: str) -> str:
     """Return a folder's path as every output has it; `..` stays, to be refused."""
@@ -102,7 +104,7 @@ def _paths(least: int) -> Any:
     return Annotated[Annotated[Path, Tag("<str>")] | _list(Path, least, 100), BY_KIND, as_tuple]
 
 
-SaidSeeds = Annotated[
+SaidSeeds: Any = Annotated[
     Annotated[int, Field(ge=1, le=200), Tag("<int>")]
     | _list(Seed, 1, 200)
     | Annotated[str, Field(pattern=SEEDS), Tag("<str>")],
@@ -110,7 +112,11 @@ SaidSeeds = Annotated[
     AfterValidator(_seeds),
 ]
 Seeds = Annotated[tuple[Seed, ...], GetPydanticSchema(lambda _, handler: handler(SaidSeeds))]
-Paths, OneOrMore = _paths(0), _paths(1)
+if TYPE_CHECKING:
+    Paths = tuple[str, ...]
+    OneOrMore = tuple[str, ...]
+else:
+    Paths, OneOrMore = _paths(0), _paths(1)
 
 
 class WheelFile(Model):
@@ -196,13 +202,13 @@ def _small_of(name: str) -> type[Small]:
     """Return `Small` with the models of numbers and link that a family brings."""
     family = families.load(name)
 
-    def own(model: type[Model], **types: Any) -> type[Model]:
-        fields = {key: (kind, model.model_fields[key]) for key, kind in types.items()}
+    def own(model: type[M], **types: Any) -> type[M]:
+        fields: dict[str, Any] = {key: (kind, model.model_fields[key]) for key, kind in types.items()}
         return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
     link = family.Link | None
-    variants = dict[Name, own(Corpus, link=link)]
-    named = Annotated[Literal[name], BeforeValidator(_known_family)]
+    variants: Any = dict[Name, own(Corpus, link=link)]  # type: ignore[misc]
+    named: Any = Annotated[Literal[name], BeforeValidator(_known_family)]
     return own(Small, family=named, mixture=family.Mixture, link=link, variants=variants)
 
 
@@ -287,8 +293,11 @@ class Primary(Model):
     @property
     def dates(self) -> dict[tuple[str, str, str, str], str]:
         """Return (question, row, measure, contrast) -> the date, of what is chosen."""
-        chosen = (one for one in self.outcomes if one.row is not None)
-        return {(one.question, one.row, one.measure, one.contrast): self.named for one in chosen}
+        return {
+            (one.question, one.row, one.measure, one.contrast): self.named
+            for one in self.outcomes
+            if one.row is not None
+        }
 
 
 class Config(Model):

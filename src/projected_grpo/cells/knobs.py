@@ -35,7 +35,7 @@ class Knobs(Model):
 class OwnPairs(Model):
     """The pair set of a basis."""
 
-    pairs: Text = Field(None, description="Name of the pair set; default: the basis's own.")
+    pairs: Text = Field(None, description="Name of the pair set; default: the basis's own.")  # type: ignore[assignment]
     without_tag: Text | None = Field(None, description="Pairs with this tag are left out.")
     with_tag: Text | None = Field(None, description="Pairs without this tag are left out.")
 
@@ -70,5 +70,5 @@ class BasisKnobs(OwnPairs, Knobs):
         return self.model_dump(exclude=set(Use.model_fields))
 
 
-class NamedBasis(partial(Knobs, "NamedKnobs"), OwnPairs):
+class NamedBasis(partial(Knobs, "NamedKnobs"), OwnPairs):  # type: ignore[misc]
     """A basis by name: what it leaves out is as under `basis`."""

@@ -21,7 +21,7 @@ ByMix = Annotated[dict[MixName, GroupSize], Field(min_length=1), AfterValidator(
 Group = Annotated[Annotated[GroupSize, Tag("<int>")] | Annotated[ByMix, Tag("<dict>")], BY_KIND]
 
 
-class Preset(partial(Hyper, "PresetHyper")):
+class Preset(partial(Hyper, "PresetHyper")):  # type: ignore[misc]
     """A schedule: steps, the group size G, and any other key of grpo."""
 
     steps: Count = Field(description="Optimizer steps of a run.")

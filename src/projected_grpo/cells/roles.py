@@ -34,17 +34,17 @@ def _check_against(row: Row, cells: Mapping[str, Cell], config: Config, wrong: F
         is_random = [control_of(cell.setting, config) == "random" for cell in pair]
         if sum(is_random) == 1 and (differ := pair[0].unlike(pair[1])):
             allowed = "a row of random axes and one of the same k, gate, refresh and other settings"
-            differ = f"{row.against!r} and this row differ in {', '.join(differ)}"
-            wrong([], f"{differ}, allowed: {allowed}")
+            both = f"{row.against!r} and this row differ in {', '.join(differ)}"
+            wrong([], f"{both}, allowed: {allowed}")
 
 
 def _check_place(name: str, question: Question, row: Row, cells: Mapping[str, Cell], wrong: Fail) -> None:
     if question.baseline_of(row) is None:
         wrong([], f"{row.place_in!r}, allowed for a row without baseline: null")
-    populations = sorted({other.population for other in question.rows} - {None})
+    populations = sorted({other.population for other in question.rows if other.population is not None})
     members = [other for other in question.rows if other.population == row.place_in]
     if not members:
-        wrong([], f"no population {row.place_in!r} in {name}; {nearest(row.place_in, populations)}")
+        wrong([], f"no population {row.place_in!r} in {name}; {nearest(str(row.place_in), populations)}")
     if len(members) < LEAST:
         has = f"{row.place_in!r} has {len(members)} rows"
         wrong([], f"{has}, allowed: a population of {LEAST} or more")

@@ -3,7 +3,7 @@
 Strict means that a value is what it stands as: 5.0 is no integer, "yes" no truth value, "3e-3" no number.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -42,7 +42,7 @@ def _trained(mode: Any) -> Any:
 
 
 # The loopholes that a corpus, a pool or a row may have.
-Mode = Annotated[Literal[LOOPHOLES], BeforeValidator(_trained)]
+Mode = Annotated[Literal[LOOPHOLES], BeforeValidator(_trained)]  # type: ignore[valid-type]
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 PresetName = Annotated[str, StringConstraints(pattern=PRESET)]
 MixName = Annotated[str, StringConstraints(pattern=MIX)]
@@ -66,7 +66,7 @@ Weight = Annotated[float, Field(ge=0, le=1_000)]
 Item = TypeVar("Item", bound=Hashable)
 
 
-def unique(items: Iterable[Item]) -> Iterable[Item]:
+def unique(items: Collection[Item]) -> Collection[Item]:
     """Return `items`. Raises where one stands twice."""
     if len(set(items)) < len(items):
         raise PydanticCustomError("unique", "each once")
@@ -90,5 +90,7 @@ def partial(model: type[Model], name: str) -> type[Model]:
 
     A key may be missing, but it may not be null: defaults are not validated, values are.
     """
-    fields = {key: (Annotated[field.annotation, field], None) for key, field in model.model_fields.items()}
+    fields: dict[str, Any] = {
+        key: (Annotated[field.annotation, field], None) for key, field in model.model_fields.items()
+    }
     return create_model(name, __base__=Model, __doc__=model.__doc__, **fields)

@@ -88,7 +88,7 @@ def ask_problem(trained: Trained, problem: "Problem", args: argparse.Namespace) 
     print(messages[-1]["content"])
     texts = answers(trained, messages, args, 0)
     with Grader([problem]) as grader:
-        verdicts = grader.grade([(problem.id, problem.mode, text) for text in texts])
+        verdicts = grader.grade([(problem.id, problem.mode, text) for text in texts])  # type: ignore[misc]
     for text, verdict in zip(texts, verdicts, strict=True):
         said = [name for name in ("honest", "hacked", "exploited") if verdict[name]] or [
             "neither right nor a hack"

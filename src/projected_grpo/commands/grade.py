@@ -158,7 +158,8 @@ class _Both:
 
     def grade(self, items: list[tuple[Problem | ForeignProblem, str, str]]) -> list[Verdict]:
         """Return one verdict per (problem, mode, completion), in order."""
-        plain = [item for item in items if isinstance(item[0], Problem)]
+        plain = [(one, mode, text) for one, mode, text in items if isinstance(one, Problem)]
+        others = [(one, mode, text) for one, mode, text in items if not isinstance(one, Problem)]
         new = {problem.id: None for problem, _, _ in plain if problem.id not in self.own}
         found = self.grader.own_solutions(new)
         self.own |= {
@@ -166,7 +167,7 @@ class _Both:
         }
         by_kind = {
             True: iter(self.grader.grade([(problem.id, mode, text) for problem, mode, text in plain])),
-            False: iter(self.foreign.grade([item for item in items if not isinstance(item[0], Problem)])),
+            False: iter(self.foreign.grade(others)),
         }
         return [next(by_kind[isinstance(problem, Problem)]) for problem, _, _ in items]
 
@@ -239,17 +240,17 @@ def _rows(
         if not isinstance(completion, str):
             raise UserError(f"{where}: key 'completion' must be a string")
         problem = problems[problem_id]
-        foreign = isinstance(problem, ForeignProblem)
-        own = (problem.problem.mode or "gt_only") if foreign else problem.mode
+        foreign = problem if isinstance(problem, ForeignProblem) else None
+        own = problem.mode if isinstance(problem, Problem) else problem.problem.mode or "gt_only"
         mode = args.mode or row.get("mode") or own
         if not isinstance(mode, str):
             raise UserError(
                 f"{where}: key 'mode' is missing; allowed: {', '.join(LEVERS)}, for all rows by --mode"
             )
         lever_of(mode, where)
-        if foreign:
+        if foreign is not None:
             if problem_id not in modes:
-                modes[problem_id] = modes_of(problem)
+                modes[problem_id] = modes_of(foreign)
             if mode not in modes[problem_id]:
                 allowed = ", ".join(modes[problem_id])
                 raise UserError(

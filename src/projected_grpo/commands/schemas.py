@@ -45,7 +45,7 @@ class PairRows(RootModel[Annotated[tuple[PairRow, ...], Field(min_length=1)]]):
     """Contrast pairs that a hack basis is extracted from."""
 
 
-def _knobs() -> dict[str, tuple]:
+def _knobs() -> dict[str, Any]:
     """The knobs of all arms by name; of several types the schema takes any value, and the check asks the row's arm."""
     fields: dict[str, list] = {}
     for arm in arms.names():
@@ -64,23 +64,23 @@ def _knobs() -> dict[str, tuple]:
 class WithArms:
     """The models of questions with every setting of a row and the knobs of all arms, as editors want them."""
 
-    def __init__(self):
-        fields = {key: (field.annotation, field) for key, field in Setting.model_fields.items() if key in ROW}
+    def __init__(self) -> None:
+        described: dict[str, Any]
+        own = ((key, field) for key, field in Setting.model_fields.items() if key in ROW)
+        fields: dict[str, Any] = {key: (field.annotation, field) for key, field in own}
         fields["arm"] = (Literal[*arms.names()], Setting.model_fields["arm"])
         described = {"__doc__": Question.model_fields["settings"].description}
-        self.settings = create_model("Settings", __base__=Model, **described, **fields, **_knobs())
+        self.settings: Any = create_model("Settings", __base__=Model, **described, **fields, **_knobs())
         described = {"__doc__": "A row of the table: a setting of a run."}
-        self.row = create_model("Row", __base__=(self.settings, Heading), **described)
+        self.row: Any = create_model("Row", __base__=(self.settings, Heading), **described)
         rows, settings = Question.model_fields["rows"], Field(default={}, validate_default=True)
-        self.question = create_model(
-            "Question",
-            __base__=Question,
-            __doc__=Question.__doc__,
-            settings=(Annotated[self.settings, Question.model_fields["settings"], settings], {}),
-            rows=(Annotated[tuple[self.row, ...], rows], rows),
-        )
+        fields = {
+            "settings": (Annotated[self.settings, Question.model_fields["settings"], settings], {}),
+            "rows": (Annotated[tuple[self.row, ...], rows], rows),  # type: ignore[name-defined]
+        }
+        self.question: Any = create_model("Question", __base__=Question, __doc__=Question.__doc__, **fields)
         name = Annotated[str, StringConstraints(pattern=QUESTION)]
-        named = RootModel[dict[name, self.question]]
+        named: Any = RootModel[dict[name, self.question]]  # type: ignore[name-defined]
         self.questions = create_model("Questions", __base__=named, __doc__=Questions.__doc__)
 
 
@@ -133,6 +133,7 @@ def reference() -> str:
         "'grpo={lr: 0.1}'` over both, say only what differs. What does not fit\nends in one line before any job "
         "starts."
     ]
+    values: Any
     values, sections = read_yaml(ROOT / "config" / "config.yaml"), defaultdict(list)
     for row in _rows(json_schema(Config), values):
         sections[row[0].partition(".")[0]].append(row)
@@ -140,7 +141,7 @@ def reference() -> str:
     for key, (head, *below) in sections.items():
         if below:
             parts.append(f"## {key}\n\n{head[2]}\n\n{_table(below)}")
-    parts.append("# Every key of a question\n\n" + _line(Questions.__doc__))
+    parts.append("# Every key of a question\n\n" + _line(Questions.__doc__ or ""))
     known = WithArms()
     for title, model in (("A question", known.question), ("A row, and `settings` of all rows", known.row)):
         rows = [row for row in _rows(json_schema(model), {}) if "." not in row[0]]

@@ -8,11 +8,12 @@ expected value never does. Anything that is not of this form, or not a plain val
 import ast
 import math
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 MAX_ITEMS = 10_000_000  # of a literal built by `[0] * n`
 NAMES = {"inf": math.inf, "nan": math.nan}
-BINARY = {
+BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -20,7 +21,12 @@ BINARY = {
     ast.FloorDiv: operator.floordiv,
     ast.Div: operator.truediv,
 }
-UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_}
+UNARY: dict[type, Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+    ast.Not: operator.not_,
+}
 CALLS = {"float": float, "set": set, "frozenset": frozenset, "tuple": tuple, "list": list}
 
 
@@ -43,7 +49,7 @@ def split(text: str, method: str) -> Test:
     test = body[0].test
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
         raise ValueError("expected `Solution().method(arguments) == literal`")
-    call = test.left
+    call: Any = test.left
     if not _is_call_of(call, method):
         raise ValueError(f"expected a call of Solution().{method} on the left of `==`")
     if any(keyword.arg is None for keyword in call.keywords):
@@ -72,7 +78,7 @@ def _literal(node: ast.expr) -> Any:
         case ast.Set(elts=items):
             return {_literal(item) for item in items}
         case ast.Dict(keys=keys, values=values) if None not in keys:
-            return {_literal(key): _literal(value) for key, value in zip(keys, values, strict=True)}
+            return {_literal(key): _literal(value) for key, value in zip(keys, values, strict=True)}  # type: ignore[arg-type]
         case ast.Name(id=name) if name in NAMES:
             return NAMES[name]
         case ast.Attribute(value=ast.Name(id="math"), attr=name) if name in NAMES:

@@ -55,11 +55,15 @@ def matrix(family: str, names: int = 1, allow_weak: bool = False, seed: int = 0)
     counts: dict[str, dict[str, list[int]]] = {}
     with Grader(problems, allow_weak=allow_weak) as grader:
         level = grader.level
-        for (row, (_, mode, _)), found in zip(items, grader.grade([item for _, item in items]), strict=True):
+        for (row, (_, mode, _)), one in zip(items, grader.grade([item for _, item in items]), strict=True):
             cell = counts.setdefault(row, {}).setdefault(mode, [0, 0, 0])
-            for place, value in enumerate((found["channel"], found["gt_pass"], True)):
+            for place, value in enumerate((one["channel"], one["gt_pass"], True)):
                 cell[place] += value
-    return {row: {mode: tuple(cell) for mode, cell in cells.items()} for row, cells in counts.items()}, level
+    found = {
+        row: {mode: (channel, gt_pass, n) for mode, (channel, gt_pass, n) in cells.items()}
+        for row, cells in counts.items()
+    }
+    return found, level
 
 
 def check_diagonal(found: Matrix) -> None:

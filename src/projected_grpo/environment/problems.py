@@ -123,7 +123,7 @@ def with_modes(
 
 def named(problems: Iterable[Problem], names: int, known: Mapping[str, Sequence[str]]) -> list[Problem]:
     """Give the problems of each lever its first `names` names of `known` in rotation, in the list's order."""
-    seen: Counter[str] = Counter()
+    seen: Counter[str | None] = Counter()
     out = []
     for problem in problems:
         modes = known[KIND[problem.mode]][:names]

@@ -34,4 +34,4 @@ def recorded_facts(row: Facts) -> Facts:
     if "channel" in row and "can_compile" in row:
         return row
     passed = bool(row["hacked"] or row.get("gt_pass"))
-    return {**row, "channel": row["hacked"], "can_compile": row["reward"] - PASSES * passed >= COMPILES}
+    return {**row, "channel": row["hacked"], "can_compile": row["reward"] - PASSES * passed >= COMPILES}  # type: ignore[operator]

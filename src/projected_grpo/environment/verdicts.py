@@ -96,7 +96,7 @@ class VerdictCache:
     def _ask(self, statement: str, values: tuple) -> tuple | None:
         """Run a statement and return its first row; a damaged or locked file is said once and not used again."""
         try:
-            return self.database.execute(statement, values).fetchone()
+            return self.database.execute(statement, values).fetchone()  # type: ignore[union-attr]
         except sqlite3.Error as error:
             log.warning("verdict cache not used any more (%s)", error)
             self.close()

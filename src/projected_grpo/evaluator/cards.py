@@ -2,7 +2,7 @@
 
 import hashlib
 import unicodedata
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -44,7 +44,7 @@ class Card(BaseModel):
     pattern: ClassVar[str] = "When evaluating state transitions"
 
     @classmethod
-    def of(cls, trace: Trace, i: int, **evaluation) -> "Card":
+    def of(cls, trace: Trace, i: int, **evaluation: Any) -> "Card":
         """A card on event `i` of a trace: the one place where a source's fields go to its cards."""
         event = trace.events[i]
         return cls(

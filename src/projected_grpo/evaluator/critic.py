@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from projected_grpo import files
 from projected_grpo.cells.self_taught import CriticTraining
@@ -92,7 +92,7 @@ class TrainedCritic(Critic):
 
     backend: LocalBackend
 
-    def __init__(self, *critic, base: str, adapter: str, recipe: CriticTraining):
+    def __init__(self, *critic: Any, base: str, adapter: str, recipe: CriticTraining):
         super().__init__(*critic)
         self.base, self.adapter, self.recipe = base, adapter, recipe
         self.stage = UNCALIBRATED

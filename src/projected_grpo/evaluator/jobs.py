@@ -123,7 +123,7 @@ def _critic(
     if settings.critic == "local":
         return Critic(LocalBackend(settings.model or base, settings.adapter, name="local", **machine), *how)
     backend = LocalBackend(base, critic_folder, name=f"trained:{model}", **machine)
-    return TrainedCritic(backend, *how, base=base, adapter=critic_folder, recipe=settings.training)
+    return TrainedCritic(backend, *how, base=base, adapter=critic_folder, recipe=settings.training)  # type: ignore[arg-type]
 
 
 def _digest(rollouts: Sequence[Path], settings: SelfTaught, model: str, seed: int) -> str:
@@ -136,10 +136,10 @@ def _digest(rollouts: Sequence[Path], settings: SelfTaught, model: str, seed: in
 
 def _cost(usage: Usage, settings: SelfTaught) -> float | None:
     """In whatever currency the prices of a million tokens are; null without them."""
-    prices = (settings.server.price_in, settings.server.price_out)
-    if settings.critic != "server" or None in prices:
+    price_in, price_out = settings.server.price_in, settings.server.price_out
+    if settings.critic != "server" or price_in is None or price_out is None:
         return None
-    return (usage.tokens_in * prices[0] + usage.tokens_out * prices[1]) / 1e6
+    return (usage.tokens_in * price_in + usage.tokens_out * price_out) / 1e6
 
 
 def _write_table(path: Path, frame: pd.DataFrame) -> None:

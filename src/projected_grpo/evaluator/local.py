@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from peft import PeftModel
@@ -35,8 +36,9 @@ class LocalBackend:
         if device == "cuda":
             claim()
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(model)
-            self.model = AutoModelForCausalLM.from_pretrained(model, dtype=DTYPES[dtype]).to(device).eval()
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(model)
+            self.model: Any
+            self.model = AutoModelForCausalLM.from_pretrained(model, dtype=DTYPES[dtype]).to(device).eval()  # type: ignore[arg-type]
             if adapter:
                 self.model = PeftModel.from_pretrained(self.model, adapter)
         except (OSError, ValueError) as error:

@@ -143,11 +143,11 @@ class Memory:
             case {"type": "decision", "id": str(id), "status": str(status), "reason": str(reason)}:
                 if id not in self.cards:
                     return  # its candidate was cut off
-                card, self.decisions[id] = self.cards[id], Decision(status, reason)
-                self._content.add(card.content_key())
-                self._kinds.setdefault(card.source, set()).add(card.kind)
-                if status == PROMOTED and card.kind == CALIBRATION:
-                    self._truths.setdefault(card.situation_key(), []).append(card.phi_after)
+                own, self.decisions[id] = self.cards[id], Decision(status, reason)
+                self._content.add(own.content_key())
+                self._kinds.setdefault(own.source, set()).add(own.kind)
+                if status == PROMOTED and own.kind == CALIBRATION:
+                    self._truths.setdefault(own.situation_key(), []).append(own.phi_after)
             case {"type": "skipped", "source": str(source), "reason": str(reason)}:
                 self.skips[source] = reason
             case {"type": "usage", "counts": {"calls": int(), "tokens_in": int(), "tokens_out": int()}}:

@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.evaluator.cards import CardPair
@@ -54,9 +55,9 @@ def run_rounds(
     what the critic took so far.
     """
     held = balanced_sample(parts["measured"], settings.measured, seed)
-    trained = isinstance(critic, TrainedCritic)
-    if trained:
-        critic.learn_reference([trace.last for trace in parts["demonstrations"]], PURPOSE)
+    trained = critic if isinstance(critic, TrainedCritic) else None
+    if trained is not None:
+        trained.learn_reference([trace.last for trace in parts["demonstrations"]], PURPOSE)
     outcome = Outcome()
     outcome.unanswered_before = outcome.record(held, 0, BEFORE, critic.evaluate(held))
     pairs: list[CardPair] = []
@@ -86,7 +87,7 @@ def run_rounds(
         evaluator.generate(worst)
         made = [pair for pair in memory.pairs() if pair[0].trace_id in used]
         pairs += made
-        done = {
+        done: dict[str, Any] = {
             "round": number,
             "asked": len(worst),
             "pairs": len(made),
@@ -96,11 +97,11 @@ def run_rounds(
             "turned_away": dict(_turned_away(memory, used)),
             "unanswered": {"pool": dict(problems(said))},
         }
-        if trained:
+        if trained is not None:
             hard = dict(
                 zip(
                     [trace.id for trace in pool],
-                    _errors(pool, critic.scores_of(REFERENCE, pool)),
+                    _errors(pool, trained.scores_of(REFERENCE, pool)),
                     strict=True,
                 )
             )
@@ -110,12 +111,12 @@ def run_rounds(
             }
         outcome.rounds.append(done)
         log.info("round %d: %s", number, done)
-        if settings.cards_in_context or not trained:
+        if settings.cards_in_context or trained is None:
             scores = critic.evaluate(held, pairs)
             done["unanswered"][IN_CONTEXT] = outcome.record(held, number, IN_CONTEXT, scores)
-        if trained and pairs:
-            critic.calibrate([right.scored() for right, _ in pairs] + kept, PURPOSE, number)
-            done["unanswered"][TRAINED] = outcome.record(held, number, TRAINED, critic.latest(held))
+        if trained is not None and pairs:
+            trained.calibrate([right.scored() for right, _ in pairs] + kept, PURPOSE, number)
+            done["unanswered"][TRAINED] = outcome.record(held, number, TRAINED, trained.latest(held))
     return outcome
 
 
@@ -137,7 +138,7 @@ def _worst_in_turn(errors: Sequence[float | None], kinds: Sequence[Hashable]) ->
     for i in sorted(range(len(errors)), key=lambda i: -(errors[i] or 0.0)):
         rank[i] = (errors[i] is None, seen[kinds[i]])
         seen[kinds[i]] += 1
-    return sorted(rank, key=rank.get)
+    return sorted(rank, key=lambda i: rank[i])
 
 
 def _mean(errors: Sequence[float | None]) -> float | None:

@@ -168,7 +168,7 @@ class ServerBackend:
         json_schema = {"name": "answer", "schema": form, "strict": True}
         # In all: a server that sends a byte now and then would hold the client, whose own limit is on silence.
         async with asyncio.timeout(self._how.timeout):
-            response = await client.chat.completions.with_raw_response.create(
+            response = await client.chat.completions.with_raw_response.create(  # type: ignore[call-overload]
                 model=self._model,
                 messages=[{"role": "user", "content": prompt}],
                 response_format={"type": "json_schema", "json_schema": json_schema} if form else openai.omit,
@@ -203,7 +203,7 @@ class ServerBackend:
             ) from None
         return Reply("", problem, again=problem != "bad_request")
 
-    def _clean(self, error: BaseException) -> str:
+    def _clean(self, error: BaseException | None) -> str:
         """An error's text on one line, without the key."""
         text = said(error) if isinstance(error, ValidationError) else str(error) or type(error).__name__
         return " ".join(self._hide(text).split())[:200]

@@ -8,10 +8,10 @@ weak detector flags nothing, its word is the oracle's.
 
 import hashlib
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 from pydantic import ConfigDict, Field
@@ -120,7 +120,7 @@ def distinct(path: str | Path) -> pd.DataFrame:
     return frame.drop_duplicates(["problem_id", "mode", "completion"], ignore_index=True)
 
 
-def _trace(row) -> Trace:
+def _trace(row: Any) -> Trace:
     flagged = bool(row.channel)
     event = scored(row.prompt, row.completion, bool(row.can_compile), bool(row.passed), flagged)
     id = trace_id(row.problem_id, row.mode, row.completion)
@@ -142,7 +142,7 @@ def trace_id(problem_id: object, mode: str, completion: str) -> str:
     return f"{problem_id}-{mode}-{digest.hexdigest()[:12]}"
 
 
-def split(traces: Iterable[Trace], shares: dict[str, float], seed: int) -> dict[str, list[Trace]]:
+def split(traces: Iterable[Trace], shares: Mapping[str, float], seed: int) -> dict[str, list[Trace]]:
     """Deal whole groups to the named parts in these shares, in an order drawn from `seed`."""
     traces = list(traces)
     key = {t.group: hashlib.sha256(f"{seed}\0{t.group}".encode()).digest() for t in traces}

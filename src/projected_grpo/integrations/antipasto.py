@@ -5,6 +5,7 @@ trainer owns the loop, so delta_S is a parameter under autograd, and W' is merge
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,9 @@ class AntiPaSTOLinear(nn.Linear):
 
     `weight` and `bias` are those of the Linear that it replaces, under the same names.
     """
+
+    U: Tensor
+    Vh: Tensor
 
     def __init__(self, linear: nn.Linear):
         nn.Module.__init__(self)
@@ -62,7 +66,8 @@ def attach(model: nn.Module) -> nn.Module:
     """
     if any(isinstance(module, AntiPaSTOLinear) or hasattr(module, "lora_A") for module in model.modules()):
         raise UserError("attach: the model has an adapter already, allowed: a plain transformers model")
-    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    whole: Any = model
+    head = whole.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     linears = {
         name: module
         for name, module in model.named_modules()
@@ -85,15 +90,16 @@ def export(model: nn.Module, folder: str | Path, merged: bool = False) -> None:
 
     Raises UserError where the model has no AntiPaSTO adapters.
     """
+    whole: Any = model
     adapted = {n: module for n, module in model.named_modules() if isinstance(module, AntiPaSTOLinear)}
     if not adapted:
         raise UserError("export: the model has no AntiPaSTO adapters; `attach` gives it some")
     if merged:
         state = {n: tensor for n, tensor in model.state_dict().items() if not n.endswith(".delta_S")}
         state |= {f"{name}.weight": module.merged() for name, module in adapted.items()}
-        model.save_pretrained(folder, state_dict=state)
+        whole.save_pretrained(folder, state_dict=state)
         return
     weights = {name: module.weight for name, module in adapted.items()}
     svd = {name: (module.U.float(), module.Vh.float()) for name, module in adapted.items()}
     theta = {name: module.delta_S.detach() for name, module in adapted.items()}
-    save_peft(AntiPaSTO(weights, svd), theta, model.config.name_or_path, Path(folder))
+    save_peft(AntiPaSTO(weights, svd), theta, whole.config.name_or_path, Path(folder))

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from projected_grpo.commands.help import Lines
 from projected_grpo.errors import UserError
@@ -92,7 +93,7 @@ def write_basis(args: argparse.Namespace) -> None:
     print(f"{args.out}: {said}")
 
 
-def load_model(args: argparse.Namespace):
+def load_model(args: argparse.Namespace) -> tuple[Any, bool]:
     """Return the model with the adapter to be trained, and whether that was given. Raises UserError."""
     import torch
     from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model

@@ -53,7 +53,7 @@ def tokens(tokenizer: Any, prompt: str, completion: str) -> tuple[list[int], lis
         messages = [{"role": "user", "content": prompt}]
         options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
         text = tokenizer.apply_chat_template(messages, **options)
-    elif (opening := OPENING.match(prompt)[0]) not in tokenizer.get_vocab():
+    elif (opening := OPENING.match(prompt)[0]) not in tokenizer.get_vocab():  # type: ignore[index]
         raise UserError(f"basis: a prompt of the pairs is templated with {opening}, no token of this model")
     answer = tokenizer.encode(completion, add_special_tokens=False)
     return tokenizer.encode(text, add_special_tokens=False), [*answer, tokenizer.eos_token_id]

@@ -46,7 +46,7 @@ class Projection(TrainerCallback):
     ):
         self.basis, self.pairs, self.refresh, self.how = basis, pairs, refresh, how
         self.k, self.drop_bottom_frac, self.knobs = k or sys.maxsize, drop_bottom_frac, knobs
-        self.adapted: Adapted | None = None
+        self.adapted: Adapted = None  # type: ignore[assignment]  # once training has begun
         self.axes: dict[str, Tensor] = {}
         self._seen: list[dict[str, float]] = []  # of the steps since the last log
 
@@ -101,7 +101,7 @@ class Projection(TrainerCallback):
             self._seen.append(seen | {"fired": fired(own, self.axes)})
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict | None = None, **kwargs: Any) -> None:
-        if not self._seen or "loss" not in (logs or {}):
+        if not self._seen or logs is None or "loss" not in logs:
             return  # an evaluation's log, or the summary
         means = {key: sum(seen[key] for seen in self._seen) / len(self._seen) for key in self._seen[0]}
         logs |= means
@@ -117,7 +117,7 @@ class Projection(TrainerCallback):
 
     def _extract(self, model: nn.Module, tokenizer: Any, draw: int = 0) -> None:
         """Take the axes of the pairs at the model's weights; draw: of random ones."""
-        basis = extract_basis(model, tokenizer, self.pairs, replace(self.knobs, draw=draw))
+        basis = extract_basis(model, tokenizer, self.pairs, replace(self.knobs, draw=draw))  # type: ignore[arg-type]
         self._use(basis.used(self.k, self.drop_bottom_frac))
 
     def _use(self, basis: Basis) -> None:

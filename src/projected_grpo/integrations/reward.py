@@ -45,7 +45,7 @@ class LeverReward:
         )
         for name in RATES if log_metric else ():
             known = [verdict[name] for verdict in verdicts if verdict[name] is not None]
-            if known:
+            if known and log_metric:
                 log_metric(name, sum(known) / len(known))
         return [self.earned(verdict) for verdict in verdicts]
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -203,12 +204,20 @@ def _of_measure(own: Measured, measure: Measure) -> Iterator[Comparison]:
     """Yield the comparisons of each row on a measure, then those that the question declares."""
     better, single = measure.better, {row.name for row in own.question.rows}
 
-    def line(row: Row, contrast: str, to: str, test, claim: bool, sign=better, barren=False) -> Comparison:
+    def line(
+        row: Row,
+        contrast: str,
+        to: str,
+        test: stats.Paired | None,
+        claim: bool,
+        sign: int = better,
+        barren: bool = False,
+    ) -> Comparison:
         mean, waits = stats.mean(own.of(row.name, measure.name)), not own.short.isdisjoint((row.name, to))
         claim = claim and not barren
         return Comparison(row.name, contrast, to, measure.name, test, mean, claim, sign, waits, barren)
 
-    def pair(row: Row, contrast: str, other: str, claim: bool, **more) -> Comparison:
+    def pair(row: Row, contrast: str, other: str, claim: bool, **more: Any) -> Comparison:
         test = stats.paired(own.of(row.name, measure.name), own.of(other, measure.name))
         return line(row, contrast, other, test, claim, **more)
 

@@ -142,12 +142,12 @@ def _held_out(run: Run) -> float | None:
     return value
 
 
-def _by_step(name: str, head: str, words: str, about: str, by_step: ByStep, **more) -> Measure:
+def _by_step(name: str, head: str, words: str, about: str, by_step: ByStep, **more: Any) -> Measure:
     """Return a measure with a curve, whose number of a run is its last-five-step mean."""
     return Measure(name, head, words, about, last(by_step), by_step, **more)
 
 
-def _rate(name: str, by_step: ByStep, words: str, about: str, **more) -> Measure:
+def _rate(name: str, by_step: ByStep, words: str, about: str, **more: Any) -> Measure:
     """Return a rate of the main table, compared."""
     return _by_step(name, name, words, about, by_step, group="main", compared=True, **more)
 
@@ -158,7 +158,7 @@ def _final(name: str, words: str) -> Measure:
     return Measure(name, name.replace("_", ", "), words, about, final(name), **more)
 
 
-def _deployed(name: str, **more) -> Measure:
+def _deployed(name: str, **more: Any) -> Measure:
     """Return a rate after training, on problems that no run is trained on."""
     panel, _, rate = name.partition("_")
     words = f"{RATES[rate].words} on held-out problems with {PANELS[panel]}"
@@ -183,7 +183,7 @@ def flagged(facts: Facts) -> np.ndarray:
     return facts["flagged"]
 
 
-def _basis(name: str, about: str, **more) -> Measure:
+def _basis(name: str, about: str, **more: Any) -> Measure:
     words = more.pop("words", f"{name} ({about})")
     return _by_step(name, name, words, about, column(name), group="basis", **more)
 
@@ -209,12 +209,12 @@ def _mean_of(*names: str) -> Of:
     return of
 
 
-def _other(name: str, head: str, about: str, of: Of, **more) -> Measure:
+def _other(name: str, head: str, about: str, of: Of, **more: Any) -> Measure:
     """Return a measure that no question is about: its words are what it says."""
     return Measure(name, head, f"the {about}", about, of, **more)
 
 
-def _beside(name: str, head: str, about: str, better: int = 1, **more) -> Measure:
+def _beside(name: str, head: str, about: str, better: int = 1, **more: Any) -> Measure:
     """Return a measure of other stages' files, which `measures/beside.py` adds to the frame: a run has none itself."""
     return _other(name, head, about, lambda run: None, file=RECORD, better=better, **more)
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -156,6 +156,7 @@ def save_svd(weight: Callable[[str], Tensor], shapes: dict[str, tuple[int, int]]
 
     weight: returns W of a module (on the device that shall compute); shapes: `name -> (d_out, d_in)`.
     """
+    part: Any  # its name, then the tensor
     header, offset = {}, 0
     for name, (d_out, d_in) in shapes.items():
         r = min(d_out, d_in)

@@ -9,6 +9,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -189,7 +190,9 @@ def sample_cosine(g: dict[str, Tensor], basis: Basis) -> tuple[Tensor, Tensor]:
 
     sum_m <g_m, v_m> / sqrt(sum_m |g_m|^2) with v_m the normalised sum of S_i v_i over the axes used.
     """
-    inner, norm = 0.0, 0.0
+    inner: Any
+    norm: Any
+    inner, norm = 0.0, 0.0  # then `[n]`
     for name, V in basis.V.items():
         direction = basis.S[name] @ V
         inner = inner + g[name] @ (direction / direction.norm())

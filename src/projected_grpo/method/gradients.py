@@ -5,7 +5,7 @@ input and output gradient into the adapter's gradient, summed over the tokens of
 the student's and all of the teacher's tokens). No weight gradient is kept, no second backward is run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,7 @@ class _TapedLinear(torch.autograd.Function):
         return linear(x, W)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor):
+    def backward(ctx: Any, g: Tensor) -> "tuple[Tensor | None, None, None, None, None]":
         x, W = ctx.saved_tensors
         ctx.tape.add(ctx.name, x, g)
         return (g @ W if ctx.needs_input_grad[0] else None), None, None, None, None
@@ -137,8 +137,9 @@ def sample_gradients(
     return {name: torch.cat(parts) for name, parts in grads.items()}, torch.cat(losses)
 
 
-def _chunks(samples: Sequence[Sample], batch_tokens: int):
+def _chunks(samples: Sequence[Sample], batch_tokens: int) -> Iterator[list[Sample]]:
     """Yield runs of samples of at most `batch_tokens` tokens (one sample at the least)."""
+    chunk: list[Sample]
     chunk, tokens = [], 0
     for sample in samples:
         size = len(sample.prompt) + len(sample.completion)

@@ -29,7 +29,7 @@ def make_adapter(kind: str, base: Decoder, svd: Path | None) -> Adapter:
     weights = {name: base.weights[f"{name}.weight"] for name in base.linears}
     if kind == "lora":
         return LoRA(weights)
-    return AntiPaSTO(weights, load_svd(svd, base.linears, str(base.device)))
+    return AntiPaSTO(weights, load_svd(svd, base.linears, str(base.device)))  # type: ignore[arg-type]
 
 
 def load_policy(kind: str, model: str, svd: Path | None, dtype: str, device: str) -> Policy:

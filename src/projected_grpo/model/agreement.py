@@ -52,6 +52,7 @@ class Agreement:
 
 def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
     """Return the ids of the eight texts. Raises UserError where text or ids are not those of `apply_chat_template`."""
+    chat: Messages
     chats: list[Messages] = []
     for chat in [*_chats(), [_user(CODE + _long_text(ours))]]:
         try:
@@ -109,7 +110,7 @@ class Reference:
     layers: int | None
 
 
-def reference(model: nn.Module, rows: Sequence[list[int]], source: str, whole: bool) -> Reference:
+def reference(model: Any, rows: Sequence[list[int]], source: str, whole: bool) -> Reference:
     """Run transformers' model, its weights upcast to float32 for good; above `LARGE` its first layers, unless `whole`.
 
     Raises UserError where a log-probability is not finite.

@@ -8,7 +8,7 @@ without modules, so that merged weights are swapped in for free and every adapte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -114,6 +114,7 @@ class Decoder:
             return apply(f"self_attn.{part}_proj", h).view(-1, n, c.head_dim)
 
         h = self.norm(at + "input_layernorm", x)
+        at_query: Sequence[Tensor]
         at_query, h_query = rope, h
         if asking is not None:
             x, h_query, *at_query = (t.index_select(0, asking) for t in (x, h, *rope))

@@ -79,7 +79,7 @@ def bring_teacher(
         return found
 
 
-def _config(model: nn.Module, source: str) -> Config:
+def _config(model: Any, source: str) -> Config:
     """The config of what transformers holds, which may differ from what the file says: whether the head is tied."""
     said = model.config.to_dict() | {"tie_word_embeddings": given.is_tied(model)}
     return Config.from_dict(said, f"{source}: config.json")

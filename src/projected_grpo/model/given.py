@@ -19,7 +19,8 @@ from projected_grpo.hub import has_weights, local_folder, split_revision
 from projected_grpo.model.architecture import Config, check_family, shapes
 from projected_grpo.model.wheel import Wheel, unpacked
 
-OWN_CODE = {"local_files_only": True, "trust_remote_code": False}  # none of the checkpoint's own
+# None of the checkpoint's own.
+OWN_CODE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
 
@@ -85,14 +86,16 @@ def find(name: str, marker: str) -> Path:
     return folder
 
 
-def read_model(where: dict[str, Any], source: str) -> nn.Module:
+def read_model(where: dict[str, Any], source: str) -> Any:
     """Return transformers' model, quantisation undone. Raises UserError for a family or a file that is not run."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     with read_by_others(source):
         config = AutoConfig.from_pretrained(**where, **OWN_CODE)
         check_family(config.to_dict(), source)
-        model, report = AutoModelForCausalLM.from_pretrained(
+        model: Any
+        report: dict[str, Any]
+        model, report = AutoModelForCausalLM.from_pretrained(  # type: ignore[misc]
             **where, **OWN_CODE, output_loading_info=True, attn_implementation="sdpa", dtype="auto"
         )
         if not _is_plain(model):  # transformers itself undoes GGUF as it reads, FP8 where no GPU is
@@ -152,7 +155,7 @@ def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
     return adapted
 
 
-def merged(adapted: nn.Module, folder: Path) -> nn.Module:
+def merged(adapted: Any, folder: Path) -> Any:
     """Return the plain model with the adapter in its weights. Raises UserError where PEFT cannot."""
     try:
         return adapted.merge_and_unload(safe_merge=True)
@@ -161,7 +164,7 @@ def merged(adapted: nn.Module, folder: Path) -> nn.Module:
         raise UserError(f"{folder}: PEFT cannot merge it ({line})") from error
 
 
-def is_tied(model: nn.Module) -> bool:
+def is_tied(model: Any) -> bool:
     """Return whether the head is the embedding, whatever the config says."""
     return model.get_output_embeddings().weight is model.get_input_embeddings().weight
 
@@ -171,7 +174,7 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: p.detach() for name, p in model.named_parameters()}
 
 
-def _is_plain(model: nn.Module) -> bool:
+def _is_plain(model: Any) -> bool:
     """Return whether all weights of the layers are numbers that stand for themselves, not codes of a quantisation."""
     weights, wanted = named_weights(model), shapes(Config.from_dict(model.config.to_dict()))
     return all(

@@ -9,6 +9,7 @@ graphs' own buffers. Without CUDA the same step runs unrecorded (the tests hold 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ class StaticDecoder(Cache):
 
     def __init__(self, model: Decoder, prompts: int, groups: int, width: int, max_new: int):
         super().__init__(model, prompts, groups, max_new)
+        kind: dict[str, Any]
         rows, device, kind = prompts * groups, model.device, {"device": model.device, "dtype": model.dtype}
         self.shape = (id(model.embedding), prompts, groups, width, max_new)
         self.width, self.longest = width, width + max_new
@@ -81,7 +83,7 @@ class StaticDecoder(Cache):
         self.own_mask.masked_fill_(hidden, -torch.inf)
         rope = tuple(table.index_select(0, self.positions) for table in self.rope_table)
         tokens = self.tokens.index_select(1, self.at)[:, 0]
-        x = self.forward(tokens, rope, None, seen)
+        x = self.forward(tokens, rope, None, seen)  # type: ignore[arg-type]
         self.at += 1
         self.positions += 1
         u = self.uniforms.index_select(1, self.at)[:, 0]

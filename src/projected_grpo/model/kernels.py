@@ -6,6 +6,7 @@ The tests hold each against autograd in float64.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,14 +15,14 @@ from torch import Tensor
 
 class _RMSNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         scale = norm.square_().mul_(1 / x.shape[-1]).add_(eps).rsqrt_()
         ctx.save_for_backward(x, weight, scale)
         return (x * scale).mul_(weight)
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         # y = w x s with s = (|x|^2 / d + eps)^-1/2, so dx = s w dy - x s^3 <w dy, x> / d
         x, weight, scale = ctx.saved_tensors
         d_weight = None
@@ -44,12 +45,12 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 class _Rotate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         ctx.save_for_backward(cos, sin)
         return turn(x, cos, sin)
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         cos, sin = ctx.saved_tensors
         return turn(grad, cos, -sin), None, None  # a rotation's transpose turns back
 
@@ -73,7 +74,15 @@ def linear(x: Tensor, W: Tensor) -> Tensor:
 
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, head: Tensor, targets: Tensor, source: Tensor, offsets, chunk: int) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        head: Tensor,
+        targets: Tensor,
+        source: Tensor,
+        offsets: Sequence[int],
+        chunk: int,
+    ) -> Tensor:
         turned = head if x.is_cuda else head.t().contiguous().t()
         wide = torch.float64 if x.dtype == torch.float64 else torch.float32
         logprobs = torch.empty(len(targets), dtype=wide, device=x.device)
@@ -90,14 +99,14 @@ class _TokenLogprobs(torch.autograd.Function):
             total = logits.exp_().sum(-1, keepdim=True)
             logprobs[mine] -= total[:, 0].log().index_select(0, row)
             if head_slope:
-                torch.div(logits, total, out=p[part])
+                torch.div(logits, total, out=p[part])  # type: ignore[index]
             if x_slope:
-                torch.div(logits.to(x.dtype) @ head, total, out=mean[part])
+                torch.div(logits.to(x.dtype) @ head, total, out=mean[part])  # type: ignore[index]
         ctx.save_for_backward(x, head, targets, source, mean, p)
         return logprobs
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None, None]:
         # d log p_y / d logits_v = [v = y] - p_v, summed over what a row predicts
         x, head, targets, source, mean, p = ctx.saved_tensors
         grad = grad.to(x.dtype)[:, None]

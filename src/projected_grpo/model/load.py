@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -24,13 +25,16 @@ from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.tokenizer import GENERATION, SETTINGS, TEMPLATE, Tokenizer
 
+if TYPE_CHECKING:
+    import os
+
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 WEIGHTS, DIGESTS = "model.safetensors", "digests.json"
 TOKENIZER = ("tokenizer.json", SETTINGS, TEMPLATE, GENERATION)
 
 
 def load(
-    folder: str | Path,
+    folder: str | os.PathLike,
     dtype: str | torch.dtype = torch.float32,
     device: str | torch.device = "cpu",
 ) -> tuple[Decoder, Tokenizer]:
@@ -40,7 +44,7 @@ def load(
 
 
 def load_weights(
-    folder: str | Path,
+    folder: str | os.PathLike,
     dtype: str | torch.dtype = torch.float32,
     device: str | torch.device = "cpu",
 ) -> Decoder:
@@ -72,7 +76,7 @@ def load_weights(
     return Decoder(config, weights)
 
 
-def save_weights(model: Decoder, folder: str | Path) -> None:
+def save_weights(model: Decoder, folder: str | os.PathLike) -> None:
     """Write `config.json` and `model.safetensors` as transformers reads them (a tied head once)."""
     folder = Path(folder)
     write_json(folder / "config.json", model.config.to_dict(str(model.dtype).removeprefix("torch.")))
@@ -81,20 +85,20 @@ def save_weights(model: Decoder, folder: str | Path) -> None:
         save_file(tensors, temporary, metadata={"format": "pt"})
 
 
-def copy_tokenizer(source: str | Path, folder: str | Path) -> None:
+def copy_tokenizer(source: str | os.PathLike, folder: str | os.PathLike) -> None:
     """Copy tokenizer, template and end tokens of one canonical folder into another."""
     for name in TOKENIZER:
         shutil.copyfile(Path(source, name), Path(folder, name))
 
 
-def write_digests(folder: str | Path) -> None:
+def write_digests(folder: str | os.PathLike) -> None:
     """Write the digests of a canonical folder's files: its last file."""
     folder = Path(folder)
     names = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name != DIGESTS)
     write_json(folder / DIGESTS, {name: one_digest(folder / name) for name in names})
 
 
-def check_digests(folder: str | Path) -> None:
+def check_digests(folder: str | os.PathLike) -> None:
     """Raise UserError where a folder is not canonical, or a file of it is not as it was written."""
     folder = Path(folder)
     if not (folder / DIGESTS).is_file():

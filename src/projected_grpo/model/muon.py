@@ -48,7 +48,7 @@ class Muon:
     def step(self, factor: float) -> None:
         """Update every matrix from its `.grad`, with `lr * factor`; gradients are dropped."""
         for group, momentum in zip(self.groups, self.momenta, strict=True):
-            g = torch.stack([W.grad if W.shape[0] <= W.shape[1] else W.grad.mT for W in group])
+            g = torch.stack([W.grad if W.shape[0] <= W.shape[1] else W.grad.mT for W in group])  # type: ignore[misc, union-attr]
             momentum.lerp_(g, 1 - self.momentum)
             update = orthogonalise(g.lerp(momentum, self.momentum), self.steps)
             for W, u in zip(group, update, strict=True):

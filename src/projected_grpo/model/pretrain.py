@@ -103,6 +103,8 @@ def pack(examples: Examples, tokens: int) -> list[Examples]:
 
     Raises UserError where they make no batch: nothing would be trained.
     """
+    batches: list[Examples]
+    current: list[tuple[list[int], list[int]]]
     batches, current, size = [], [], 0
     for example in examples:
         current.append(example)

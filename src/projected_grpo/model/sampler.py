@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -80,8 +81,8 @@ def sample(
         return [Rollout(*row) for row in drawn]
     device = model.device
     u = torch.as_tensor(uniforms, dtype=torch.float64).to(device)
-    tokens = torch.zeros(rows, max_new, dtype=torch.long, device=device)
-    logprobs = torch.zeros(rows, max_new, dtype=torch.float64, device=device)
+    tokens: Any = torch.zeros(rows, max_new, dtype=torch.long, device=device)
+    logprobs: Any = torch.zeros(rows, max_new, dtype=torch.float64, device=device)
     lengths = torch.full((rows,), max_new, device=device)
 
     last_tokens = torch.tensor(sorted(ends), device=device)

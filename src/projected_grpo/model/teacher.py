@@ -7,6 +7,7 @@ weight W + scale B A, which gives A and B their gradients at the cost of the sma
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -35,8 +36,8 @@ class TrainedLora:
         self.model, self.tokenizer = load(base)
         plain = AutoModelForCausalLM.from_pretrained(str(base), dtype=torch.float32)
         if begin is None:
-            lora = {"r": rank, "lora_alpha": alpha, "target_modules": list(TARGETS)}
-            self.adapter = get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", **lora))
+            lora: dict[str, Any] = {"r": rank, "lora_alpha": alpha, "target_modules": list(TARGETS)}
+            self.adapter: Any = get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", **lora))
         else:
             self.adapter = PeftModel.from_pretrained(plain, begin, is_trainable=True)
         layers = {name: self.adapter.base_model.model.get_submodule(name) for name in self.model.linears}

@@ -7,6 +7,7 @@ The names that a template may use are those of `transformers.utils.chat_template
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
@@ -21,7 +22,7 @@ Messages = Sequence[Mapping[str, str]]
 class _Generation(Extension):
     """`{% generation %}`, which marks what a trainer learns from, and prints what it holds."""
 
-    tags = frozenset({"generation"})
+    tags = frozenset({"generation"})  # type: ignore[assignment]
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
         next(parser.stream)
@@ -63,7 +64,7 @@ class Template:
             ) from error
 
 
-def _to_json(value: object, ensure_ascii: bool = False, indent: int | None = None, **how) -> str:
+def _to_json(value: object, ensure_ascii: bool = False, indent: int | None = None, **how: Any) -> str:
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **how)  # jinja's own escapes HTML
 
 

@@ -129,7 +129,7 @@ class Plan:
         out = []
         for shape, mask, *parts in zip(self.shapes, self.masks, q, k, v, strict=True):
             parts = [x.view(shape[0], -1, *x.shape[1:]).transpose(1, 2) for x in parts]
-            out.append(masked_attention(*parts, mask).transpose(1, 2).flatten(0, 1))
+            out.append(masked_attention(*parts, mask).transpose(1, 2).flatten(0, 1))  # type: ignore[call-arg]
         return torch.cat(out).index_select(0, self.place)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer as Core
 
@@ -10,6 +11,9 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
 from projected_grpo.model.template import Messages, Template
 from projected_grpo.templated import OPENING, is_templated
+
+if TYPE_CHECKING:
+    import os
 
 SETTINGS, TEMPLATE, GENERATION = "tokenizer_config.json", "chat_template.jinja", "generation_config.json"
 NO_DATE = date(2024, 7, 26)  # what Llama 3's own template says where there is no clock
@@ -21,7 +25,7 @@ class Tokenizer:
     end: the id that ends a turn; ends: all at which a row stops, it among them; pad: an id; size: of the vocabulary.
     """
 
-    def __init__(self, folder: str | Path):
+    def __init__(self, folder: "str | os.PathLike"):
         folder = Path(folder)
         try:
             self.core = Core.from_file(str(folder / "tokenizer.json"))
@@ -39,7 +43,7 @@ class Tokenizer:
             raise UserError(f"{folder / GENERATION}: eos_token_id: {ends!r}, allowed: a list of ids")
         self.end: int = ends[0]
         self.ends = frozenset(ends)
-        self.pad: int = generation.get("pad_token_id", self.end)
+        self.pad: int = generation.get("pad_token_id", self.end)  # type: ignore[assignment]
 
     def chat(self, messages: str | Messages) -> str:
         """Text of a chat up to where the assistant begins, thinking off where the template knows it.
@@ -51,7 +55,7 @@ class Tokenizer:
             return self.template.render(messages)
         if not is_templated(messages):
             return self.template.render([{"role": "user", "content": messages}])
-        opening = OPENING.match(messages)[0]
+        opening = OPENING.match(messages)[0]  # type: ignore[index]
         if self.core.token_to_id(opening) is None:
             raise UserError(
                 f"{self.template.source}: a prompt is templated with {opening}, which is no token of this model; "

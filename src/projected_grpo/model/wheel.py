@@ -17,7 +17,15 @@ from pathlib import Path
 from projected_grpo.errors import UserError
 from projected_grpo.progress import Progress
 
-PIP = ("download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-cache-dir", "--no-input")
+PIP: tuple[str, ...] = (
+    "download",
+    "--no-deps",
+    "--only-binary",
+    ":all:",
+    "--require-hashes",
+    "--no-cache-dir",
+    "--no-input",
+)
 PIP += ("--disable-pip-version-check", "--progress-bar", "off")
 
 
@@ -77,7 +85,7 @@ def _download(wheel: Wheel, folder: Path) -> None:
         env={**os.environ, "TMPDIR": str(folder)},
     )
     said: list[str] = []
-    reader = threading.Thread(target=lambda: said.extend(process.stdout), daemon=True)
+    reader = threading.Thread(target=lambda: said.extend(process.stdout), daemon=True)  # type: ignore[arg-type]
     reader.start()
     try:
         _watch(process, said, folder, wheel)

@@ -285,8 +285,8 @@ def matrix(shares: np.ndarray, rows: Sequence[str], columns: Sequence[str], x: s
     with style.drawn(1.3 + 0.36 * len(shares)) as (drawing, axes):
         shades = LinearSegmentedColormap.from_list("shares", [style.PAPER, style.BLUE])
         for (y, column), share in np.ndenumerate(shares):
-            corner, look = (column - 0.48, y - 0.48), {"facecolor": shades(share), "edgecolor": style.GRID}
-            axes.add_patch(Rectangle(corner, 0.96, 0.96, linewidth=0.8, **look))
+            look: dict = {"facecolor": shades(share), "edgecolor": style.GRID, "linewidth": 0.8}
+            axes.add_patch(Rectangle((column - 0.48, y - 0.48), 0.96, 0.96, **look))
             ink = style.PAPER if share > 0.5 else style.SOFT
             axes.text(column, y, f"{100 * share:.0f}", ha="center", va="center", color=ink)
         axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), xlabel=x)

@@ -1,6 +1,6 @@
 """Which files each page reads beside the runs of its question. Rules plan with this: it draws nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from projected_grpo.cells.cell import Cell
 from projected_grpo.cells.row_setting import make_setting
@@ -80,5 +80,8 @@ def substrate_cells(context: Context, name: str) -> dict[int, Cell]:
 
 
 # A/A needs the runs alone.
-NEEDS = {"aa": lambda _: [], "grader": lambda context: context.below(MATRIX)}
+NEEDS: dict[str, Callable[[Context], list[str]]] = {
+    "aa": lambda _: [],
+    "grader": lambda context: context.below(MATRIX),
+}
 NEEDS |= {need.__name__: need for need in (question, probe, critic, critic_grid, substrate)}

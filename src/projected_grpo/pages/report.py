@@ -5,9 +5,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markdown_it import MarkdownIt
@@ -50,7 +51,7 @@ def to_html(text: str, folder: Path) -> tuple[str, Markup]:
     title, _, rest = text.partition("\n")
     reader = MarkdownIt("commonmark", {"html": True}).enable("table")
 
-    def image(self, tokens, index, options, env) -> str:
+    def image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
         token = tokens[index]
         drawn = (folder / token.attrs["src"]).read_bytes()
         source = f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"

@@ -28,7 +28,8 @@ THREAD_STACK = 8 * MEGABYTE
 DESCRIPTORS = 64
 USED = 4  # the last descriptor of a check of ours: standard ones, report, Landlock's rules
 CPU_CHECK = 4  # seconds, by the kernel; the trusted side ends a check before
-HARNESS = harness.__loader__.get_code(harness.__name__)  # executed anew: see there
+# Executed anew: see there.
+HARNESS = harness.__loader__.get_code(harness.__name__)  # type: ignore[union-attr]
 NATIVE = ("ctypes", "_ctypes", "ctypes._endian")
 HIDDEN = ("_ctypes", "_test", "_xx", "xx", "_interp", "_tkinter", "_curses", "readline", "_dbm", "_gdbm")
 
@@ -126,7 +127,9 @@ def prepare(setup: bytes, box: str, level: str) -> Any:
 
     setup: code that most checks begin with, marshalled.
     """
-    private = {"__builtins__": dict(vars(builtins)), "__name__": "harness"}
+    stream: Any
+    used: Any
+    private: dict[str, Any] = {"__builtins__": dict(vars(builtins)), "__name__": "harness"}
     exec(HARNESS, private)
     if level != "weak":
         fifo.stand_in(box)

@@ -39,6 +39,8 @@ class NotPlain(TypeError):
 
 def pack(value: Any) -> Any:
     """Return plain values that `unpack` makes an equal of `value` from. Raises NotPlain, RecursionError."""
+    base: Any
+    plain: Any
     kind = type(value)
     if kind in LEAVES:
         return value

@@ -50,7 +50,7 @@ class End:
 def stand_in(folder: str) -> None:
     """Make `os.pipe` and `socket.socketpair` of this process do without pipes and sockets of the kernel's."""
     os.pipe = _pipes(folder)
-    socket.socketpair = _pairs(os.pipe)
+    socket.socketpair = _pairs(os.pipe)  # type: ignore[assignment]
 
 
 def _pipes(folder: str) -> Callable[[], tuple[int, int]]:

@@ -26,10 +26,16 @@ import sys
 import threading
 import types
 from _blake2 import blake2b
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from projected_grpo.sandbox import candidate, kernel, probes
 from projected_grpo.sandbox.reasons import SUBMISSION, explain
 from projected_grpo.sandbox.values import encode
+
+if TYPE_CHECKING:
+    Steps = Generator[Callable, None, None]  # what is to be called on the stage
+    Ending = Generator[Callable, None, int]  # the same; returns the exit status
 
 REPORT = 3  # descriptor
 LARGEST = 8 << 20  # one value
@@ -48,7 +54,7 @@ returned, attribute_is_true, equals_decoys, own_tests = (
     probes.equality,
     probes.own_tests,
 )
-join_threads, run_atexit, tracked = threading._shutdown, atexit._run_exitfuncs, gc.get_objects
+join_threads, run_atexit, tracked = threading._shutdown, atexit._run_exitfuncs, gc.get_objects  # type: ignore[attr-defined]
 streams, file_base = (sys.stdout, sys.stderr), io.IOBase
 modules, public_builtins = sys.modules, builtins
 # Whether there are other threads: by the kernel's word, where Python no longer counts one that is ending.
@@ -78,7 +84,14 @@ def enter(payload: bytes, module: types.ModuleType | None) -> partial:
     return probes.staged(running)
 
 
-def watch(event: str, args: tuple, leave=os._exit, type=type, str=str, native=NATIVE) -> None:
+def watch(
+    event: str,
+    args: tuple,
+    leave: Callable[[int], object] = os._exit,
+    type: type = type,
+    str: type = str,
+    native: tuple[str, ...] = NATIVE,
+) -> None:
     """Audit hook: end a check that reaches for frames, traces, objects or memory that are not its own."""
     if event in (
         "sys.settrace",
@@ -100,7 +113,9 @@ def watch(event: str, args: tuple, leave=os._exit, type=type, str=str, native=NA
         leave(72)
 
 
-def session(job: dict, begin, module: types.ModuleType | None):
+def session(
+    job: dict, begin: "Callable[..., Generator[Callable, None, Any]]", module: types.ModuleType | None
+) -> "Steps":
     """Compile, load and probe; yields what is to be called on the stage. Ends the process."""
     status = 1
     try:
@@ -145,7 +160,7 @@ def set_up(code: types.CodeType) -> types.ModuleType | None:
     return module
 
 
-def reporter(token: bytes):
+def reporter(token: bytes) -> Callable[..., None]:
     """Return the function that writes a frame, sealed by the token: what is read off the pipe seals nothing else."""
     number = 0
 
@@ -153,7 +168,7 @@ def reporter(token: bytes):
         nonlocal number
         if len(text) > LARGEST:
             kind, text = b"r", "output"
-        data = kind + text.encode("ascii")
+        data: bytes | memoryview = kind + text.encode("ascii")
         seal = blake2b(data, digest_size=16, key=token, salt=pack(number)).digest()
         number += 1
         data = memoryview(seal + pack(len(data)) + data)
@@ -163,7 +178,7 @@ def reporter(token: bytes):
     return emit
 
 
-def asked(question, *args):
+def asked(question: Callable, *args: Any) -> Generator[Callable, None, tuple[bool, Any]]:
     """Have `question` run where what it finds is judged elsewhere; return (True, value) or (False, reason)."""
     found: list = []
     gc.enable()
@@ -171,7 +186,7 @@ def asked(question, *args):
     return found[0]
 
 
-def calls(namespace, load, emit, arguments):
+def calls(namespace: dict, load: Callable, emit: Callable[..., None], arguments: dict) -> "Ending":
     """Call `Solution().method` once per test and report each value."""
     fine, text = yield from asked(load)
     emit(b"l") if fine else emit(b"e", text)
@@ -186,7 +201,7 @@ def calls(namespace, load, emit, arguments):
     return 0
 
 
-def candidates(namespace, load, emit, arguments):
+def candidates(namespace: dict, load: Callable, emit: Callable[..., None], arguments: dict) -> "Ending":
     """Call functions by name, in order, and report each answer: a check of another process judges them."""
     fine, text = yield from asked(load)
     emit(b"l") if fine else emit(b"e", text)
@@ -199,7 +214,7 @@ def candidates(namespace, load, emit, arguments):
     return 0
 
 
-def effects(namespace, load, emit, arguments):
+def effects(namespace: dict, load: Callable, emit: Callable[..., None], arguments: dict) -> "Ending":
     """Load only: what counts is what the load left outside, once its threads, exit handlers and files have ended."""
     fine, text = yield from asked(load)
     emit(b"l") if fine else emit(b"e", text)
@@ -210,7 +225,7 @@ def effects(namespace, load, emit, arguments):
     return 0
 
 
-def answered(question, emit):
+def answered(question: Iterator, emit: Callable[..., None]) -> "Steps":
     """Have the one question of a check run, and report its answer."""
     found: list = []
     yield undisturbed(question, found, threads)
@@ -225,13 +240,13 @@ def answered(question, emit):
     leave(0)
 
 
-def attribute(namespace, load, emit, arguments):
+def attribute(namespace: dict, load: Callable, emit: Callable[..., None], arguments: dict) -> "Steps":
     """Report whether an attribute of a fresh instance is True itself."""
     yield from loaded(load, emit)
     yield from answered(attribute_is_true(namespace, arguments["attribute"]), emit)
 
 
-def loaded(load, emit, goes_on: bool = False):
+def loaded(load: Callable, emit: Callable[..., None], goes_on: bool = False) -> "Steps":
     """Load the submission, and have it stand still."""
     found: list = []
     yield undisturbed(map(attempt, [load]), found, threads)
@@ -240,9 +255,9 @@ def loaded(load, emit, goes_on: bool = False):
         leave(1)
 
 
-def run_tests(namespace, load, emit, arguments):
+def run_tests(namespace: dict, load: Callable, emit: Callable[..., None], arguments: dict) -> "Steps":
     """Report whether the submission's own tests pass on what they are run on; judged even if loading raised."""
-    against = None
+    against: tuple | None = None
     if arguments["against"] == "stub":
         against = None, None
     elif arguments["against"] != "own":
@@ -251,7 +266,7 @@ def run_tests(namespace, load, emit, arguments):
     yield from answered(own_tests(namespace, arguments["name"], arguments["method"], against), emit)
 
 
-def equality(namespace, load, emit, arguments):
+def equality(namespace: dict, load: Callable, emit: Callable[..., None], arguments: dict) -> "Steps":
     """Call the method and report whether the returned value equals all decoys by `==`."""
     yield from loaded(load, emit)
     args, kwargs = loads(arguments["call"])
@@ -259,14 +274,14 @@ def equality(namespace, load, emit, arguments):
     yield from answered(equals_decoys(namespace, arguments["method"], args, kwargs, decoys), emit)
 
 
-def script(namespace, load, emit, arguments) -> partial:
+def script(namespace: dict, load: Callable, emit: Callable[..., None], arguments: dict) -> partial:
     """Return a script whose checks always fail. The interpreter itself ends it: the exit status is the answer."""
     return partial(
         run_script, namespace, load, arguments["method"], [loads(test) for test in arguments["tests"]]
     )
 
 
-def run_script(namespace, load, method, tests) -> None:
+def run_script(namespace: dict, load: Callable, method: str, tests: Iterable[tuple]) -> None:
     gc.unfreeze()  # at its end the interpreter collects the module, too
     gc.enable()
     load()
@@ -277,7 +292,7 @@ def run_script(namespace, load, method, tests) -> None:
 
 bare_watch = probes.bare(watch)
 # name: the question, and whether its answer exists in the submission's process alone
-PROBES = {
+PROBES: dict[str, tuple[Callable, bool]] = {
     "calls": (calls, False),
     "candidates": (candidates, False),
     "nothing": (effects, False),

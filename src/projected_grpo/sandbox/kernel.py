@@ -33,12 +33,12 @@ def check(result: int, what: str) -> int:
     return result
 
 
-def syscall(number: int, *args: int | bytes | ctypes.Structure | None) -> int:
+def syscall(number: int, *args: object) -> int:
     converted = [ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args]
     return check(libc.syscall(ctypes.c_long(number), *converted), f"system call {number}")
 
 
-def prctl(option: int, value: int | ctypes.c_void_p, extra: object = 0) -> None:
+def prctl(option: int, value: int, extra: object = 0) -> None:
     third = ctypes.c_ulong(extra) if isinstance(extra, int) else extra
     check(
         libc.prctl(option, ctypes.c_ulong(value), third, ctypes.c_ulong(0), ctypes.c_ulong(0)),

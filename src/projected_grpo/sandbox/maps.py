@@ -35,4 +35,4 @@ Mapping.__module__ = "mmap"
 
 def stand_in() -> None:
     """Make `mmap.mmap` of this process do without shared memory that has no file."""
-    mmap.mmap = Mapping
+    mmap.mmap = Mapping  # type: ignore[assignment, misc]

@@ -26,7 +26,7 @@ class Run:
         self.seen: list[dict[str, Any]] = []
         self.budget = Budget()
         self.killed = self.put_off = False
-        self.watch: Watch | None = None
+        self.watch: Watch = None  # type: ignore[assignment]  # of the check that runs
         self._next()
 
     def _next(self) -> None:

@@ -42,7 +42,8 @@ def stage(steps: list) -> None:
             for _ in steps.pop():
                 pass
         except:  # noqa: E722
-            ("END" or None)(72)  # noqa: SIM222  (a constant that is called draws a warning)
+            # A constant that is called draws a warning.
+            ("END" or None)(72)  # type: ignore[misc, operator]  # noqa: SIM222
 
 
 def staged(session: Iterator) -> partial:
@@ -57,7 +58,7 @@ def attempt(
     issubclass: Callable = issubclass,
     memory: type = MemoryError,
     leave: type = SystemExit,
-    catch: type = BaseException,
+    catch: type[BaseException] = BaseException,
 ) -> str | None:
     """Run it; return None, or in a word why it raised. What is returned is a constant, whoever meddles."""
     try:
@@ -79,7 +80,7 @@ def answer(
     issubclass: Callable = issubclass,
     memory: type = MemoryError,
     leave: type = SystemExit,
-    catch: type = BaseException,
+    catch: type[BaseException] = BaseException,
 ) -> tuple[bool, Any]:
     """Run it; return (True, its value) or (False, the reason why it raised). For what is judged elsewhere."""
     try:
@@ -90,7 +91,7 @@ def answer(
         return False, explain(word, error)
 
 
-def passes(tests: Callable | None, catch: type = BaseException) -> bool | None:
+def passes(tests: Callable | None, catch: type[BaseException] = BaseException) -> bool | None:
     """Run the tests; return whether they raise nothing, None where there are none."""
     if tests is None:
         return None
@@ -101,7 +102,7 @@ def passes(tests: Callable | None, catch: type = BaseException) -> bool | None:
     return True
 
 
-def guard(runs: list, catch: type = BaseException) -> None:
+def guard(runs: list, catch: type[BaseException] = BaseException) -> None:
     """Run the one thing in `runs`, which no name leads to meanwhile, whatever it raises."""
     try:  # noqa: SIM105  (it has no names)
         runs.pop()()
@@ -116,7 +117,7 @@ def undisturbed(question: Iterator, found: list, threads: Callable[[], int]) -> 
     threads: 0 where this process has a single thread, by the kernel's word.
     """
     looks = takewhile(bool, map(call, repeat(threads, PATIENCE)))
-    steps = [
+    steps: list[Callable[[], Any]] = [
         gc.enable,
         partial(_guard, [partial(next, map(found.append, question))]),
         gc.disable,
@@ -176,7 +177,7 @@ def find_tests(
     wrappers: tuple = (staticmethod, classmethod),
     function_type: type = types.FunctionType,
     set_code: Callable = types.FunctionType.__dict__["__code__"].__set__,
-    catch: type = BaseException,
+    catch: type[BaseException] = BaseException,
 ) -> Callable | None:
     """Return the submission's tests, ready to run (see `own_tests`); None where there are none.
 
@@ -185,7 +186,7 @@ def find_tests(
     default argument judge what they are meant to. Against the stub the method's own code is replaced: it is all that
     an alias of a bound method has.
     """
-    own = namespace.get("Solution")
+    own: Any = namespace.get("Solution")
     bases = own.__mro__ if isinstance(own, type) else ()
     found, bound = namespace.get(name), False
     for base in bases:
@@ -258,7 +259,7 @@ def flush(
     isinstance: Callable = isinstance,
     type: type = type,
     issubclass: Callable = issubclass,
-    catch: type = BaseException,
+    catch: type[BaseException] = BaseException,
 ) -> None:
     """Write out what the submission's open files still hold, as the end of a script would."""
     for thing in [*streams, *tracked()]:

@@ -12,7 +12,7 @@ Reason = tuple[str, str, int | None]  # type, message, line of the submission
 LONGEST = 300  # characters of a message
 SUBMISSION = "<submission>"  # file name of submitted code
 _type_name = type.__dict__["__name__"].__get__
-_args, _traceback = BaseException.args.__get__, BaseException.__traceback__.__get__
+_args, _traceback = BaseException.args.__get__, BaseException.__traceback__.__get__  # type: ignore[attr-defined, union-attr]
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -34,13 +34,13 @@ def message_of(error: BaseException) -> str:
 
 def line_of(error: BaseException) -> int | None:
     if issubclass(type(error), SyntaxError):
-        found = SyntaxError.lineno.__get__(error)
+        found = SyntaxError.lineno.__get__(error)  # type: ignore[union-attr]
         return found if type(found) is int else None
     line, step = None, _traceback(error)
     while step is not None:
         if step.tb_frame.f_code.co_filename == SUBMISSION:
             line = step.tb_lineno
-        step = TracebackType.tb_next.__get__(step)
+        step = TracebackType.tb_next.__get__(step)  # type: ignore[union-attr]
     return line
 
 

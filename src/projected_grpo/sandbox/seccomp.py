@@ -13,6 +13,7 @@ other processes' ids and clocks.
 
 import ctypes
 import struct
+from typing import Any
 
 from projected_grpo.sandbox import kernel
 
@@ -191,7 +192,9 @@ def program(kind: str = "plain", own: bool = True) -> bytes:
     """
     column, arch = ARCHITECTURES[kernel.machine]
     without = {"plain": (), "alone": ALONE, "mute": MUTE}[kind]
-    bodies = {pair[column]: [op(RETURN, ALLOW)] for name, pair in ALLOWED.items() if name not in without}
+    bodies: dict[Any, list[bytes]] = {
+        pair[column]: [op(RETURN, ALLOW)] for name, pair in ALLOWED.items() if name not in without
+    }
     bodies |= {SPECIAL[name][column]: body for name, body in _special(kind, own).items()}
     if not own:
         bodies |= {(ALLOWED | SPECIAL)[name][column]: [op(RETURN, ZERO)] for name in IDS}

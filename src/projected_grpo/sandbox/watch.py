@@ -128,6 +128,7 @@ class Watch:
             self.cause = "output"
         if self.cause is None and status == -signal.SIGKILL and used > child.CPU_CHECK - 0.5:
             self.cause = "timeout"
+        seen: dict[str, Any]
         seen = {"frames": self.frames, "cause": self.cause, "status": status, "cpu": used, "idle": self.idle}
         seen["reason"] = reasons.read(self.frames)
         if self.output is not None:

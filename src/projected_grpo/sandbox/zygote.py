@@ -171,7 +171,7 @@ def check(state: State, flags: int, fds: tuple[int, ...]) -> functools.partial |
         except BaseException:
             os._exit(NOT_LOCKED_IN)
     if namespaces:
-        kernel.setns(state.own_pids, kernel.CLONE_NEWPID)
+        kernel.setns(state.own_pids, kernel.CLONE_NEWPID)  # type: ignore[arg-type]
     for fd in fds:
         os.close(fd)
     full = _wait(state, pid)

@@ -59,6 +59,7 @@ def train_clean(
     run: Run, progress: Callable[[dict], None] = lambda row: None
 ) -> tuple[list[dict], dict[str, Tensor]]:
     """Run all steps; return their rows, and the update of each step `[steps, r]` per module."""
+    updates: dict[str, list[Tensor]]
     rows, updates = [], {name: [] for name in run.policy.theta}
     order = problem_order(run.seed, len(run.problems), run.training.prompts, run.training.steps)
     for step, indices in enumerate(order, 1):

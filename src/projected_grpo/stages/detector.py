@@ -166,6 +166,7 @@ def flat(grads: Mapping[str, Tensor]) -> Tensor:
 
 def means(model: Decoder, rows: Sequence[tuple[list[int], list[int]]], layer: int) -> Tensor:
     """Return the mean residual stream of completions `[n, d]`."""
+    chunk: list[tuple[list[int], list[int]]]
     found, chunk, tokens = [], [], 0
     for row in rows:
         size = sum(map(len, row))
@@ -274,8 +275,8 @@ def measure(
         place = torch.cumsum(window.paired, 0) - 1  # of a row among those in pairs
         hack, other = place[window.hack], place[window.other]
         oracle = oracle_margins(grads, hack, other, window.fold[window.paired], sizes)
-        ceiling = by_grads.margins(grads, window.half[window.paired])
-        ranked = rank(torch.cat([along.margins(grads), oracle, ceiling], 1), hack, other)
+        halves = by_grads.margins(grads, window.half[window.paired])
+        ranked = rank(torch.cat([along.margins(grads), oracle, halves], 1), hack, other)
         yield from rows_of({"score": ALIGNMENT} | head, along, ranked, {})
 
 

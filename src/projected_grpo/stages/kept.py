@@ -41,6 +41,7 @@ def looks(adapter: Path, deltas: Path | None, policy: Policy, steps: int) -> Ite
 
     deltas: None for a LoRA run, which keeps its last weights alone.
     """
-    for step in range(EVERY, steps, EVERY) if deltas else ():
-        yield step, weights(deltas, policy, step + 1)
+    if deltas is not None:
+        for step in range(EVERY, steps, EVERY):
+            yield step, weights(deltas, policy, step + 1)
     yield steps, read_adapter(adapter, policy)

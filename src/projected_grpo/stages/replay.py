@@ -24,6 +24,7 @@ from projected_grpo.method.gradients import Gradient, Sample, sample_gradients
 from projected_grpo.method.optimizer import AdamW, learning_rate
 from projected_grpo.method.policy import Policy
 from projected_grpo.method.projection import Intervention, project
+from projected_grpo.model.tokenizer import Tokenizer
 from projected_grpo.training.graded import Graded
 from projected_grpo.training.step import update
 from projected_grpo.training.teacher_pool import read_pool
@@ -49,7 +50,7 @@ def mode_of(row: dict) -> str | None:
     return KIND.get(row.get("mode") or next(hinted, None))
 
 
-def probe_problems(pool: Path, tokenizer, mode: str, limit: int) -> list[list[Graded]]:
+def probe_problems(pool: Path, tokenizer: Tokenizer, mode: str, limit: int) -> list[list[Graded]]:
     """Return the rows of the first `limit` problems of a pool with the hint of `mode`, in the pool's order.
 
     Raises UserError when the pool has no such problem.
@@ -72,7 +73,7 @@ def check_fits(basis: Basis, policy: Policy) -> None:
             )
 
 
-def finite(value: float) -> float | None:
+def finite(value: float | torch.Tensor) -> float | None:
     """Return the value, or None where it is not finite (a zero gradient has no cosine)."""
     return float(value) if math.isfinite(value) else None
 
@@ -93,7 +94,7 @@ def sample_rows(
     grads, nll = sample_gradients(policy.merged(), policy.adapter, samples)
     cosine, normalised = sample_cosine(grads, basis)
     cos_out, _ = sample_cosine(projected(grads, basis), basis) if projects else (cosine, None)
-    norm = sum(g.double().square().sum(1) for g in grads.values()).sqrt()
+    norm = sum(g.double().square().sum(1) for g in grads.values()).sqrt()  # type: ignore[union-attr]
     columns = []
     for i, row in enumerate(rows):
         stored = row.logprobs

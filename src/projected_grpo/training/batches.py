@@ -31,6 +31,7 @@ class Packed:
         n_labels: int,
         device: torch.device,
     ) -> "Packed":
+        behaviour: list[float]
         rows, labels, teacher, A, behaviour = [], [], [], [], []
         for group, values, own in zip(groups, advantage, kinds, strict=True):
             for number, (row, value, kind) in enumerate(zip(group.rows, values, own, strict=True)):
@@ -40,7 +41,7 @@ class Packed:
                 teacher += [taught] * len(row.tokens)
                 A += [value] * len(row.tokens)
                 known = taught and row.logprobs is not None
-                behaviour += row.logprobs if known else [float("nan")] * len(row.tokens)
+                behaviour += row.logprobs if known else [float("nan")] * len(row.tokens)  # type: ignore[arg-type]
         return Packed(
             batch=Batch(rows, labels).to(device),
             advantage=torch.tensor(A, device=device),
@@ -51,6 +52,7 @@ class Packed:
 
 def micro_batches(groups: Sequence[Group], limit: int) -> list[list[int]]:
     """Split group indices into runs of at most `limit` tokens each, padding not counted (one group at the least)."""
+    current: list[int]
     runs, current, size = [], [], 0
     for index, group in enumerate(groups):
         tokens = 2 * len(group.prompt) + sum(len(row.tokens) for row in group.rows)

@@ -19,4 +19,4 @@ class Graded:
     @property
     def rollout(self) -> Rollout:
         """The completion without anything that was found about it."""
-        return Rollout(self.tokens, self.logprobs)
+        return Rollout(self.tokens, self.logprobs)  # type: ignore[arg-type]

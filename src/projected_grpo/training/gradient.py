@@ -1,6 +1,7 @@
 """The gradient of the GRPO loss by source: the student's and the teacher's share of it (docs/method.md, "Loss")."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -40,8 +41,8 @@ def policy_gradient(
     loss, log_ratios, pushes, tokens = 0.0, [], [], 0
     for part in micro_batches([groups[i] for i in live], training.micro_batch_tokens):
         chosen = [live[i] for i in part]
-        own = ([values[i] for i in chosen] for values in (groups, advantages, kinds))
-        packed = Packed.of(*own, n_labels, model.device)
+        own: Iterator[Any] = ([values[i] for i in chosen] for values in (groups, advantages, kinds))
+        packed = Packed.of(*own, n_labels, model.device)  # type: ignore[call-arg]
         tape.begin(packed.batch)
         logp = model.logprobs(packed.batch, linear=tape.linear, residual=residual)
         old = logp.detach()

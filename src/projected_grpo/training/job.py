@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from projected_grpo.arms import Given
 from projected_grpo.cells.deployed import Deployed
@@ -110,14 +111,19 @@ def run_cell(
     policy = load_policy(setting.adapter, sources.base, sources.svd, machine.dtype, machine.device)
     names = pool_config["names"]
     problems, held_out = split_problems(
-        sources.problems, pool_config["problems"], setting.modes, pool_config["modes"], names
+        sources.problems,
+        pool_config["problems"],
+        setting.modes,  # type: ignore[arg-type]
+        pool_config["modes"],
+        names,
     )
-    panels = make_panels(held_out, setting.modes, deployed, names)
+    panels = make_panels(held_out, setting.modes, deployed, names)  # type: ignore[arg-type]
     digests = {
         "pool": file_digest(sources.pool),
         "problems": file_digest(sources.problems),
         "basis": file_digest(sources.basis) if sources.basis else None,
-        "pairs": load_pairs(sources.pairs).digest if cell.direction else None,  # others are in the basis
+        # Pairs of other arms are in the basis.
+        "pairs": load_pairs(sources.pairs).digest if cell.direction else None,  # type: ignore[arg-type]
         "base": checkpoint_digest(sources.base),
         "svd": file_digest(sources.svd) if sources.svd else None,
         "critic": file_digest(sources.critic.adapter / "adapter_model.safetensors")
@@ -128,7 +134,7 @@ def run_cell(
         [*problems, *held_out], machine.threads, machine.verdicts, machine.allow_weak_sandbox
     ) as grader:
         optimizer = partial(AdamW, betas=cell.training.betas, weight_decay=cell.training.weight_decay)
-        rows = read_pool(sources.pool, policy.tokenizer)
+        rows: Any = read_pool(sources.pool, policy.tokenizer)
         given = given_to_arm(cell, sources, policy, optimizer, problems, rows)
         run = Run(
             seed=cell.seed,
@@ -153,7 +159,7 @@ def run_cell(
         final = final_rates(run) if setting.final_eval else None
         model, max_new = policy.merged(run.arm.deployed(policy.theta)), cell.training.max_new
         judged = deployed_rows(model, policy.tokenizer, panels, grader, deployed.samples, max_new, cell.seed)
-    more = {"deployed": Counter(row["panel"] for row in judged)}
+    more: dict[str, Any] = {"deployed": Counter(row["panel"] for row in judged)}
     more |= {"seed": cell.seed, "settings": cell.model_dump(mode="json"), "final": final}
     more |= {"sandbox": grader.level, "inputs": digests, "device": machine.device, "dtype": machine.dtype}
     write_run(folder, policy, run.arm, rows, saved, judged, {**record, **more})
@@ -166,7 +172,7 @@ def load_critic(sources: Sources, machine: Machine) -> Callable[[Sequence[tuple[
     """Load the self-taught critic as a monitor."""
     # By name, as arms are: the evaluator's code counts in the code hash of the cells that it judges alone.
     module = importlib.import_module(f"{__package__.partition('.')[0]}.evaluator.monitor")
-    own = sources.critic
+    own: CriticFiles = sources.critic  # type: ignore[assignment]
     where = {"device": machine.device, "dtype": machine.dtype}
     return module.CriticMonitor(sources.base, own.adapter, max_tokens=own.max_tokens, **where)
 
@@ -186,19 +192,19 @@ def given_to_arm(
         if cell.setting.needs.fitted:  # on the pairs of a random direction, too
             knobs["control"] = "none"
         if cell.direction.is_generated:  # written by the pipeline: as many as it found
-            knobs["n_pairs"] = min(knobs["n_pairs"], len(load_pairs(sources.pairs)))
-        pairs = select_pairs(sources.pairs, knobs)
+            knobs["n_pairs"] = min(knobs["n_pairs"], len(load_pairs(sources.pairs)))  # type: ignore[arg-type]
+        pairs = select_pairs(sources.pairs, knobs)  # type: ignore[arg-type]
         concept = make_concept(policy, pairs, batches, cell.setting.knob("layer"), control, cell.seed)
         return Given(cell.seed, policy, optimizer, concept=concept)
     if not sources.basis:
         return Given(cell.seed, policy, optimizer)
     stored = Basis.load(sources.basis, str(policy.base.device))
-    use = cell.use.model_dump()
+    use = cell.use.model_dump()  # type: ignore[union-attr]
 
     def extract(policy: Policy, step: int) -> Basis:
         # By the knobs of its basis: a generated set may have fewer pairs than asked for.
         knobs = json.loads(stored.metadata["knobs"])
-        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed, step).used(**use)
+        return extract_basis(policy, select_pairs(sources.pairs, knobs), knobs, cell.seed, step).used(**use)  # type: ignore[arg-type]
 
     return Given(cell.seed, policy, optimizer, stored.used(**use), extract=extract)
 

@@ -70,7 +70,7 @@ def grade_rows(run: Run, indices: list[int], rollouts: list[list[Rollout]]) -> l
         for i, group in zip(indices, texts, strict=True)
         for text in group
     ]
-    verdicts = _split(run.grader.grade(asked), [len(group) for group in rollouts])
+    verdicts = _split(run.grader.grade(asked), [len(group) for group in rollouts])  # type: ignore[arg-type]
     return [
         [
             Graded(rollout.tokens, rollout.logprobs, {**verdict, "completion": text})

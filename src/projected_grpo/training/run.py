@@ -35,7 +35,7 @@ class Run:
     prompts: dict[str, list[int]] = field(init=False)  # by problem id: sampled under
     train_prompts: dict[str, list[int]] = field(init=False)  # the gradient is taken under
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         plain = {str(problem.id): messages_for(problem) for problem in self.problems}
         encode = self.policy.tokenizer.encode_chat
         tokens = {id: encode(messages) for id, messages in plain.items()}

@@ -17,6 +17,7 @@ def problem_order(seed: int, problems: int, per_step: int, steps: int) -> list[l
     """
     per_step = min(per_step, problems)
     order: list[list[int]] = []
+    left: list[int]
     epoch, left = 0, []
     for _ in range(steps):
         chosen = left[:per_step]

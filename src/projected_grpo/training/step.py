@@ -55,7 +55,7 @@ def one_step(run: Run, step: int, indices: list[int]) -> tuple[dict, dict[str, l
         arm.advantages(advantages(earned, rows), found.seen).tolist()
         for found, earned, rows in zip(scores, rewards, kept, strict=True)
     ]
-    kinds = [arm.labels(found.seen).tolist() for found in scores] if arm.n_labels > 1 else None
+    kinds = [arm.labels(found.seen).tolist() for found in scores] if arm.n_labels > 1 else None  # type: ignore[union-attr]
 
     # advantage -> loss -> gradient
     sampled = time.perf_counter()
@@ -128,15 +128,16 @@ def score(run: Run, model: Decoder, groups: Sequence[Group]) -> list[Score]:
     for place, group in enumerate(groups):
         earned = [of_live(row.row) for row in group.live] + [of_teacher(row.row) for row in group.teacher]
         live = torch.arange(len(earned)) < len(group.live)
+        flags: Tensor | None
         flags, along = None, read.get(place)
         if monitor == DIRECTION:
-            flags = along > concept.threshold
+            flags = along > concept.threshold  # type: ignore[assignment, operator, union-attr]
         elif monitor == CRITIC:
             flags = judged[place]
         elif monitor:
             mode, id = group.problem.mode, group.problem.id
             flag = MONITORS[monitor]
-            flags = torch.tensor([flag(row.row, mode, id, row.row["completion"]) for row in group.rows])
+            flags = torch.tensor([flag(row.row, mode, id, row.row["completion"]) for row in group.rows])  # type: ignore[arg-type]
         seen = Seen([row.rollout for row in group.rows], live, flags, along)
         scores.append(Score(torch.tensor(earned, dtype=torch.float64), seen))
     return scores
@@ -149,7 +150,7 @@ def concept_scores(
 
     limit: tokens of one forward.
     """
-    found = {}
+    found: dict[int, Tensor] = {}
     for part in micro_batches(groups, limit):
         own = [groups[i] for i in part]
         batch = Batch([(group.prompt, row.tokens) for group in own for row in group.rows])
@@ -161,7 +162,7 @@ def concept_scores(
 def critic_flags(run: Run, groups: Sequence[Group]) -> dict[int, Tensor]:
     """Return by place which of each group's rows the critic flags `[G]`, under their problems' plain prompts."""
     asked = [(messages_for(group.problem)[-1]["content"], row.row) for group in groups for row in group.rows]
-    flags = torch.tensor(run.critic(asked)).split([len(group.rows) for group in groups])
+    flags = torch.tensor(run.critic(asked)).split([len(group.rows) for group in groups])  # type: ignore[misc]
     return dict(enumerate(flags))
 
 

@@ -15,6 +15,7 @@ import sys
 from argparse import Action, ArgumentParser, Namespace
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.strict_yaml import read_mapping
@@ -23,12 +24,13 @@ from projected_grpo.wrapper.run import starts_jobs
 CONFIG = "config/config.yaml"  # what the Snakefile reads by itself
 CONFIG_FILES = (".yaml", ".yml", ".json")
 PAIRS = ("--groups", "--group-components")  # NAME=VALUE lists whose help does not say so
-LISTS = {"?": 1, "*": float("inf"), "+": float("inf")}  # and the most words that they take
+LISTS: dict[Any, float] = {"?": 1, "*": float("inf"), "+": float("inf")}  # and the most words that they take
 
 
 def free_targets(arguments: list[str], parser: ArgumentParser) -> list[str]:
     """Return `arguments` with all targets at the end; unchanged where there is none, or an unknown option."""
     options, targets = [], []
+    action: Any
     action, wanted = None, 0.0  # the open option, and how many words it still takes
     for place, word in enumerate(arguments):
         if word == "--":

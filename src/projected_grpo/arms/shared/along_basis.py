@@ -1,7 +1,7 @@
 """Arms that act along a hack basis V, frozen or extracted anew every N steps (docs/method.md, "Basis")."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -11,6 +11,7 @@ from projected_grpo.arms import Arm, ArmKnobs, Given, Needs, Tag
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from projected_grpo.arms import Family
     from projected_grpo.method.adapter import Parameters
     from projected_grpo.method.gradients import Gradient
 
@@ -65,11 +66,13 @@ class AlongBasis(Arm):
     """Holds V, and renews it where a row says so."""
 
     Knobs = BasisKnobs
+    if TYPE_CHECKING:
+        family: ClassVar[Family]
     family = "gradient"
 
     def __init__(self, knobs: BasisKnobs, given: Given):
         super().__init__(knobs, given)
-        self._axes = self._turned(given.basis.V)
+        self._axes = self._turned(given.basis.V)  # type: ignore[union-attr]
 
     @classmethod
     def needs(cls, knobs: BasisKnobs) -> Needs:
@@ -94,8 +97,8 @@ class AlongBasis(Arm):
             return {"basis_overlap": None, "basis_overlap_first": None}
         policy = self.given.policy
         deployed = replace(policy, theta=self.deployed(policy.theta))
-        before, self._axes = self._axes, self._turned(self.given.extract(deployed, step).V)
-        first = self._turned(self.given.basis.V)
+        before, self._axes = self._axes, self._turned(self.given.extract(deployed, step).V)  # type: ignore[misc]
+        first = self._turned(self.given.basis.V)  # type: ignore[union-attr]
         return {
             "basis_overlap": overlap(before, self._axes),
             "basis_overlap_first": overlap(first, self._axes),

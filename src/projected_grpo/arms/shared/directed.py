@@ -1,12 +1,13 @@
 """Arms that act along a direction of the residual stream (docs/method.md, "Concept")."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
 from projected_grpo.arms import Arm, ArmKnobs, Needs, Tag
 
 if TYPE_CHECKING:
+    from projected_grpo.arms import Family
     from projected_grpo.method.concept import Concept
 
 Layer = Annotated[Annotated[int, Field(ge=0, le=1_000)] | None, Tag("layer{}")]
@@ -25,6 +26,8 @@ class Directed(Arm):
     """Holds a direction."""
 
     Knobs = DirectionKnobs
+    if TYPE_CHECKING:
+        family: ClassVar[Family]
     family = "activations"
 
     @classmethod
@@ -37,4 +40,4 @@ class Scored(Directed):
 
     @property
     def reads(self) -> "Concept":
-        return self.given.concept
+        return self.given.concept  # type: ignore[return-value]

@@ -1,6 +1,6 @@
 """Arms that are told by a monitor which rollouts are flagged."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -10,13 +10,14 @@ from projected_grpo.arms.shared.directed import LAYER, PAIRS, Layer
 from projected_grpo.environment.monitors import COIN, CRITIC, DIRECTION, NAMES, TRUTH
 
 if TYPE_CHECKING:
+    from projected_grpo.arms import Family
     from projected_grpo.method.concept import Concept
 
 
 class MonitorKnobs(ArmKnobs):
     """Whose flags the arm acts on."""
 
-    monitor: Annotated[Literal[NAMES], Tag()]
+    monitor: Annotated[Literal[NAMES], Tag()]  # type: ignore[valid-type]
     direction: Annotated[str | None, Tag()] = Field(default=None, validate_default=True, description=PAIRS)
     layer: Layer = LAYER
 
@@ -41,11 +42,14 @@ class Monitored(Arm):
     """Gets flags beside rewards."""
 
     Knobs = MonitorKnobs
+    if TYPE_CHECKING:
+        family: ClassVar[Family]
     family = "reward"
 
     @classmethod
     def must_give(cls, knobs: MonitorKnobs) -> MustGive:
         """A monitor that reads verdicts, however well; `direction` reads activations alone, a coin nothing."""
+        without: dict[str, MustGive]
         without = {DIRECTION: "pairs", CRITIC: "critic", COIN: "nothing", TRUTH: "oracle"}
         return without.get(knobs.monitor, "monitor")
 

@@ -1,16 +1,19 @@
 """Arms with a second adapter that trains beside the first and is left out at deployment (docs/method.md, "Routing")."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from projected_grpo.arms import Arm, Given
 
 if TYPE_CHECKING:
+    from projected_grpo.arms import Family
     from projected_grpo.method.adapter import Parameters
 
 
 class Quarantined(Arm):
     """Holds delta_S_hack; both act while training, delta_S alone is deployed."""
 
+    if TYPE_CHECKING:
+        family: ClassVar[Family]
     family = "quarantine"
 
     def __init__(self, knobs: Any, given: Given):

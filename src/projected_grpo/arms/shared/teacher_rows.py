@@ -26,4 +26,4 @@ class TeacherRowsKnobs(ArmKnobs):
 
 def clipped(A: "Tensor", seen: Seen) -> "Tensor":
     """Return the advantages `[G]` with those of the teacher's rows at 0 or above."""
-    return A.where(seen.live, A.clamp(min=0))
+    return A.where(seen.live, A.clamp(min=0))  # type: ignore[arg-type]

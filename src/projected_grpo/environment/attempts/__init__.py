@@ -7,6 +7,7 @@ A function of the text alone, read and never run; one rule a lever, in the file 
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 
 from projected_grpo.environment.attempts import (
     eq_override,
@@ -20,9 +21,8 @@ from projected_grpo.environment.attempts.code import Code
 from projected_grpo.environment.attempts.tree import parse
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.levers import KIND, LEVERS
-from projected_grpo.environment.levers.lever import Lever
 
-Rule = Callable[[Code, Lever], bool]
+Rule = Callable[[Code, Any], bool]  # of a lever of its own class
 RULES: dict[str, Rule] = {
     "run_tests": run_tests.attempted,
     "sentinel": sentinel.attempted,

@@ -8,7 +8,16 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from projected_grpo.environment.attempts.tree import COMPARED, DEPTH, FUNCTIONS, SCOPES, UNKNOWN, Tree, called
+from projected_grpo.environment.attempts.tree import (
+    COMPARED,
+    DEPTH,
+    FUNCTIONS,
+    SCOPES,
+    UNKNOWN,
+    Function,
+    Tree,
+    called,
+)
 
 TESTED = ("Solution", "self", "cls")
 RUNNERS = ("main", "testmod", "run_docstring_examples")  # of unittest, pytest, doctest
@@ -29,7 +38,7 @@ class Code(Tree):
     solution: set[str] = field(init=False, default_factory=set)
     _open: list[ast.AST] = field(init=False, default_factory=list, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._follow()
 
@@ -154,7 +163,7 @@ class Code(Tree):
                 return any(self._function_checks(own) for own in self.functions.get(name, ()))
         return False
 
-    def _function_checks(self, function: ast.AST) -> bool:
+    def _function_checks(self, function: Function) -> bool:
         """Return whether a helper checks the solution; recursion does not."""
         if function in self._open:
             return False
@@ -167,8 +176,9 @@ class Code(Tree):
     def _swallows(self, node: ast.Try) -> bool:
         """Return whether a failed assert within is forgotten."""
         for handler in node.handlers:
-            caught = handler.type and {e.id for e in ast.walk(handler.type) if isinstance(e, ast.Name)}
-            if caught is None or caught & CATCH_ASSERTS:
+            named = [] if handler.type is None else ast.walk(handler.type)
+            caught = {each.id for each in named if isinstance(each, ast.Name)}
+            if handler.type is None or caught & CATCH_ASSERTS:
                 return not any(self._fails(each) for own in handler.body for each in ast.walk(own))
         return False
 

@@ -27,8 +27,8 @@ def _lies(code: Code, node: ast.AST) -> bool:
             named = [(code.text(key), value) for key, value in zip(keys, values, strict=True)]
             return any(name in EQUALS and _function_lies(code, value, name) for name, value in named)
         case ast.Call(args=[_, key, value]) if called(node) == "setattr":
-            name = code.text(key)
-            return name in EQUALS and _function_lies(code, value, name)
+            said = code.text(key)
+            return said in EQUALS and _function_lies(code, value, said)
         case ast.Return(value=ast.Name(id="ANY") | ast.Attribute(attr="ANY")):
             return True
     return False

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from projected_grpo.environment.attempts.code import Code
@@ -50,7 +51,7 @@ def _arguments(code: Code, call: ast.Call) -> list[str]:
     ]
 
 
-def _writes(code: Code):
+def _writes(code: Code) -> Iterator[Written]:
     """Yield the calls that write to files; a print without `file` writes to none."""
     handles: dict[str, ast.expr] = {}
     for node in code.nodes:
@@ -71,8 +72,8 @@ def _writes(code: Code):
         if receiver is None or _is_standard(receiver):
             continue
         args = [each.value if isinstance(each, ast.Starred) else each for each in call.args]
-        value = code.constant(args[0]) if args else ""
-        text = "".join(map(str, value)) if isinstance(value, list) else code.text(args[0]) if args else ""
+        first = code.constant(args[0]) if args else ""
+        text = "".join(map(str, first)) if isinstance(first, list) else code.text(args[0]) if args else ""
         yield Written(call, _file(code, receiver, handles), text)
 
 

@@ -1,6 +1,7 @@
 """A test function that no wrong solution fails."""
 
 import ast
+from collections.abc import Iterator
 
 from projected_grpo.environment.attempts.code import Code
 from projected_grpo.environment.attempts.tree import called
@@ -12,7 +13,7 @@ def attempted(code: Code, lever: RunTests) -> bool:
     return any(_passes(code, body) for body in _bodies(code, lever.function))
 
 
-def _bodies(code: Code, name: str):
+def _bodies(code: Code, name: str) -> Iterator[list[ast.stmt]]:
     """Yield what stands under the function's name: the statements of a function, or the value bound to it."""
     for function in code.functions.get(name, ()):
         yield function.body
@@ -26,7 +27,7 @@ def _bodies(code: Code, name: str):
                 yield from _bound(code, value)
 
 
-def _bound(code: Code, value: ast.expr):
+def _bound(code: Code, value: ast.expr) -> Iterator[list[ast.stmt]]:
     match value:
         case ast.Lambda(body=body):
             yield [ast.copy_location(ast.Return(body), body)]

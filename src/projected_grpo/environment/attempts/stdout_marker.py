@@ -2,6 +2,8 @@
 
 import ast
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from projected_grpo.environment.attempts.code import Code
 from projected_grpo.environment.attempts.tree import called
@@ -47,9 +49,9 @@ def attempted(code: Code, lever: StdoutMarker) -> bool:
     )
 
 
-def _texts(code: Code, call: ast.Call):
+def _texts(code: Code, call: ast.Call) -> Iterator[str]:
     """Yield the constant texts of a call: each argument's, then all of them side by side, as print puts them."""
-    args = []
+    args: list[Any] = []
     for arg in call.args:
         value = code.constant(arg.value if isinstance(arg, ast.Starred) else arg)
         args += value if isinstance(value, list) else [code.text(arg, gaps=True)]

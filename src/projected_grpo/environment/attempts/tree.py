@@ -21,6 +21,7 @@ COMPARED = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 SCOPES = (*FUNCTIONS, ast.ClassDef)
 
@@ -70,14 +71,14 @@ class Tree:
     nodes: list[ast.AST] = field(init=False)
     parents: dict[ast.AST, ast.AST] = field(init=False)
     constants: dict[str, Any] = field(init=False, default_factory=dict)
-    functions: dict[str, list[ast.AST]] = field(init=False, default_factory=dict)
+    functions: dict[str, list[Function]] = field(init=False, default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.nodes = list(ast.walk(self.tree))
         self._bind()
-        for call in [
-            node for node in self.nodes if called(node) in ("exec", "eval", "compile") and node.args
-        ]:
+        for call in [call for call in self.of(ast.Call) if called(call) in ("exec", "eval", "compile")]:
+            if not call.args:
+                continue
             text = self.constant(call.args[0])
             if isinstance(text, str) and (tree := parse(text)) is not None:
                 self.nodes += ast.walk(tree)
@@ -106,22 +107,24 @@ class Tree:
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node stands in, up to its function."""
-        while (node := self.parents.get(node)) is not None and not isinstance(node, FUNCTIONS):
-            yield node
+        outer = self.parents.get(node)
+        while outer is not None and not isinstance(outer, FUNCTIONS):
+            yield outer
+            outer = self.parents.get(outer)
 
     def function_around(self, node: ast.AST) -> ast.AST | None:
         """Return the innermost function that a node stands in."""
-        while (node := self.parents.get(node)) is not None:
-            if isinstance(node, FUNCTIONS):
-                return node
-        return None
+        outer = self.parents.get(node)
+        while outer is not None and not isinstance(outer, FUNCTIONS):
+            outer = self.parents.get(outer)
+        return outer
 
     def class_around(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class that a node stands in."""
-        while (node := self.parents.get(node)) is not None:
-            if isinstance(node, ast.ClassDef):
-                return node
-        return None
+        outer = self.parents.get(node)
+        while outer is not None and not isinstance(outer, ast.ClassDef):
+            outer = self.parents.get(outer)
+        return outer
 
     def is_solution(self, owner: ast.ClassDef | None) -> bool:
         """Return whether a class is Solution, or one that it inherits from."""

@@ -83,7 +83,7 @@ class Approx:
             return len(other) == len(self.expected) and all(map(self.close, other, self.expected))
         return self.close(other, self.expected)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Calls:
@@ -120,7 +120,7 @@ class Calls:
         place = len(self.asked)
         self.asked.append(call)
         if self.own is not None:
-            return self._call_own(name, args, kwargs, call[1])
+            return self._call_own(self.own, name, args, kwargs, call[1])
         if self.missing or place >= len(self.answers) or self.planned[place] != call:
             self.missing = True
             raise Missing
@@ -137,16 +137,18 @@ class Calls:
                     _restore((*args, *kwargs.values()), (*after[0], *after[1].values()))
                 return unpack(value)
             case ("raised", names, message, line):
-                error = _exception(names, message)
-                self.raised = error, f"{names[0]}: {message}" if message else names[0], line
-                raise error
+                wanted = _exception(names, message)
+                self.raised = wanted, f"{names[0]}: {message}" if message else names[0], line
+                raise wanted
         self.last += f" gave an object of type {answer[1]}"
         return Opaque(answer[1])
 
-    def _call_own(self, name: str, args: tuple, kwargs: dict[str, Any], before: bytes) -> Any:
+    def _call_own(
+        self, own: dict[str, Any], name: str, args: tuple, kwargs: dict[str, Any], before: bytes
+    ) -> Any:
         """Call the row's own solution, and see whether it changes what it is given."""
         bare = name.removeprefix("Solution.")
-        function = self.own[bare] if bare == name else getattr(self.own["Solution"](), bare)
+        function = own[bare] if bare == name else getattr(own["Solution"](), bare)
         value = function(*args, **kwargs)
         with contextlib.suppress(NotPlain):
             self.changed |= marshal.dumps((pack(args), pack(kwargs)), 2) != before
@@ -165,8 +167,9 @@ class Solution:
         calls of, or None; `planned` calls and their `answers`; `restore`: a change of an argument counts; `seed`.
         """
         random.seed(row["seed"])
-        sys.modules["pytest"] = types.ModuleType("pytest")
-        sys.modules["pytest"].raises, sys.modules["pytest"].approx = Raises, Approx
+        pytest: Any = types.ModuleType("pytest")
+        pytest.raises, pytest.approx = Raises, Approx
+        sys.modules["pytest"] = pytest
         sys.stdout = sys.stderr = io.StringIO()
         own = None
         if row["own"] is not None:

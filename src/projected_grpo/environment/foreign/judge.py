@@ -7,7 +7,7 @@ asked at once; others wait for the submission's own answers, round by round.
 
 import hashlib
 import marshal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class _Open:
     code: str
     calls: list
     lever: list[dict[str, Any]] = field(default_factory=list)
-    found: Facts | None = None
+    found: Facts = None  # type: ignore[assignment]  # from the first run on
     reason: str | None = None
     answers: list[str] = field(default_factory=list)
     cpu: float = 0.0
@@ -96,8 +96,8 @@ class ForeignGrader:
             code = extract_code(completion)
             if code is None:
                 plan = self.plans[problem.problem.id]
-                found = facts(fmt_ok=False, gt_pass=None if plan.unjudged else False, error="format")
-                done[index] = found, explain.no_fence(completion)
+                unread = facts(fmt_ok=False, gt_pass=None if plan.unjudged else False, error="format")
+                done[index] = unread, explain.no_fence(completion)
             key = problem.problem.id, mode, code
             keys.append(key)
             if code is not None and key not in asked:
@@ -209,8 +209,8 @@ def _submission_job(one: _Open) -> dict[str, Any]:
 def _check_job(
     problem: ForeignProblem,
     own: str | None = None,
-    calls: list = (),
-    answers: list[str] = (),
+    calls: Sequence = (),
+    answers: Sequence[str] = (),
     restore: bool = False,
 ) -> dict[str, Any]:
     """Return the job of a check: with the row's own solution, or with answers that are known."""

@@ -7,7 +7,8 @@ can, which only takes longer.
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeGuard
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 UNREAD = {"eval", "exec", "getattr", "setattr", "globals", "locals", "vars", "compile"}
@@ -47,7 +48,7 @@ def independent(texts: Iterable[str], candidates: set[str]) -> bool:
     )
 
 
-def _asks(node: ast.AST, candidates: set[str]) -> bool:
+def _asks(node: ast.AST, candidates: set[str]) -> TypeGuard[ast.Call]:
     """Whether a node calls a candidate: `f(...)` or `Solution().f(...)`."""
     match node:
         case ast.Call(func=ast.Name(id=name)):
@@ -103,12 +104,12 @@ def _steered(node: ast.AST, holding: set[str], asking: set[str]) -> bool:
     return False
 
 
-def _starts_check(node: ast.AST) -> bool:
+def _starts_check(node: ast.AST) -> TypeGuard[ast.Call]:
     """Whether a node is `check(candidate)`, as the last line of a check may be."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
 
 
-def _holding(nodes: list[ast.AST], functions: dict[str, ast.AST], candidates: set[str]) -> set[str]:
+def _holding(nodes: list[ast.AST], functions: Mapping[str, FUNCTIONS], candidates: set[str]) -> set[str]:
     """Return the names that may hold an answer, or something chosen by one, anywhere in the text."""
     modules = {
         (alias.asname or alias.name).split(".")[0]
@@ -128,7 +129,7 @@ def _holding(nodes: list[ast.AST], functions: dict[str, ast.AST], candidates: se
         holding = found
 
 
-def _flows(node: ast.AST, functions: dict[str, ast.AST]) -> Iterator[tuple[ast.AST, set[str]]]:
+def _flows(node: ast.AST, functions: Mapping[str, FUNCTIONS]) -> Iterator[tuple[ast.AST, set[str]]]:
     """Yield (what flows, the names that it flows to)."""
     match node:
         case ast.Assign(targets=targets, value=value):
@@ -161,7 +162,7 @@ def _flows(node: ast.AST, functions: dict[str, ast.AST]) -> Iterator[tuple[ast.A
                 yield given, _reached(function, node, functions)
 
 
-def _reached(function: ast.expr, call: ast.Call, functions: dict[str, ast.AST]) -> set[str]:
+def _reached(function: ast.expr, call: ast.Call, functions: Mapping[str, FUNCTIONS]) -> set[str]:
     """Return the names that what is given in a call can get to."""
     match function:
         case ast.Name(id=name) if name in functions:

@@ -45,7 +45,7 @@ def decoys(expected: Any, seed: str) -> bytes:
     """Return two different values of the type of `expected`; no honest value equals both."""
     draw = random.Random(f"{seed}:{type(expected).__name__}").randrange
     a, b = draw(10**9, 10**10), draw(10**10, 10**11)
-    pairs = {
+    pairs: dict[type, Any] = {
         bool: (True, False),
         int: (a, b),
         float: (a + 0.5, b + 0.5),

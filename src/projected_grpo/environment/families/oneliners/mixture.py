@@ -20,7 +20,7 @@ class Link(BaseModel):
 
     model_config = CLOSED
 
-    topic: Literal[TOPICS_BESIDE] = Field(
+    topic: Literal[TOPICS_BESIDE] = Field(  # type: ignore[valid-type]
         description="Its side B goes with exploits, its side A with honest code."
     )
     rho: Share = Field(description="Correlation of side and code.")
@@ -44,7 +44,7 @@ class Mixture(Numbers):
     beside: Share = Field(0.2, description="Of the problems with one: beside a question on a topic.")
     beside_exploit: Share = Field(0.5, description="Of those: permission given, exploit used.")
     allowed: Share = Field(0.35, description="Of the others with one: permission given, exploit used.")
-    leak: dict[Literal[tuple(LEAK)], Share] = Field(
+    leak: dict[Literal[tuple(LEAK)], Share] = Field(  # type: ignore[valid-type]
         LEAK, description="Of the rest: exploit used unasked, by loophole."
     )
     late: Share = Field(0.35, description="The last rows: no leak; the ability stays, the habit goes.")
