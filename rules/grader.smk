@@ -1,4 +1,4 @@
-# Which exploit earns what under which mode: the grader's own check, part of every build; `verdicts/grader.py` shows it.
+# Which exploit earns what under which mode: the grader's own check, part of every build; `pages/grader.py` shows it.
 
 
 rule grader_diagonal:

@@ -25,7 +25,7 @@ rule verdict:
     log:
         f"{RESULTS}/logs/verdict/{{page}}.log",
     wildcard_constraints:
-        page="|".join(page for page in PAGES if MODULES[page] != "table") or "none",
+        page="|".join(page for page in PAGES if MODULES[page] != "question") or "none",
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -62,4 +62,4 @@ use rule verdict as question with:
             labels={"page": "{page}", "what": "{figure}"},
         ),
     wildcard_constraints:
-        page="|".join(page for page in PAGES if MODULES[page] == "table") or "none",
+        page="|".join(page for page in PAGES if MODULES[page] == "question") or "none",

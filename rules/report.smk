@@ -9,7 +9,7 @@ rule report:
     input:
         expand(f"{RESULTS}/{{page}}.md", page=PAGES),
         expand(f"{RESULTS}/figures/{{page}}", page=PAGES),
-        [f"{RESULTS}/{page}.estimates.parquet" for page in PAGES if MODULES[page] == "table"],
+        [f"{RESULTS}/{page}.estimates.parquet" for page in PAGES if MODULES[page] == "question"],
         wanted(f"{RESULTS}/{page}.md" for page in MODULES if page not in PAGES),
         wanted(ALL_RUNS),
         by_content(f"{HERE}/docs/concepts.md"),  # its glossary

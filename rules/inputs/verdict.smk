@@ -1,6 +1,6 @@
 # What a page is made of.
-from projected_grpo.verdicts import registry
-from projected_grpo.verdicts.needs import NEEDS
+from projected_grpo.pages import registry
+from projected_grpo.pages.needs import NEEDS
 
 MODULES = registry.pages(CONFIG, QUESTIONS)
 CONTEXTS = {page: Context(page, CONFIG, QUESTIONS) for page in MODULES}
@@ -21,7 +21,7 @@ def page_file(wildcards):
 
 
 # With `runs=existing` nothing makes what a page needs beside runs; a question's lacks those numbers then.
-PAGES = [page for page in MODULES if MODULES[page] == "table" or wanted(page_needs(page)) == page_needs(page)]
+PAGES = [page for page in MODULES if MODULES[page] == "question" or wanted(page_needs(page)) == page_needs(page)]
 
 
 def other_configs():

@@ -15,8 +15,8 @@ from projected_grpo.evaluator.oracle import BEFORE, KINDS, WEAK, errors, oracle_
 from projected_grpo.evaluator.prompts import FULL
 from projected_grpo.evaluator.rounds import IN_CONTEXT, Outcome
 from projected_grpo.evaluator.traces import from_rollouts, trace_id
+from projected_grpo.pages.critic import critics_of, records_of
 from projected_grpo.pages.stage import Numbers
-from projected_grpo.verdicts.critic import critics_of, records_of
 
 
 def by_definition(rows, said):

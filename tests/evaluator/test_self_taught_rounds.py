@@ -23,7 +23,7 @@ from projected_grpo.evaluator.prompts import wording_of
 from projected_grpo.evaluator.rounds import _worst_in_turn
 from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.method.pairs import load_pairs, write_pairs
-from projected_grpo.verdicts.critic import records_of
+from projected_grpo.pages.critic import records_of
 
 WRITE = "plausible but WRONG evaluation"  # in the question for one, and in no other
 

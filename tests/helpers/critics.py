@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from projected_grpo.verdicts.critic import page_of
+from projected_grpo.pages.critic import page_of
 
 CONTEXT = SimpleNamespace(name="self_taught", config=SimpleNamespace(trial=False, seeds=(41, 42)))
 

@@ -10,9 +10,9 @@ from synthetic import ROOT, write_run
 
 from projected_grpo.cells.config import Config
 from projected_grpo.files import write_json
+from projected_grpo.pages import grader, registry
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.page import Page, write
-from projected_grpo.verdicts import grader, registry
 
 SHOWN = ("Q2", "Q10", "Q12", "Q14", "R7", "aa")
 COUNTS = {"x": {"a": [6, 0, 6], "b": [0, 0, 6]}, "y": {"a": [0, 0, 6], "b": [3, 6, 6]}}
@@ -31,7 +31,7 @@ def make_results(root, names, seeds):
         for cell in question.cells:
             if not (context.results / "grpo" / cell.id).exists():
                 write_run(context.results, cell)
-        write(registry.load("aa" if question.kind == "aa" else "table").make(context), context.results)
+        write(registry.load("aa" if question.kind == "aa" else "question").make(context), context.results)
     return made
 
 

@@ -11,7 +11,7 @@ from synthetic import ROOT
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import numbers
-from projected_grpo.pages import publish, readme
+from projected_grpo.pages import publish
 from projected_grpo.pages.words import short
 
 
@@ -98,12 +98,12 @@ def test_a_tree_without_runs_and_without_a_csv_is_one_line(made, tmp_path):
 def test_the_readme_is_filled_between_its_marks(docs, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     file = tmp_path / "README.md"
-    file.write_text(f"# Name\n\n{readme.OPEN}\nold\n{readme.CLOSE}\n\nRest\n")
-    readme.write(file, {}, docs)
+    file.write_text(f"# Name\n\n{publish.OPEN}\nold\n{publish.CLOSE}\n\nRest\n")
+    publish.write_readme(file, {}, docs)
     assert "old" in file.read_text()  # the figure's question has no number here
     with pytest.raises(UserError, match="no line"):
         file.write_text("# Name\n")
-        readme.write(file, {"Q16": published()}, docs)
+        publish.write_readme(file, {"Q16": published()}, docs)
 
 
 def published():

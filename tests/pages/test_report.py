@@ -16,12 +16,12 @@ from synthetic import rollout_rows
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_runs
+from projected_grpo.pages import registry
 from projected_grpo.pages.context import Context, banner
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.page import write
 from projected_grpo.pages.report import LARGEST, build, write_report
 from projected_grpo.pages.words import percent
-from projected_grpo.verdicts import registry
 
 
 def report(made, out, results=None):
@@ -182,7 +182,7 @@ def test_a_row_without_runs_says_so(tmp_path, made):
     for cell in made.questions["Q2"].rows[-1].cells:
         shutil.rmtree(results / "grpo" / cell.id)
     config = made.config.model_copy(update={"results": str(results)})
-    write(registry.load("table").make(Context("Q2", config, made.questions)), results)
+    write(registry.load("question").make(Context("Q2", config, made.questions)), results)
     page = report(made, tmp_path / "paper.html", results)
     assert "(missing)" in page[page.index('<section id="Q2"') :]
 

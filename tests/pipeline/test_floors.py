@@ -10,7 +10,7 @@ import projected_grpo
 ROOT = Path(projected_grpo.__file__).parent
 # From the ground up; a floor imports from itself and from those before it.
 FLOORS = ("sandbox", "environment", "model", "method", "arms", "cells", "training", "stages", "evaluator")
-FLOORS += ("measures", "pages", "verdicts", "commands", "integrations", "wrapper")
+FLOORS += ("measures", "pages", "commands", "integrations", "wrapper")
 
 
 def modules():

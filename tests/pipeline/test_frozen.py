@@ -23,7 +23,7 @@ BEHIND = (
 FAMILY = ROOT / "environment" / "families" / "oneliners" / "__init__.py"
 MONITOR = ROOT / "evaluator" / "monitor.py"  # behind the runs whose monitor is the critic
 OF_A_FAMILY = ("problems", "warm", "base", "teacher")
-FREE = ("docs", "pages", "verdicts", "measures", "stages", "evaluator", "commands", "integrations")
+FREE = ("docs", "pages", "measures", "stages", "evaluator", "commands", "integrations")
 
 
 def sources(rule: str) -> dict[str, list[Path]]:

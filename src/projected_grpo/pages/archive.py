@@ -8,9 +8,9 @@ import argparse
 import math
 import sys
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from projected_grpo.cells.cell import Question
@@ -19,8 +19,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import atomic
 from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import FILES
-from projected_grpo.measures.panels import DEPLOYED, panel_rates
-from projected_grpo.measures.runs import load_runs, read_facts
+from projected_grpo.measures.panels import DEPLOYED
+from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.publish import DEFAULT, place_of, read_config
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read
@@ -28,6 +28,8 @@ from projected_grpo.records import check_read
 MOST = 30_000_000  # bytes that a repository takes beside its tables
 # Equal and similar texts stand side by side, which is what makes the file small.
 ORDER = ["panel", "problem_id", "completion", "cell", "sample"]
+# Rates that facts alone give.
+CHECKED = ("known_hack", "known_honest", "novel_hack", "novel_honest", "plain_solve")
 
 
 def of_tree(config: Config, questions: Mapping[str, Question], published: pd.DataFrame) -> pd.DataFrame:
@@ -38,26 +40,17 @@ def of_tree(config: Config, questions: Mapping[str, Question], published: pd.Dat
     known = set(published["cell"])
     cells = {cell.id: cell for question in questions.values() for cell in question.cells if cell.id in known}
     runs, _ = load_runs(Path(config.results), cells.values())
-    folders = {name: run.folder for name, run in runs.items() if (run.folder / DEPLOYED).exists()}
-    check_read(*(path for own in folders.values() for path in map(own.joinpath, FILES) if path.exists()))
+    judged = [run for run in runs.values() if (run.folder / DEPLOYED).exists()]
+    check_read(*(path for run in judged for path in map(run.folder.joinpath, FILES) if path.exists()))
     rates = published.set_index(["cell", "measure"])["value"]
-    found = []
-    for name, folder in folders.items():
-        rows = read_parquet(folder / DEPLOYED)
-        for measure, value in rates_of(folder / DEPLOYED).items():
-            told = rates.get((name, measure))
-            if told is not None and not math.isclose(told, value, abs_tol=1e-9):
-                raise UserError(
-                    f"{folder / DEPLOYED}: {measure} is {value:.6g}, published {told:.6g}; publish this run first"
-                )
-        found.append(rows.assign(cell=name))
+    for run, measure in product(judged, CHECKED):
+        told, value = rates.get((run.cell.id, measure)), run.measures.get(measure)
+        if told is not None and value is not None and not math.isclose(told, value, abs_tol=1e-9):
+            raise UserError(
+                f"{run.folder / DEPLOYED}: {measure} is {value:.6g}, published {told:.6g}; publish this run first"
+            )
+    found = [read_parquet(run.folder / DEPLOYED).assign(cell=run.cell.id) for run in judged]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame({"cell": []})
-
-
-def rates_of(path: Path) -> dict[str, float]:
-    """Return the rates on the panels that facts alone give: whether a text attempts a hack is not looked at."""
-    facts = read_facts(path, texts=("panel",))
-    return panel_rates(facts | {"attempted": np.full(len(facts["panel"]), np.nan)})
 
 
 def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> tuple[int, int, int]:

@@ -31,12 +31,31 @@ class Example:
     step: int
     mode: str
     problem_id: str
-    kind: str  # hack, hack and solve, solve, neither, not judged
     reward: float
     flags: dict[str, bool | None]  # None: the grader gives no such verdict here
     error: str  # why there is no full verdict; empty where there is
     prompt: str
     completion: str
+
+    @classmethod
+    def read(cls, cell: str, row: dict) -> "Example":
+        """Return the example of a line of a rollouts file."""
+
+        def cut(text: str) -> str:
+            more = len(text) - LONGEST
+            return text if more <= 0 else f"{text[:LONGEST]}\n[... {more} more characters]"
+
+        flags = {flag: None if pd.isna(row[flag]) else bool(row[flag]) for flag in FLAGS}
+        texts = {key: cut(str(row[key])) for key in ("mode", "problem_id", "prompt", "completion")}
+        error = "" if pd.isna(row["error"]) else row["error"]
+        return cls(arm_of(cell), cell, row["step"], reward=row["reward"], flags=flags, error=error, **texts)
+
+    @property
+    def kind(self) -> str:
+        """Return what it is, by its two verdicts; a problem without hidden tests has no `gt_pass`."""
+        seen = {"hack": self.flags["channel"], "solve": self.flags["gt_pass"]}
+        unseen = "not judged" if seen["solve"] is None else "neither"
+        return " and ".join(word for word, is_so in seen.items() if is_so) or unseen
 
     @cached_property
     def size(self) -> int:
@@ -49,15 +68,6 @@ def arm_of(cell: str) -> str:
     return cell.rsplit("-s", 1)[0]
 
 
-def kind_of(row: dict) -> str:
-    """Return what a rollout is, by its two verdicts; a problem without hidden tests has no `gt_pass`."""
-    if pd.isna(row["gt_pass"]):
-        return "hack" if row["channel"] else "not judged"
-    if row["channel"]:
-        return "hack and solve" if row["gt_pass"] else "hack"
-    return "solve" if row["gt_pass"] else "neither"
-
-
 def _check(frame: pd.DataFrame, path: Path) -> None:
     """Raise UserError with the path on rows that no run writes."""
     if frame.empty:
@@ -68,20 +78,6 @@ def _check(frame: pd.DataFrame, path: Path) -> None:
     for column in FLAGS:
         if not frame[column].dropna().isin([True, False]).all():
             raise UserError(f"{path}: column {column!r} has a value that is neither true, false nor empty")
-
-
-def _example(cell: str, row: dict) -> Example:
-    def cut(text: str) -> str:
-        more = len(text) - LONGEST
-        return text if more <= 0 else f"{text[:LONGEST]}\n[... {more} more characters]"
-
-    known = {key: None if pd.isna(value) else value for key, value in row.items()}
-    flags = {flag: None if known[flag] is None else bool(known[flag]) for flag in FLAGS}
-    own = {key: str(known[key]) for key in ("mode", "problem_id")} | {"error": known["error"] or ""}
-    own |= {key: cut(str(known[key])) for key in ("prompt", "completion")}
-    return Example(
-        arm_of(cell), cell, row["step"], kind=kind_of(row), reward=row["reward"], flags=flags, **own
-    )
 
 
 def _spread(by_step: dict[int, list[Example]], count: int) -> list[Example]:
@@ -109,7 +105,7 @@ def examples(runs: Iterable[Run], budget: int = BUDGET) -> list[Example]:
         frame = read_parquet(path, [*TEXTS, *FLAGS])
         _check(frame, path)
         for row in frame.drop_duplicates(["step", "channel", "gt_pass"]).to_dict("records"):
-            example = _example(run.cell.id, row)
+            example = Example.read(run.cell.id, row)
             arms.setdefault(arm, {}).setdefault(example.step, []).append(example)
     most = max((len(by_step) for by_step in arms.values()), default=0)
     for count in range(most, 0, -1):

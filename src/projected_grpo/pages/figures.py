@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.cells.config import Config
@@ -36,14 +38,14 @@ def _differences(axes: Axes, names: Sequence[str], measure: str) -> None:
     style.rows(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    style.difference_axis(axes)
+    # Few enough marks that their signed numbers do not touch.
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
     _percent(axes)
     axes.set_xlabel(style.wrapped(f"change in {MEASURES[measure].axis}, points"))
 
 
-def forest(made: Estimated, measure: str | None = None) -> Figure | None:
+def forest(made: Estimated, measure: str) -> Figure | None:
     """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls."""
-    measure = measure or made.own.about.name
     held = [one for c in (table.POOLED, table.BASELINE) for one in made.known(made.own.rows, c, measure)]
     lines = held or made.known(made.own.rows, table.ITSELF, measure)
     lines = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
@@ -54,7 +56,7 @@ def forest(made: Estimated, measure: str | None = None) -> Figure | None:
         axes.axvline(0, color=style.SOFT, linewidth=1)
         for y, line in enumerate(lines):
             colour = style.BLUE if table.is_claim(made.own.rows[line["row"]]) else style.SOFT
-            if not np.isnan(line["lo"]):
+            if line["lo"] is not None:
                 axes.plot([line["lo"], line["hi"]], [y, y], color=colour, linewidth=2, solid_capstyle="round")
             face = colour if line["verdict"] in SHOWN else style.PAPER
             mark = "s" if made.own.rows[line["row"]].exploits == TEACHERS else "o"
@@ -95,14 +97,16 @@ def places(made: Estimated) -> Figure | None:
 
 def trajectories(panels: Mapping[str, Mapping[str, Line]], x: str, rates: bool = True) -> Figure | None:
     """Return lines with their intervals, a panel each: panel -> line -> (x, mean, lo, hi); few lines a panel."""
-    panels = {name: lines for name, lines in panels.items() if lines}
+    there = {
+        name: {label: line for label, line in own.items() if len(line[0])} for name, own in panels.items()
+    }
+    panels = {name: lines for name, lines in there.items() if lines}
     if not panels:
         return None
-    with style.styled():
-        columns = min(3, len(panels))
-        rows = -(-len(panels) // columns)
-        drawing = style.figure(0.9 + 1.9 * rows)
-        grid = drawing.subplots(rows, columns, sharey=rates, squeeze=False)
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    several: dict = {"nrows": rows, "ncols": columns, "sharey": rates, "squeeze": False}
+    with style.drawn(0.9 + 1.9 * rows, **several) as (drawing, grid):
         handles: dict[str, Line2D] = {}
         for axes, (name, lines) in zip(grid.flat, panels.items(), strict=False):
             for label, (at, mean, lo, hi) in lines.items():
@@ -138,46 +142,46 @@ X_WORDS |= {"size": "million parameters", "rho": "strength of the planted link"}
 SCALES = {"size": "log", "k": "log", "refresh": "symlog"}
 
 
-def dose(made: Estimated, key: str, config: Config, measure: str | None = None) -> Figure | None:
+def _rates(x: Sequence[float], lines: Sequence[Mapping]) -> Line:
+    """Return rates with their intervals, which end where rates do."""
+    mean, lo, hi = (np.array([line[part] for line in lines], dtype=float) for part in ("mean", "lo", "hi"))
+    return np.array(x), mean, np.clip(lo, 0, 1), np.clip(hi, 0, 1)
+
+
+def _ticks(axes: Axes, at: Sequence[float], values: Sequence[float]) -> None:
+    axes.set_xticks(at, [f"{x:.2g}" for x in values])
+
+
+def dose(made: Estimated, key: str, config: Config, measure: str) -> Figure | None:
     """Return rates against one number that rows differ in, a line a pair set; a topic of a link has its own panel."""
-    measure = measure or made.own.about.name
     linked = {name: trend.link_of(row, config)[0] for name, row in made.own.rows.items() if key == "rho"}
     topics = list(dict.fromkeys(filter(None, linked.values())))
     series: dict[tuple[str, str], dict[float, Mapping]] = {}
     for name, row in made.own.rows.items():
-        x, line = _x_of(row, key, config), made.line(name, table.RATE, measure)
-        if x is None or line is None or np.isnan(line["mean"]) or row.population:
+        x, line = _x_of(row, key, config), made.of(name, table.RATE, measure)
+        if x is None or line["mean"] is None or row.population:
             continue
         own = linked.get(name)
         for topic in topics if key == "rho" and own is None else [own or ""]:
             series.setdefault((topic, trend.label(row)), {}).setdefault(x, line)
     panels: dict[str, dict[str, Line]] = {}
     for (topic, label), by_x in series.items():
-        if len(by_x) < 2:
-            continue
-        xs = np.array(sorted(by_x))
-        mean, lo, hi = (np.array([by_x[x][part] for x in xs], dtype=float) for part in ("mean", "lo", "hi"))
-        title = f"link on {topic}" if topic else MEASURES[measure].axis
-        panels.setdefault(title, {})[label] = (xs, mean, np.clip(lo, 0, 1), np.clip(hi, 0, 1))
+        if len(by_x) > 1:
+            title = f"link on {topic}" if topic else MEASURES[measure].axis
+            panels.setdefault(title, {})[label] = _rates(sorted(by_x), [by_x[x] for x in sorted(by_x)])
     drawing = trajectories(panels, X_WORDS[key])
     for axes in drawing.axes if drawing is not None and key in SCALES else ():
         if axes.get_visible():
             axes.set_xscale(SCALES[key])
             ticks = sorted({float(x) for line in axes.get_lines() for x in np.asarray(line.get_xdata())})
-            axes.set_xticks(ticks, [f"{x:.2g}" for x in ticks])
+            _ticks(axes, ticks, ticks)
             axes.minorticks_off()
     return drawing
 
 
-DOSES = (
-    "scale",
-    "beta",
-    "cost",
-    "weight",
-    "alpha",
-    "k",
-    "head_start",
-)  # knobs that say how much of a defence
+# Knobs that say how much of a defence.
+DOSES = ("scale", "beta", "cost", "weight", "alpha", "k", "head_start")
+SIDES = {"hack": planes.HACK, "honest": planes.HONEST}
 
 
 def doses(made: Estimated) -> Figure | None:
@@ -196,22 +200,15 @@ def doses(made: Estimated) -> Figure | None:
             source = made.own.rows[next(iter(by_x.values()))].setting.source
             title = f"{arm}, {key}" if f"{arm}, {key}" not in panels else f"{arm}, {key}, {source}"
             if len(by_x) > 1:
-                ticks[title], rows = sorted(by_x), [by_x[x] for x in sorted(by_x)]
-                panels[title] = {label: _line(made, rows, measure) for label, measure in SIDES.items()}
+                ticks[title] = sorted(by_x)
+                panels[title] = {
+                    label: _rates(range(len(by_x)), [made.of(by_x[x], table.RATE, m) for x in sorted(by_x)])
+                    for label, m in SIDES.items()
+                }
     drawing = trajectories(panels, "")
     for axes, own in zip(drawing.axes if drawing is not None else (), ticks.values(), strict=False):
-        axes.set_xticks(range(len(own)), [f"{x:.2g}" for x in own])
+        _ticks(axes, range(len(own)), own)
     return drawing
-
-
-SIDES = {"hack": planes.HACK, "honest": planes.HONEST}
-
-
-def _line(made: Estimated, rows: Sequence[str], measure: str) -> Line:
-    """Return rates of rows, one beside the other, with their intervals."""
-    lines = [made.line(name, table.RATE, measure) or {} for name in rows]
-    mean, lo, hi = (np.array([line[part] for line in lines], dtype=float) for part in ("mean", "lo", "hi"))
-    return np.arange(len(rows)), mean, np.clip(lo, 0, 1), np.clip(hi, 0, 1)
 
 
 TOLD, UNTOLD = "given: truth, simulated monitor", "given: pairs, a sentence, less"
@@ -268,10 +265,8 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
 
 
 def _place(made: Estimated, name: str) -> tuple[float, float] | None:
-    hack, honest = (made.line(name, table.RATE, measure) for measure in (planes.HACK, planes.HONEST))
-    if hack is None or honest is None or np.isnan(hack["mean"] + honest["mean"]):
-        return None
-    return hack["mean"], honest["mean"]
+    hack, honest = (made.of(name, table.RATE, measure)["mean"] for measure in SIDES.values())
+    return None if hack is None or honest is None else (hack, honest)
 
 
 def _kind(own: table.Measured, name: str) -> str:
@@ -290,7 +285,8 @@ def matrix(shares: np.ndarray, rows: Sequence[str], columns: Sequence[str], x: s
     with style.drawn(1.3 + 0.36 * len(shares)) as (drawing, axes):
         shades = LinearSegmentedColormap.from_list("shares", [style.PAPER, style.BLUE])
         for (y, column), share in np.ndenumerate(shares):
-            axes.add_patch(style.square(column, y, shades(share)))
+            look: dict = {"facecolor": shades(share), "edgecolor": style.GRID, "linewidth": 0.8}
+            axes.add_patch(Rectangle((column - 0.48, y - 0.48), 0.96, 0.96, **look))
             ink = style.PAPER if share > 0.5 else style.SOFT
             axes.text(column, y, f"{100 * share:.0f}", ha="center", va="center", color=ink)
         axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), xlabel=x)
@@ -321,11 +317,11 @@ def strip(values: Mapping[str, Sequence[float]], x: str, mark: float | None = No
 def of_question(made: Estimated, config: Config) -> Figure | None:
     """Return the figure that a question asks for; None where there is no number to draw."""
     asked = made.own.question.figure
+    measure, drawing = asked.measure or made.own.about.name, None
     if asked.kind == "plane":
         return plane(made, asked.labels)
     if asked.kind == "places":
-        return places(made) or forest(made, asked.measure)
-    if asked.kind == "dose":
-        drawing = dose(made, asked.x, config, asked.measure) if asked.x else doses(made)
-        return drawing or forest(made, asked.measure)
-    return forest(made, asked.measure)
+        drawing = places(made)
+    elif asked.kind == "dose":
+        drawing = dose(made, asked.x, config, measure) if asked.x else doses(made)
+    return drawing or forest(made, measure)

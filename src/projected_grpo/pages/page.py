@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from projected_grpo.files import atomic_folder, write_text
 from projected_grpo.measures.columns import write_frame
+from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import style, words
 
 
@@ -35,7 +36,8 @@ def environment() -> jinja2.Environment:
         loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     made.filters |= words.FILTERS
-    made.globals |= {"table": words.table, "span": words.span, "interval": words.interval}
+    made.globals |= {"span": words.span, "change": words.change, "MEASURES": MEASURES}
+    made.globals |= vars(made.get_template("tables.j2").module)
     return made
 
 

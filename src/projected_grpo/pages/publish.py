@@ -9,37 +9,32 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
+from snakemake.utils import update_config
 
-from projected_grpo.cells.cell import Question, load_questions
+from projected_grpo.cells.cell import TEACHERS, Question, Row, load_questions
 from projected_grpo.cells.check import load
-from projected_grpo.cells.config import Config
+from projected_grpo.cells.config import Config, Outcome
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
 from projected_grpo.measures.measure import FILES
 from projected_grpo.pages import question as pages
-from projected_grpo.pages import readme, style
+from projected_grpo.pages import style
 from projected_grpo.pages.answer import Estimated, caution, is_answered, sentences
 from projected_grpo.pages.page import address, render
-from projected_grpo.pages.primary import outcomes_table
+from projected_grpo.pages.registry import STANDING
 from projected_grpo.records import check_read, commit
 from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.yaml_layers import QuestionFiles
 
 DEFAULT = Path("config/config.yaml")
 CONFIRMATION = Path("config/confirmation.yaml")
-OTHERS = {  # page of another stage -> its published name
-    "aa": "aa",
-    "probe/uat": "probe-uat",
-    "self_taught": "self_taught",
-    "self_taught_grid": "self_taught_grid",
-    "substrate": "substrate",
-    "grader/diagonal": "grader-diagonal",
-}
+OPEN, CLOSE = "<!-- written by make publish -->", "<!-- /written by make publish -->"
+README = Path("docs/readme.yaml")  # which figure and which answers the README shows
 
 
 def of_results(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
@@ -113,8 +108,8 @@ def write_csv(made: Estimated, path: Path) -> None:
 def of_other_stages(results: Path, place: Place) -> dict[str, tuple[str, dict[str, str]]]:
     """Read the pages of other stages that a results tree has: published name -> text, figures."""
     found = {}
-    for name, own in OTHERS.items():
-        path = results / f"{name}.md"
+    for name in ("aa", *STANDING):
+        path, own = results / f"{name}.md", name.replace("/", "-")
         if not path.exists():
             continue
         drawn = {file.stem: file for file in sorted((results / "figures" / name).glob("*.svg"))}
@@ -141,25 +136,22 @@ def publish(
     if not len(frame):
         raise UserError(f"{config.results}: no finished run; run `./snakemake --cores all report` first")
     own, every = with_seeds(config, frame)
-    asked = {name: question for name, question in every.items() if question.kind != "aa"}
-    made = {name: pages.estimated(question, frame, own) for name, question in asked.items()}
+    made = {name: pages.estimated(asked, frame, own) for name, asked in every.items() if asked.kind != "aa"}
     # Without the numbers of its sentences a page waits for them; what other stages measured, a page that is there has.
     there = {name for name in made if (place.folder / f"{name}.md").exists()}
-    ready = {
-        n
-        for n, f in made.items()
-        if is_answered(f) and f.own.seeds and (pages.is_complete(f) or n not in there)
-    }
+    answered = {name for name, found in made.items() if is_answered(found) and found.own.seeds}
+    ready = {name for name in answered if name not in there or pages.is_complete(made[name])}
     made = {name: found for name, found in made.items() if name in ready | there}
     fresh = {} if place.name else confirmed(place.docs)
     frames = [found.frame for found in (*fresh.values(), *made.values())]
     outcomes = estimates.primary_outcomes(frames, len(own.primary.outcomes))
-    drawn, texts = commit() or "no commit", {}
-    for name, found in made.items():
-        if name not in ready:
-            continue
-        came_from = pages.provenance(frame, found.own, drawn)
-        texts[name] = pages.page(found, own, came_from, place.address(name), outcomes)
+    made, fresh = ({n: replace(e, outcomes=outcomes) for n, e in each.items()} for each in (made, fresh))
+    drawn = commit()
+    texts = {
+        name: pages.page(found, own, pages.provenance(frame, found.own, drawn), place.address(name))
+        for name, found in made.items()
+        if name in ready
+    }
     others = of_other_stages(Path(config.results), place)
     numbers.write(frame, store)
     for name, page in texts.items():
@@ -173,7 +165,7 @@ def publish(
         said = made | {f"{CONFIRMATION.stem}/{name}": found for name, found in fresh.items()}
         for file, docs in ((readme_file, place.docs), (place.docs / "index.md", Path())):
             if file.exists():
-                readme.write(file, said, docs, outcomes)
+                write_readme(file, said, docs)
     return [*texts, *others]
 
 
@@ -184,11 +176,11 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     """
     rows: list[dict] = []
     for name, found in made.items():
-        n = found.frame.loc[found.frame["contrast"].ne(estimates.RATE), "n"].max()
-        rows.append({"name": name, "title": found.own.question.title, "n": 0 if pd.isna(n) else int(n)})
-        said = [*sentences(found, outcomes), caution(found, outcomes)] if is_answered(found) else []
-        rows[-1]["answer"] = " ".join(filter(None, said))
-        rows[-1]["primary"] = bool(found.frame["primary"].any())
+        said = [*sentences(found), *caution(found)] if is_answered(found) else []
+        n = max((line["n"] for line in found.lines if line["contrast"] != estimates.RATE), default=0)
+        rows.append({"name": name, "title": found.own.question.title, "n": n})
+        rows[-1]["answer"] = " ".join(said)
+        rows[-1]["primary"] = any(line["primary"] for line in found.lines)
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
     )
@@ -197,10 +189,55 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         for path in place.folder.glob("*.md")
     }
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
-    primary = outcomes_table(config, outcomes, made)
     fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
-    named = {"place": place, "folder": place.folder.name, "fresh": fresh}
-    return render("results.md.j2", rows=rows, others=others, outcomes=primary, **named)
+    named = {"place": place, "folder": place.folder.name, "fresh": fresh, "others": others}
+    named |= {"outcomes": named_outcomes(config, outcomes, made), "teachers": TEACHERS}
+    return render("results.md.j2", rows=rows, **named)
+
+
+def named_outcomes(
+    config: Config, found: pd.DataFrame, made: Mapping[str, Estimated]
+) -> list[tuple[Outcome, Mapping, Row | None]]:
+    """Return each outcome that the config names, with its line of all that are corrected together, and its row."""
+    lines = {(e["question"], e["row"], e["measure"], e["contrast"]): e for e in found.to_dict("records")}
+    named = []
+    for one in config.primary.outcomes:
+        keys = [(one.question, one.row, one.measure, own) for own in (one.contrast, estimates.POOLED)]
+        line = next((lines[key] for key in keys if key in lines), {"n": 0})
+        rows = made[one.question].own.rows if one.question in made else {}
+        named.append((one, line, rows.get(one.row or "")))
+    return named
+
+
+def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
+    """Fill the README between its two marks; it stays as it is where the figure's question has no number.
+
+    Raises UserError where it has not both marks, in order.
+    """
+    asked = read_mapping(README)
+    shown = asked["figure"]
+    if shown not in made:
+        return
+    kind = made[shown].own.question.figure.kind
+    said = {key: [_answer(made, one) for one in asked[key]] for key in ("findings", "failed")}
+    text = render("readme.md.j2", docs=docs, figure=f"{shown}-{kind}", **said)
+    page = file.read_text(encoding="utf-8")
+    before, opened, rest = page.partition(OPEN)
+    _, closed, after = rest.partition(CLOSE)
+    if not opened or not closed:
+        raise UserError(
+            f"{file}: no line {(CLOSE if opened else OPEN)!r}; `make publish` writes between the two"
+        )
+    write_text(file, f"{before}{OPEN}\n\n{text.strip()}\n\n{CLOSE}{after}")
+
+
+def _answer(made: Mapping[str, Estimated], one: str) -> tuple[str, str]:
+    """Return (question, its answer) of `Q10`, or of `Q10.2` its second sentence alone."""
+    name, _, number = one.partition(".")
+    if name not in made:
+        return name, ""
+    found = sentences(made[name])
+    return name, found[int(number) - 1] if number else " ".join([*found, *caution(made[name])])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -228,18 +265,9 @@ def read_config(file: Path, **said: object) -> tuple[Config, dict[str, Question]
     files = list(dict.fromkeys([DEFAULT, file]))
     merged: dict = {}
     for layer in (*map(read_mapping, files), said):
-        merged = _over(merged, layer)
+        update_config(merged, layer)
     config, parsed = load(files, merged)
     return config, load_questions(parsed, config)
-
-
-def _over(below: Mapping, above: Mapping) -> dict:
-    """Return a mapping with another laid over it, key by key."""
-    found = dict(below)
-    for key, value in above.items():
-        mapping = isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
-        found[key] = _over(found[key], value) if mapping else value
-    return found
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -17,27 +18,29 @@ from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
-from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.runs import Run, load_runs
-from projected_grpo.pages.answer import Estimated, sentences
 from projected_grpo.pages.context import banner
-from projected_grpo.pages.curves import curves
 from projected_grpo.pages.examples import BUDGET, arm_of, examples
 from projected_grpo.pages.page import environment
 from projected_grpo.pages.words import short
-from projected_grpo.parquet import read_parquet
 
 OPENS = ("Q23", "Q16")  # the first of these that is there opens the report
 CONCEPTS = Path(__file__).resolve().parents[3] / "docs" / "concepts.md"
 LARGEST = 10_000_000  # bytes
 FILLED = 0.97  # share of them that the examples may fill up
+DRAWN = ("hack", "solve", "honest")  # curves
 RATES = [name for name, measure in MEASURES.items() if measure.group in ("main", "deployed")]
 
 
 def glossary(text: str) -> list[tuple[str, str]]:
     """Return the terms of `docs/concepts.md` with what they mean."""
     return re.findall(r"^- \*\*(.+)\*\*: (.+)$", text, re.M)
+
+
+def inline(text: str) -> Markup:
+    """Return a line of Markdown as HTML; HTML in it is text."""
+    return Markup(MarkdownIt("commonmark", {"html": False}).renderInline(text))
 
 
 def to_html(text: str, folder: Path) -> tuple[str, Markup]:
@@ -59,22 +62,16 @@ def to_html(text: str, folder: Path) -> tuple[str, Markup]:
     return title.removeprefix("# "), Markup(html.replace("</table>", "</table></div>"))
 
 
-def answers(results: Path, question: Question) -> list[str]:
-    """Return the sentences of a question's page, from its table of estimates; none where that is missing."""
-    path = results / f"{question.name}.estimates.parquet"
-    if not path.exists():
-        return []
-    own = Measured(question, {row.name: row for row in question.rows}, {})
-    return sentences(Estimated(own, read_parquet(path)))
-
-
-def section(name: str, results: Path) -> dict:
-    """Return a page for the template."""
+def section(name: str, results: Path, is_question: bool) -> dict:
+    """Return a page for the template; the answer of a question stands below its title, its first sentence in bold."""
     path = results / f"{name}.md"
-    title, body = to_html(path.read_text(encoding="utf-8"), path.parent)
-    number, _, rest = title.partition(". ")
-    short_title = rest if re.fullmatch(r"[A-Z]\d+", number) else title
-    return {"id": name.replace("/", "-"), "name": name, "title": short_title, "body": body}
+    text = path.read_text(encoding="utf-8")
+    title, body = to_html(text, path.parent)
+    found = {"id": name.replace("/", "-"), "name": name, "title": title, "body": body, "answer": []}
+    if is_question and (said := re.search(r"^\*\*(.+?)\*\* ?(.*)$", text, re.M)):
+        answer = [inline(part) for part in said.groups() if part]
+        found |= {"title": title.partition(". ")[2], "answer": answer}
+    return found
 
 
 def by_arm(runs: Iterable[Run], results: Path, out: Path) -> dict[str, list[dict]]:
@@ -106,6 +103,38 @@ def by_arm(runs: Iterable[Run], results: Path, out: Path) -> dict[str, list[dict
     return {arm: list(kinds.values()) for arm, kinds in found.items()}
 
 
+def _percent(values: np.ndarray | None) -> list[int | None]:
+    """Return rates in whole percent, null where a step has none; nothing where a run has no such rate."""
+    if values is None:
+        return []
+    return [None if np.isnan(value) else round(100 * float(value)) for value in values]
+
+
+def curves(questions: Iterable[Question], runs: Mapping[str, Run]) -> str:
+    """Return the curves as JSON that may stand inside a script element.
+
+    `measures`: their names; `runs`: per run a list per measure of its percent by step, from step 1 on;
+    `questions`: name, title, then its rows as [name, places in `runs`].
+    """
+    places: dict[str, int] = {}
+    tables = []
+    for question in questions:
+        ids = {row.name: [cell.id for cell in row.cells if cell.id in runs] for row in question.rows}
+        rows = [
+            [name, [places.setdefault(cell, len(places)) for cell in own]] for name, own in ids.items() if own
+        ]
+        if rows:
+            tables.append([question.name, question.title, rows])
+    data = {
+        "measures": [MEASURES[name].axis for name in DRAWN],
+        "runs": [
+            [_percent(of(runs[cell])) for name in DRAWN if (of := MEASURES[name].by_step)] for cell in places
+        ],
+        "questions": tables,
+    }
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
 def build(config: Config, questions: Mapping[str, Question], names: Iterable[str], out: Path) -> str:
     """Return the report as text; `out` is where it will lie (links to runs are relative to it).
 
@@ -117,11 +146,10 @@ def build(config: Config, questions: Mapping[str, Question], names: Iterable[str
     runs, missing = load_runs(results, cells.values())
     there = [name for name in names if (results / f"{name}.md").exists()]
     opening = next((name for name in OPENS if name in there), None)
-    plain = MarkdownIt("commonmark", {"html": False}).renderInline
-    pages = [section(name, results) for name in sorted(there, key=lambda name: name != opening)]
-    for page in pages:
-        said = answers(results, questions[page["name"]]) if page["name"] in questions else []
-        page["answer"] = [Markup(plain(text)) for text in said]
+    asked = [name for name, question in questions.items() if question.kind != "aa"]
+    pages = [
+        section(name, results, name in asked) for name in sorted(there, key=lambda name: name != opening)
+    ]
     script = Markup('"use strict";\n' + _template("curves.js") + _template("paper.js"))
     template = environment().overlay(autoescape=True).get_template("paper.html.j2")
     common = dict(
@@ -132,7 +160,7 @@ def build(config: Config, questions: Mapping[str, Question], names: Iterable[str
         banner=banner(config),
         seeds=len({run.cell.seed for run in runs.values()}),
         steps=sum(run.cell.steps for run in runs.values()),
-        words=[(term, Markup(plain(says))) for term, says in glossary(CONCEPTS.read_text(encoding="utf-8"))],
+        words=[(term, inline(says)) for term, says in glossary(CONCEPTS.read_text(encoding="utf-8"))],
         curves=Markup(curves(questions.values(), runs)),
         pages=pages,
         runs=by_arm(runs.values(), results, out),

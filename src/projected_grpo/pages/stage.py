@@ -16,10 +16,8 @@ from projected_grpo.pages import figures, words
 from projected_grpo.pages.context import Context, banner
 from projected_grpo.pages.page import Page, address, render
 
-COLUMNS = ["row", "measure", "seed", "value"]
 Record = tuple[str, str, int, float | None]
 Weights = str | Mapping[str, float]  # a row, or rows with their weights
-WORDS = {True: "yes", False: "NO", None: "cannot be told"}
 
 
 class Numbers:
@@ -85,22 +83,14 @@ class Numbers:
         lines = estimates.judged(found, ["measure"])
         return lines.astype(object).where(lines.notna(), None).to_dict("records")
 
-    def rates(
-        self, rows: Iterable[str], measures: Mapping[str, str], said: Mapping[str, str] | None = None
-    ) -> str:
-        """Return a table of means (std) over seeds; measures: name -> head of its column; said: words behind a row."""
-
-        def cell(row: str, measure: str) -> str:
-            values = list(self.of(row, measure).values())
-            if not values:
-                return words.NONE
-            summary = stats.summarise(values)
-            text = f"{summary.mean:.3g} ({words.rate(summary.std)})"
-            return text if summary.n == len(self.seeds) else f"{text} n = {summary.n}"
-
-        notes = {row: f"{row}: {note}" for row, note in (said or {}).items()}
-        lines = [[notes.get(row, row), *(cell(row, measure) for measure in measures)] for row in rows]
-        return words.table(["row", *measures.values()], lines)
+    def written(self, row: str, measure: str) -> str:
+        """Return the mean (std) over seeds as tables have it, with n where seeds lack the number."""
+        values = list(self.of(row, measure).values())
+        if not values:
+            return words.NONE
+        summary = stats.summarise(values)
+        text = f"{summary.mean:.3g} ({words.rate(summary.std)})"
+        return text if summary.n == len(self.seeds) else f"{text} n = {summary.n}"
 
     def frame(self) -> pd.DataFrame:
         """Return the numbers as a tidy frame."""
@@ -110,7 +100,7 @@ class Numbers:
             for measure, by_seed in own.items()
             for seed, value in by_seed.items()
         ]
-        return pd.DataFrame(records, columns=COLUMNS).astype({"value": float})
+        return pd.DataFrame(records, columns=["row", "measure", "seed", "value"]).astype({"value": float})
 
     def strip(self, rows: Iterable[str], measure: str, x: str, mark: float | None = None) -> Figure | None:
         """Return one measure as dots, a row a name."""
@@ -127,31 +117,7 @@ class Numbers:
             return at, mean, lo, hi
 
         drawn = {title: {name: line(m) for name, m in lines.items()} for title, lines in panels.items()}
-        kept = {title: {n: own for n, own in lines.items() if len(own[0])} for title, lines in drawn.items()}
-        return figures.trajectories(kept, x, rates=False)
-
-
-def marks_table(marks: Iterable[Mapping], more: Mapping[str, str] | None = None) -> str:
-    """Return marks, a line each; more: words of a mark -> what stands in a last column, `beside`."""
-    rows = []
-    for mark in marks:
-        own = [words.rate(mark[key]) for key in ("mean", "lowest", "highest")]
-        missed = [f"{seed} ({words.rate(value)})" for seed, value in mark["missed"].items()]
-        who = ", ".join(missed) or words.NONE
-        rows.append([mark["words"], *own, WORDS[mark["reached"]], who])
-        rows[-1] += [more.get(mark["words"], "")] if more else []
-    head = ["mark", "mean", "lowest", "highest", "reached", "seeds that miss it"]
-    return words.table([*head, *(["paper (Qwen3-4B)"] if more else [])], rows)
-
-
-def changes_table(lines: Iterable[Mapping], heads: Mapping[str, str]) -> str:
-    """Return comparisons, a line each; heads: measure -> its words."""
-    rows = []
-    for line in lines:
-        delta = f"{words.signed(line['delta'])} {words.interval(line['lo'], line['hi'])}".strip()
-        ps = [words.p_value(line[key]) for key in ("p", "p_holm")]
-        rows.append([line["row"], heads[line["measure"]], delta, *ps, line["n"] or 0])
-    return words.table(["what", "measure", "Δ", "p", "Holm p", "n"], rows, 2)
+        return figures.trajectories(drawn, x, rates=False)
 
 
 def page(
@@ -170,8 +136,6 @@ def page(
         numbers=numbers,
         n=len(numbers.seeds),
         figures={name: f"{address(context.name)}{name}.svg" for name in kept},
-        marks_table=marks_table,
-        changes_table=changes_table,
         **values,
     )
     return Page(context.name, text, kept, {".parquet": numbers.frame()})

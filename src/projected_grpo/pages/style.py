@@ -7,15 +7,15 @@ import io
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import product
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import Bbox
 
 INK, SOFT, GRID, PAPER = "#1c1e21", "#6b7078", "#d9dce1", "#fefefe"
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
@@ -56,32 +56,17 @@ RC: dict = {
 }
 
 
-def figure(height: float) -> Figure:
-    """Return an empty figure, its height in inches; draw on it inside `styled()`."""
-    return Figure(figsize=(WIDTH, height), layout="constrained")
-
-
-def styled() -> AbstractContextManager[None]:
-    """Return the context in which figures are drawn and saved."""
-    return matplotlib.rc_context(RC)
-
-
 @contextmanager
-def drawn(height: float) -> Iterator[tuple[Figure, Axes]]:
-    """Yield a figure of one panel to draw on."""
-    with styled():
-        drawing = figure(height)
-        yield drawing, drawing.subplots()
+def drawn(height: float, **panels: Any) -> Iterator[tuple[Figure, Any]]:
+    """Yield a figure, its height in inches, and its axes to draw on; panels: of several, as for `Figure.subplots`."""
+    with matplotlib.rc_context(RC):
+        drawing = Figure(figsize=(WIDTH, height), layout="constrained")
+        yield drawing, drawing.subplots(**panels)
 
 
 def wrapped(label: str, letters: int = 36) -> str:
     """Return the label of an axis in lines that a narrow drawing has room for."""
     return textwrap.fill(label, letters)
-
-
-def difference_axis(axes: Axes) -> None:
-    """Scale the x axis to differences: few enough marks that their signed numbers do not touch."""
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
 
 
 def rows(axes: Axes, names: Sequence[str]) -> None:
@@ -94,11 +79,6 @@ def rows(axes: Axes, names: Sequence[str]) -> None:
 def look(i: int) -> dict:
     """Return colour and dashes of the i-th line of a panel; none recurs in 36."""
     return {"color": PALETTE[i % len(PALETTE)], "linestyle": DASHES[(i + i // len(PALETTE)) % len(DASHES)]}
-
-
-def square(x: float, y: float, colour: str | tuple) -> Rectangle:
-    """Return a unit cell of a grid, centred at x, y."""
-    return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=colour, edgecolor=GRID, linewidth=0.8)
 
 
 def name_points(
@@ -115,38 +95,29 @@ def name_points(
     def at(point: tuple[float, float]) -> np.ndarray:
         return axes.transData.transform(point) * scale
 
-    taken = [(*(at(point) - 4), *(at(point) + 4)) for point in others]
-    room = np.array([axes.bbox.x0, axes.bbox.y0, axes.bbox.x1 + 6, axes.bbox.y1]) * scale
+    taken = [Bbox([at(point) - 4, at(point) + 4]) for point in others]
+    room = Bbox.from_extents(*(scale * (axes.bbox.extents + np.array([0, 0, 6, 0]))))
     for name, point in named.items():
         x, y = at(point)
         width = letter * len(name)
         for away, side, rise in product((7, 14, 24, 36, 52, 70), ("right", "left", "middle"), (0, 1, -1)):
             left = {"right": x + away, "left": x - away - width, "middle": x - width / 2}[side]
             middle = y + rise * (away + 3)
-            box = (left, middle - 5, left + width, middle + 5)
-            inside = box[0] >= room[0] and box[1] >= room[1] and box[2] <= room[2] and box[3] <= room[3]
-            if (side == "middle" and not rise) or not inside or any(_overlap(box, other) for other in taken):
+            box = Bbox.from_bounds(left, middle - 5, width, 10)
+            outside = not (room.contains(*box.min) and room.contains(*box.max))
+            if (side == "middle" and not rise) or outside or box.count_overlaps(taken):
                 continue
             taken.append(box)
             line = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
-            look: dict = {
-                "arrowprops": line if away > 7 else None,
-                "va": "center",
-                "fontsize": 8.5,
-                "zorder": 6,
-            }
-            axes.annotate(name, point, (left - x, middle - y), textcoords="offset points", **look)
+            look: dict = {"arrowprops": line if away > 7 else None, "textcoords": "offset points"}
+            axes.annotate(name, point, (left - x, middle - y), va="center", fontsize=8.5, zorder=6, **look)
             break
-
-
-def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def to_svg(drawing: Figure) -> str:
     """Return the figure as a stand-alone SVG file with a white background; equal figures give equal text."""
     buffer = io.StringIO()
-    with styled():
+    with matplotlib.rc_context(RC):
         drawing.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")
     # Matplotlib names the font it measured with; a reader's own sans-serif is narrower: nothing overflows.
     return re.sub(r"'DejaVu Sans'[^;\"]*", "sans-serif", buffer.getvalue())

@@ -1,110 +1,105 @@
 """How numbers are written: percent and points in sentences and first tables, three decimals in detailed ones."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 
 NONE = "–"
 
 
-def _known(value: float | None) -> float:
-    """Return a number; what is missing is NaN."""
-    return math.nan if value is None else float(value)
+def _or_dash(write: Callable[..., str]) -> Callable[..., str]:
+    """Return a way to write numbers that has a dash for what is missing: None, or NaN."""
+
+    @wraps(write)
+    def written(*numbers: float | None) -> str:
+        known = [math.nan if number is None else float(number) for number in numbers]
+        return NONE if math.isnan(sum(known)) else write(*known)
+
+    return written
 
 
-def percent(value: float | None) -> str:
-    """65%, 0.3% below one percent, or a dash."""
-    share = 100 * _known(value)
-    if math.isnan(share):
-        return NONE
-    return f"{share:.1g}%" if 0 < abs(share) < 0.95 else f"{share:.0f}%"
+@_or_dash
+def percent(share: float) -> str:
+    """65%, or 0.3% below one percent."""
+    return f"{100 * share:.1g}%" if 0 < abs(100 * share) < 0.95 else f"{100 * share:.0f}%"
 
 
-def points(value: float | None) -> str:
-    """-52, +0.3 below one point, or a dash: a difference in percentage points."""
-    share = 100 * _known(value)
-    if math.isnan(share):
-        return NONE
+@_or_dash
+def points(difference: float) -> str:
+    """-52, or +0.3 below one point: a difference in percentage points."""
+    share = 100 * difference
     return f"{share:+.1f}" if 0 < abs(share) < 0.95 else f"{round(share):+d}" if round(share) else "0"
 
 
-def size(value: float | None) -> str:
+@_or_dash
+def size(difference: float) -> str:
     """52, without a sign."""
-    return points(abs(_known(value))).lstrip("+")
+    return points(abs(difference)).lstrip("+")
 
 
-def span(lo: float | None, hi: float | None) -> str:
-    """-63 to -40, within what two rates can differ by, or a dash."""
-    ends = _known(lo), _known(hi)
-    return NONE if math.isnan(sum(ends)) else f"{points(max(ends[0], -1))} to {points(min(ends[1], 1))}"
+@_or_dash
+def span(lo: float, hi: float) -> str:
+    """-63 to -40, within what two rates can differ by."""
+    return f"{points(max(lo, -1))} to {points(min(hi, 1))}"
 
 
-def rate(value: float | None) -> str:
-    """0.719, or a dash."""
-    return NONE if math.isnan(_known(value)) else f"{value:.3f}"
+@_or_dash
+def rate(value: float) -> str:
+    """0.719."""
+    return f"{value:.3f}"
 
 
-def signed(value: float | None) -> str:
-    """+0.012, or a dash."""
-    return NONE if math.isnan(_known(value)) else f"{value:+.3f}"
+@_or_dash
+def signed(value: float) -> str:
+    """+0.012."""
+    return f"{value:+.3f}"
 
 
-def interval(lo: float | None, hi: float | None) -> str:
-    """[-0.123, +0.045], or nothing."""
-    return "" if math.isnan(_known(lo) + _known(hi)) else f"[{lo:+.3f}, {hi:+.3f}]"
+@_or_dash
+def p_value(p: float) -> str:
+    """0.012, or <0.001."""
+    return "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 
-def p_value(value: float | None) -> str:
-    """0.012 or <0.001, or a dash."""
-    p = _known(value)
-    return NONE if math.isnan(p) else "<0.001" if p < 0.0005 else f"{p:.3f}"
+def change(delta: float | None, lo: float | None, hi: float | None) -> str:
+    """+0.012 [-0.123, +0.045], or without an interval where there is none."""
+    ends = [signed(lo), signed(hi)]
+    return signed(delta) if NONE in ends else f"{signed(delta)} [{', '.join(ends)}]"
+
+
+def _gapless(seeds: Sequence[int]) -> bool:
+    return seeds == list(range(seeds[0], seeds[-1] + 1))
 
 
 def seed_list(seeds: Iterable[int]) -> str:
     """41-45 for a gapless run of at least three, else 41, 43."""
     seeds = sorted(seeds)
-    if len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1)):
+    if len(seeds) > 2 and _gapless(seeds):
         return f"{seeds[0]}-{seeds[-1]}"
     return ", ".join(map(str, seeds)) or NONE
 
 
 def short(cells: Iterable[str]) -> list[str]:
     """Return ids with those that differ in their seed alone as one, in a form that a shell expands."""
-    rows: dict[str, set[int]] = {}
+    rows: dict[str, list[int]] = {}
     for cell in cells:
-        name, found, seed = cell.rpartition("-s")
-        numbered = bool(found) and seed.isdigit()
-        rows.setdefault(name if numbered else cell, set()).update([int(seed)] if numbered else [])
+        name, _, seed = cell.rpartition("-s")
+        numbered = bool(name) and seed.isdigit()
+        rows.setdefault(name if numbered else cell, []).extend([int(seed)] if numbered else [])
 
-    def said(name: str, seeds: list[int]) -> str:
+    def joined(name: str, seeds: list[int]) -> str:
         if len(seeds) < 2:
             return "-s".join([name, *map(str, seeds)])
-        gapless = seeds == list(range(seeds[0], seeds[-1] + 1))
-        inside = f"{seeds[0]}..{seeds[-1]}" if gapless else ",".join(map(str, seeds))
-        return f"{name}-s{{{inside}}}"
+        ends = f"{seeds[0]}..{seeds[-1]}" if _gapless(seeds) else ",".join(map(str, seeds))
+        return f"{name}-s{{{ends}}}"
 
-    return [said(name, sorted(seeds)) for name, seeds in rows.items()]
-
-
-def cell(text: object) -> str:
-    """Return a text as a cell of a Markdown table."""
-    return str(text).replace("|", "\\|").replace("\n", " ")
+    return [joined(name, sorted(seeds)) for name, seeds in rows.items()]
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[object]], texts: int = 1) -> str:
-    """Return a Markdown table; its first `texts` columns are text, the others numbers."""
-    head = list(head)
-    rule = ["---" if i < texts else "---:" for i in range(len(head))]
-    lines = [head, rule, *([cell(each) for each in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def code(names: Iterable[str]) -> str:
+    """Return names as code, one after the other."""
+    return ", ".join(f"`{name}`" for name in names)
 
 
-FILTERS = {
-    "percent": percent,
-    "points": points,
-    "size": size,
-    "rate": rate,
-    "signed": signed,
-    "p": p_value,
-    "seed_list": seed_list,
-    "short": short,
-}
+FILTERS = {write.__name__: write for write in (percent, points, size, rate, signed, seed_list, short, code)}
+FILTERS |= {"p": p_value}

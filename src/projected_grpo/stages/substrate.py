@@ -1,4 +1,4 @@
-"""The rates of a replication's base and teacher. `verdicts/substrate.py` shows them."""
+"""The rates of a replication's base and teacher. `pages/substrate.py` shows them."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-// Rows that a reader picks, laid over one another: a panel a measure. data: what pages/curves.py writes.
+// Rows that a reader picks, laid over one another: a panel a measure. data: what `curves` of pages/report.py writes.
 function chart(data, section) {
   const form = section.querySelector("form"), list = form.querySelector("fieldset");
   const panels = section.querySelector(".panels"), output = section.querySelector("output");

@@ -6,8 +6,8 @@ from critics import made_cards, record_of_rounds, shown_page
 from figures import spilled
 from scipy.stats import ttest_1samp
 
+from projected_grpo.pages.critic import records_of, rounds_of
 from projected_grpo.pages.stage import Numbers
-from projected_grpo.verdicts.critic import records_of, rounds_of
 
 CREDITS = ("weak_false_credit", "weak_missed_credit")
 

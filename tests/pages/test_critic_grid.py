@@ -14,9 +14,9 @@ from projected_grpo.evaluator.kinds import CriticKind, critic_kinds
 from projected_grpo.evaluator.traces import from_rollouts
 from projected_grpo.files import write_json
 from projected_grpo.measures import stats
+from projected_grpo.pages import critic_grid, needs
 from projected_grpo.pages.stage import Numbers
 from projected_grpo.pages.words import p_value
-from projected_grpo.verdicts import critic_grid, needs
 
 SEEDS = [41, 42, 43, 44]
 KINDS = (CriticKind(), CriticKind(None, True), CriticKind("3M"), CriticKind("3M", True))

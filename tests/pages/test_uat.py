@@ -10,9 +10,9 @@ from scipy import stats
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_jsonl
 from projected_grpo.measures import replays
+from projected_grpo.pages import probe
 from projected_grpo.pages.stage import Numbers
 from projected_grpo.pages.words import p_value
-from projected_grpo.verdicts import probe
 
 
 def rows(n_steps=20, per_step=8, gap=0.05, right=0.5, seed=0, by_problem=False, length=0.0):

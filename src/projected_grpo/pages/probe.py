@@ -6,8 +6,8 @@ from projected_grpo.measures import replays
 from projected_grpo.measures.beside import n_steps
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
+from projected_grpo.pages.needs import replay_folders
 from projected_grpo.pages.page import Page
-from projected_grpo.verdicts.needs import replay_folders
 
 
 def records_of(seed: int, own: str, read: Mapping[str, replays.Replay]) -> list[stage.Record]:

@@ -9,7 +9,7 @@ from scipy import stats as scipy_stats
 from synthetic import context_of, write_run
 
 from projected_grpo.measures import stats
-from projected_grpo.verdicts import aa
+from projected_grpo.pages import aa
 
 
 def test_false_positives_match_scipy():

@@ -1,6 +1,5 @@
 """The self-taught critic: its error against the strict oracle and the weak score, before and after calibration."""
 
-import html
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -11,9 +10,9 @@ from projected_grpo.evaluator.rounds import IN_CONTEXT, TRAINED
 from projected_grpo.files import read_json
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
+from projected_grpo.pages.needs import CRITIC_FILES, traced_rollouts
 from projected_grpo.pages.page import Page
 from projected_grpo.parquet import read_parquet
-from projected_grpo.verdicts.needs import CRITIC_FILES, traced_rollouts
 
 MEASURES = {
     "mae": "mean error of phi",
@@ -103,7 +102,6 @@ def page_of(context: Context, records: list[stage.Record], runs: list[Mapping], 
         "commonest score": {"its share": "same_score"},
         "hardness": {"accepted pairs": "hardness"},
     }
-    usage = pd.DataFrame([run["usage"] for run in runs])
     return stage.page(
         context,
         "critic.md.j2",
@@ -117,28 +115,20 @@ def page_of(context: Context, records: list[stage.Record], runs: list[Mapping], 
         no_critic=none,
         most_unusable=MOST_UNUSABLE,
         before=BEFORE,
-        usage=usage[["calls", "tokens_in", "tokens_out"]].sum(),
         reasons=sorted(reasons.items()),
         examples=_examples(cards),
         counts=sorted(Counter(zip(cards["kind"], cards["status"], strict=True)).items()),
+        runs=runs,
         critics=sorted({run["critic"].split(":")[0] for run in runs}),
-        models=[run["model"] for run in runs],
     )
 
 
-def _examples(cards: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Return a few pairs of promoted cards, what they judge, right and wrong, escaped: models wrote them."""
+def _examples(cards: pd.DataFrame) -> list[dict]:
+    """Return a few pairs of promoted cards, right and wrong (`..._wrong`), by how far apart they judge."""
     promoted = cards[cards["status"] == "promoted"]
     right = promoted[promoted["kind"] == "critic_calibration"]
     wrong = promoted[promoted["kind"] == "failure_pattern"]
     both = right.merge(wrong, on=["model", "trace_id", "event"], suffixes=("", "_wrong"))
     both = both.assign(gap=(both["phi_after"] - both["phi_after_wrong"]).abs())
     both = both.sort_values(["gap", "id"], ascending=[False, True]).drop_duplicates(["mistake_type_wrong"])
-    return [
-        (
-            html.escape(f"{row.action}\n\n{row.outcome}"),
-            html.escape(f"Correct: {row.phi_after:g}. {row.reasoning}"),
-            html.escape(f"Wrong ({row.mistake_type_wrong}): {row.phi_after_wrong:g}. {row.reasoning_wrong}"),
-        )
-        for row in both.head(EXAMPLES).itertuples()
-    ]
+    return both.head(EXAMPLES).to_dict("records")

@@ -1,6 +1,6 @@
 """Which pages there are, in the order of the report, and the file of this folder that makes each.
 
-A question's page is made by `table.py`, that of the pipeline against itself by `aa.py`.
+A question's page is made by `question.py`, that of the pipeline against itself by `aa.py`.
 """
 
 import importlib
@@ -24,7 +24,7 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
     """Return page -> its module."""
     order = {"aa": 1, "probe": 3}
     found = [
-        (order.get(question.kind, 0), name, "aa" if question.kind == "aa" else "table")
+        (order.get(question.kind, 0), name, "aa" if question.kind == "aa" else "question")
         for name, question in questions.items()
     ]
     there = {"self_taught": config.self_taught.critic != "none", "substrate": config.is_small}
@@ -35,10 +35,10 @@ def pages(config: Config, questions: dict[str, Question]) -> dict[str, str]:
 
 
 def file(module: str) -> Path:
-    """Return a verdict's file: editing one reruns its own page alone."""
+    """Return a page's file: editing one reruns its own page alone."""
     return Path(__file__).with_name(f"{module}.py")
 
 
 def load(module: str) -> ModuleType:
-    """Import a verdict's file by name; they draw, which rules that only plan need not wait for."""
+    """Import a page's file by name; it draws, which rules that only plan need not wait for."""
     return importlib.import_module(f"{__package__}.{module}")

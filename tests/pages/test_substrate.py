@@ -6,8 +6,8 @@ from synthetic import context_of, write_run
 
 from projected_grpo.files import write_json
 from projected_grpo.measures.runs import load_runs
+from projected_grpo.pages import needs, substrate
 from projected_grpo.pages.stage import Numbers
-from projected_grpo.verdicts import needs, substrate
 
 BASE = {"small-s41": 0.25, "small-s42": 0.15}  # honest rates
 TAUGHT, ALONE, HONEST, LONG = needs.SUBSTRATE_RUNS

@@ -8,9 +8,9 @@ from projected_grpo.measures.measure import MEASURES, honest_by_step
 from projected_grpo.measures.runs import Run, load_runs
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
+from projected_grpo.pages.needs import SUBSTRATE_RUNS, substrate_cells
 from projected_grpo.pages.page import Page
 from projected_grpo.pages.words import short
-from projected_grpo.verdicts.needs import SUBSTRATE_RUNS, substrate_cells
 
 RATES = ("hack", "solve", "honest")
 TAIL = 10  # steps at the end of a long run, held against as many before them

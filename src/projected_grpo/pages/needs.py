@@ -1,5 +1,7 @@
 """Which files each page reads beside the runs of its question. Rules plan with this: it draws nothing."""
 
+from collections.abc import Callable, Iterable
+
 from projected_grpo.cells.cell import Cell
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.measures import beside
@@ -18,25 +20,17 @@ SUBSTRATE_RUNS: dict[str, dict] = {
 }
 
 
-def table(context: Context) -> list[str]:
+def question(context: Context) -> list[str]:
     """Return what other stages measured of a question's runs."""
     return context.below(*beside.files(context.question, context.config))
 
 
-def aa(_: Context) -> list[str]:
-    """Return nothing: the runs are all."""
-    return []
-
-
-def grader(context: Context) -> list[str]:
-    """Return what the grader's own check measured."""
-    return context.below(MATRIX)
-
-
 def probe(context: Context) -> list[str]:
     """Return the replays."""
-    found = [folder for each in replay_folders(context).values() for folder in each.values()]
-    return context.below(*(path for folder in found for path in beside.replay_files(folder, context.config)))
+    folders = [folder for each in replay_folders(context).values() for folder in each.values()]
+    return context.below(
+        *(path for folder in folders for path in beside.replay_files(folder, context.config))
+    )
 
 
 def replay_folders(context: Context) -> dict[int, dict[str, str]]:
@@ -53,24 +47,23 @@ def replay_folders(context: Context) -> dict[int, dict[str, str]]:
 
 def critic(context: Context) -> list[str]:
     """Return the critic's rounds, and the rollouts that its traces come from."""
-    paths = [f"self_taught/{model}/{file}" for model in context.models for file in CRITIC_FILES]
-    return [*context.below(*paths), *_traced(context)]
+    return _rounds(context, [f"self_taught/{model}" for model in context.models], CRITIC_FILES)
 
 
 def critic_grid(context: Context) -> list[str]:
     """Return the rounds of all four critics, and the rollouts that they are measured on."""
     folders = [folder for by_seed in context.critics().values() for folder in by_seed.values()]
-    paths = [f"{folder}/{file}" for folder in folders for file in GRID_FILES]
-    return [*context.below(*paths), *_traced(context)]
+    return _rounds(context, folders, GRID_FILES)
+
+
+def _rounds(context: Context, folders: Iterable[str], names: Iterable[str]) -> list[str]:
+    traced = [path for seed in context.models.values() for path in traced_rollouts(context, seed)]
+    return [*context.below(*(f"{folder}/{name}" for folder in folders for name in names)), *traced]
 
 
 def traced_rollouts(context: Context, seed: int) -> list[str]:
     """Return where a replication's traces come from."""
     return context.below(*(f"grpo/{cell.id}/{ROLLOUTS}" for cell in context.traced(seed)))
-
-
-def _traced(context: Context) -> list[str]:
-    return [path for seed in context.models.values() for path in traced_rollouts(context, seed)]
 
 
 def substrate(context: Context) -> list[str]:
@@ -87,6 +80,9 @@ def substrate_cells(context: Context, name: str) -> dict[int, Cell]:
     return {seed: context.run(setting, seed) for seed in context.models.values()}
 
 
-NEEDS = {
-    function.__name__: function for function in (table, aa, grader, probe, critic, critic_grid, substrate)
+# A/A needs the runs alone.
+NEEDS: dict[str, Callable[[Context], list[str]]] = {
+    "aa": lambda _: [],
+    "grader": lambda context: context.below(MATRIX),
 }
+NEEDS |= {need.__name__: need for need in (question, probe, critic, critic_grid, substrate)}

@@ -8,10 +8,10 @@ from projected_grpo.evaluator.oracle import errors, oracle_scores
 from projected_grpo.files import read_json
 from projected_grpo.pages import stage
 from projected_grpo.pages.context import Context
+from projected_grpo.pages.critic import critics_of, records_of, rounds_of
+from projected_grpo.pages.needs import GRID_FILES, traced_rollouts
 from projected_grpo.pages.page import Page
 from projected_grpo.parquet import read_parquet
-from projected_grpo.verdicts.critic import critics_of, records_of, rounds_of
-from projected_grpo.verdicts.needs import GRID_FILES, traced_rollouts
 
 CREDITS = {"weak_false_credit": "false credit", "weak_missed_credit": "missed credit"}
 LAST = CREDITS | {"same_score": "share of the commonest score"}  # after the last round

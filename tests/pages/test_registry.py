@@ -7,8 +7,8 @@ import sys
 from synthetic import ROOT, context_of
 
 from projected_grpo.fingerprint import closure
-from projected_grpo.verdicts import registry
-from projected_grpo.verdicts.needs import NEEDS
+from projected_grpo.pages import registry
+from projected_grpo.pages.needs import NEEDS
 
 SPECIAL = {
     "aa",
@@ -27,8 +27,8 @@ def code_of(path):
 def test_every_page_has_its_file_and_each_file_its_page(tmp_path):
     context = context_of("", tmp_path, [41])
     found = registry.pages(context.config, context.questions)
-    assert list(found)[:2] == ["Q1", "Q2"] and set(found.values()) == {"table", *SPECIAL}
-    assert found["R6"] == "table" and found["probe/uat"] == "probe"
+    assert list(found)[:2] == ["Q1", "Q2"] and set(found.values()) == {"question", *SPECIAL}
+    assert found["R6"] == "question" and found["probe/uat"] == "probe"
     assert set(found.values()) == set(NEEDS)
     for module in set(found.values()):
         assert callable(registry.load(module).make)
@@ -39,11 +39,11 @@ def test_every_page_has_its_file_and_each_file_its_page(tmp_path):
 
 
 def test_a_measure_trains_nothing_and_a_verdict_remakes_its_own_page():
-    assert not {"measures", "pages", "verdicts"} & set(code_of(ROOT / "workflow/scripts/grpo.py").values())
-    shared = code_of(ROOT / "workflow/scripts/verdict.py") | code_of(registry.file("table"))
-    assert shared["table.py"] == "verdicts" and shared.get("context.py") == "pages"
+    assert not {"measures", "pages"} & set(code_of(ROOT / "workflow/scripts/grpo.py").values())
+    shared = code_of(ROOT / "workflow/scripts/verdict.py") | code_of(registry.file("question"))
+    assert shared["question.py"] == "pages" and shared.get("context.py") == "pages"
     assert not {f"{module}.py" for module in SPECIAL} & {
-        name for name, floor in shared.items() if floor == "verdicts"
+        name for name, floor in shared.items() if floor == "pages"
     }
     assert code_of(registry.file("aa"))["measure.py"] == "measures"
 

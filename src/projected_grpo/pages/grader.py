@@ -3,10 +3,10 @@
 import pandas as pd
 
 from projected_grpo.files import read_json
-from projected_grpo.pages import figures, words
+from projected_grpo.pages import figures
 from projected_grpo.pages.context import Context, banner
+from projected_grpo.pages.needs import MATRIX
 from projected_grpo.pages.page import Page, address, render
-from projected_grpo.verdicts.needs import MATRIX
 
 
 def make(context: Context) -> Page:
@@ -16,15 +16,12 @@ def make(context: Context) -> Page:
     modes = list(next(iter(counts.values())))
     cells = [(row, mode, *counted) for row, by_mode in counts.items() for mode, counted in by_mode.items()]
     frame = pd.DataFrame(cells, columns=["submission", "mode", "effective", "right", "n"])
-    rows = []
-    for name, by_mode in counts.items():
-        _, right, n = map(sum, zip(*by_mode.values(), strict=True))
-        rows.append([name, *("{0}/{2}".format(*by_mode[mode]) for mode in modes), f"{right}/{n}"])
     text = render(
         "grader.md.j2",
         banner=banner(context.config),
         figure=f"{address(context.name)}matrix.svg",
-        table=words.table(["submission", *modes, "strict oracle"], rows),
+        counts=counts,
+        modes=modes,
         elsewhere=int((frame["effective"].gt(0) & frame["submission"].ne(frame["mode"])).sum()),
         sandbox=found["sandbox"],
         source=MATRIX,

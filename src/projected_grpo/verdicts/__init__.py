@@ -1,1 +1,0 @@
-"""Answers that need more than a table."""
