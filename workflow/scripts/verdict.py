@@ -2,9 +2,9 @@
 
 from projected_grpo.cells.config import Config
 from projected_grpo.job import job
+from projected_grpo.pages import registry
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.page import write
-from projected_grpo.pages import registry
 
 with job(snakemake) as log:
     context = Context.read(snakemake.wildcards.page, Config.model_validate(snakemake.config))
