@@ -21,7 +21,9 @@ def page_file(wildcards):
 
 
 # With `runs=existing` nothing makes what a page needs beside runs; a question's lacks those numbers then.
-PAGES = [page for page in MODULES if MODULES[page] == "question" or wanted(page_needs(page)) == page_needs(page)]
+PAGES = [
+    page for page in MODULES if MODULES[page] == "question" or wanted(page_needs(page)) == page_needs(page)
+]
 
 
 def other_configs():
