@@ -191,6 +191,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
     fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
     named = {"place": place, "folder": place.folder.name, "fresh": fresh, "others": others}
+    named["named"] = config.primary.named
     named |= {"outcomes": named_outcomes(config, outcomes, made), "teachers": TEACHERS}
     return render("results.md.j2", rows=rows, **named)
 
