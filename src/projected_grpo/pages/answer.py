@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 import pandas as pd
 
@@ -121,12 +122,17 @@ def sentences(made: Estimated) -> list[str]:
     return [first, *([_plain("count", shown, len(claims))] if len(claims) > 1 else [])]
 
 
-def caution(made: Estimated) -> list[str]:
-    """Return what fresh seeds, or the correction over all primary outcomes, make of an answer; none where it stands."""
-    if fresh := [one for one, line in made.primary if one["seeds"] != line["seeds"]]:
-        return [_plain("confirmed", fresh)]
-    gone = lost(made)
-    return [_plain("together", gone)] if gone else []
+def answer(made: Estimated) -> list[str]:
+    """Return the sentences, each with what fresh seeds or the correction over all primary outcomes make of its row."""
+    notes = [
+        (one["row"], _plain("confirmed", one)) for one, line in made.primary if one["seeds"] != line["seeds"]
+    ]
+    notes += [(one["row"], _plain("together", one)) for one in lost(made)]
+    said: list[str] = []
+    for text, row in zip_longest(sentences(made), (one.row for one in made.own.question.says)):
+        said += [text, *(note for of, note in notes if of == row)]
+        notes = [(of, note) for of, note in notes if of != row]
+    return [*said, *(note for _, note in notes)]
 
 
 def lost(made: Estimated) -> list[Mapping]:

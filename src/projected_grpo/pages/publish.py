@@ -24,7 +24,7 @@ from projected_grpo.measures import estimates, numbers
 from projected_grpo.measures.measure import FILES
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
-from projected_grpo.pages.answer import Estimated, caution, is_answered, sentences
+from projected_grpo.pages.answer import Estimated, answer, is_answered, sentences
 from projected_grpo.pages.page import address, render
 from projected_grpo.pages.registry import STANDING
 from projected_grpo.records import check_read, commit
@@ -176,10 +176,11 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     """
     rows: list[dict] = []
     for name, found in made.items():
-        said = [*sentences(found), *caution(found)] if is_answered(found) else []
+        said = answer(found) if is_answered(found) else []
         n = max((line["n"] for line in found.lines if line["contrast"] != estimates.RATE), default=0)
         rows.append({"name": name, "title": found.own.question.title, "n": n})
         rows[-1]["answer"] = " ".join(said)
+        rows[-1]["mixes"] = {row.setting.mix for row in found.own.question.rows}
         rows[-1]["primary"] = any(line["primary"] for line in found.lines)
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
@@ -190,9 +191,12 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     }
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
     fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
-    named = {"place": place, "folder": place.folder.name, "fresh": fresh, "others": others}
-    named["named"] = config.primary.named
-    named |= {"outcomes": named_outcomes(config, outcomes, made), "teachers": TEACHERS}
+    named = {
+        "outcomes": named_outcomes(config, outcomes, made),
+        "named": config.primary.named,
+        "fresh": fresh,
+    }
+    named |= {"place": place, "folder": place.folder.name, "others": others, "teachers": TEACHERS}
     return render("results.md.j2", rows=rows, **named)
 
 
@@ -237,8 +241,7 @@ def _answer(made: Mapping[str, Estimated], one: str) -> tuple[str, str]:
     name, _, number = one.partition(".")
     if name not in made:
         return name, ""
-    found = sentences(made[name])
-    return name, found[int(number) - 1] if number else " ".join([*found, *caution(made[name])])
+    return name, sentences(made[name])[int(number) - 1] if number else " ".join(answer(made[name]))
 
 
 def main(arguments: list[str] | None = None) -> int:

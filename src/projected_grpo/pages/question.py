@@ -15,7 +15,7 @@ from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.numbers import of_tree
 from projected_grpo.measures.published import published
 from projected_grpo.pages import figures, words
-from projected_grpo.pages.answer import Estimated, caution, lost, sentences
+from projected_grpo.pages.answer import Estimated, answer, lost
 from projected_grpo.pages.context import Context, banner, spreads
 from projected_grpo.pages.page import Page, address, render
 from projected_grpo.records import commit
@@ -121,7 +121,7 @@ def page(
         q=question,
         made=made,
         banner=banner(config),
-        answer=[*sentences(made), *caution(made)],
+        answer=answer(made),
         lost=[one["row"] for one in lost(made)],
         figure=question.figure.kind if drawing else "",
         figures=address(question.name) if prefix is None else prefix,

@@ -61,6 +61,11 @@ def p_value(p: float) -> str:
     return "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 
+def fraction(share: float) -> str:
+    """An eighth, for the shares of a batch that prompts can be divided into; else in percent."""
+    return {0: "none", 0.125: "an eighth", 0.25: "a quarter", 0.5: "half"}.get(share) or percent(share)
+
+
 def change(delta: float | None, lo: float | None, hi: float | None) -> str:
     """+0.012 [-0.123, +0.045], or without an interval where there is none."""
     ends = [signed(lo), signed(hi)]
@@ -101,5 +106,7 @@ def code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-FILTERS = {write.__name__: write for write in (percent, points, size, rate, signed, seed_list, short, code)}
+FILTERS = {
+    write.__name__: write for write in (percent, fraction, points, size, rate, signed, seed_list, short, code)
+}
 FILTERS |= {"p": p_value}
