@@ -115,7 +115,7 @@ def trajectories(panels: Mapping[str, Mapping[str, Line]], x: str, rates: bool =
                 (handles[label],) = axes.plot(at, mean, **look, **marker)
                 if not np.isnan(lo).all():
                     axes.fill_between(at, lo, hi, color=look["color"], alpha=0.15, linewidth=0)
-            axes.set_title(style.wrapped(name, 20), fontsize=8.5)
+            axes.set_title(style.wrapped(name, 60 // columns), fontsize=8.5)
             axes.set_xlabel(x)
         for axes in list(grid.flat)[len(panels) :]:
             axes.set_visible(False)

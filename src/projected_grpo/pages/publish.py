@@ -2,7 +2,7 @@
 
 The numbers of a results tree join `docs/results/runs.csv`; pages of questions are drawn from that file and the
 questions alone, so that a tree of some seeds adds to what others have made. Pages of other stages are copied from the
-tree where it has them. A page that needs a number which is not known by run stays as it was published.
+tree where it has them. A page whose sentences need a number that is not known by run stays as it was published.
 """
 
 import argparse
@@ -137,10 +137,9 @@ def publish(
         raise UserError(f"{config.results}: no finished run; run `./snakemake --cores all report` first")
     own, every = with_seeds(config, frame)
     made = {name: pages.estimated(asked, frame, own) for name, asked in every.items() if asked.kind != "aa"}
-    # Without the numbers of its sentences a page waits for them; what other stages measured, a page that is there has.
+    # Without the numbers of its sentences a page waits for them.
     there = {name for name in made if (place.folder / f"{name}.md").exists()}
-    answered = {name for name, found in made.items() if is_answered(found) and found.own.seeds}
-    ready = {name for name in answered if name not in there or pages.is_complete(made[name])}
+    ready = {name for name, found in made.items() if is_answered(found) and found.own.seeds}
     made = {name: found for name, found in made.items() if name in ready | there}
     fresh = {} if place.name else confirmed(place.docs)
     frames = [found.frame for found in (*fresh.values(), *made.values())]

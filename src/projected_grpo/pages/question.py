@@ -49,12 +49,6 @@ def estimated(
     return Estimated(own, frame)
 
 
-def is_complete(made: Estimated) -> bool:
-    """Whether every measure that the question asks for has a number somewhere."""
-    there = {line["measure"] for line in made.lines if line["n"] > 0}
-    return there.issuperset({made.own.about.name, *made.own.question.measures})
-
-
 def first_rows(made: Estimated) -> list[str]:
     """Return the rows of the first table: those that the question names, else baselines, answers, largest effects."""
     own, wording = made.own, made.own.question
@@ -132,6 +126,7 @@ def page(
         rated=[MEASURES[name] for name in RATES if name in measures],
         there=there,
         absent=[name for name in own.rows if name not in there],
+        unknown=[MEASURES[name].head for name in question.measures if name not in measures],
         wrecked=wrecked(made, honest),
         paper=published(own),
         n=max([0, *made.frame["n"]]),
