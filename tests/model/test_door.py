@@ -13,7 +13,7 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from projected_grpo.errors import UserError
-from projected_grpo.model import agreement, door
+from projected_grpo.model import agreement, door, offered
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.door import bring_base, bring_teacher
 from projected_grpo.model.load import check_digests, load, load_weights
@@ -307,6 +307,7 @@ TEMPLATES = {
     "loops": "{% set ns = namespace(n=0) %}{% for m in messages %}{% if m.role == 'system' %}{% continue %}{% endif %}"
     "{% set ns.n = ns.n + 1 %}<|im_start|>{{ ns.n }}{{ m.role }}\n  {%- if loop.index > 9 %}{% break %}{% endif %}\n"
     "{{ m['content'].strip() + ' ' }}" + TAIL,
+    "no system, by chance": "{% if messages[0].role == 'system' %}{{ 1 // 0 }}{% endif %}" + CHATML,
     "no system": "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}" + CHATML,
 }  # fmt: skip
 
@@ -316,7 +317,7 @@ def test_a_template_written_for_transformers_gives_the_same_text(name, tmp_path)
     checkpoint(tmp_path / "base", template=TEMPLATES[name])
     bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
     theirs, tokenizer = AutoTokenizer.from_pretrained(tmp_path / "base"), Tokenizer(tmp_path / "out")
-    chat = CHAT[1:] if name == "no system" else CHAT
+    chat = CHAT[1:] if name.startswith("no system") else CHAT
     text = theirs.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, enable_thinking=False)
     assert tokenizer.chat(chat) == text
     if name == "no system":

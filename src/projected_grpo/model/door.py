@@ -4,7 +4,6 @@ Whatever comes in (a folder, a hub id, a GGUF file, one in a wheel; any adapter 
 reads canonical folders alone (`model.load`).
 """
 
-from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
     run, is damaged or differs.
     """
     name = source.wheel if isinstance(source, Wheel) else source
-    with given.opened(source) as where, atomic_folder(out) as folder:
+    with given.read_by_others(name), given.opened(source) as where, atomic_folder(out) as folder:
         theirs = given.read_tokenizer(where, name)
         model = given.read_model(where, name)
         ends = _ids(model.generation_config.eos_token_id)
@@ -40,9 +39,11 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
         ours = Tokenizer(folder)
         rows = agreement.token_rows(ours, theirs, name)
         config = _config(model, name)
-        if max(ours.ends) >= config.vocab_size:
+        highest = max(*ours.ends, *(max(row) for row in rows))
+        if highest >= config.vocab_size:
             raise UserError(
-                f"{name}: end token {max(ours.ends)}, allowed: below vocab_size {config.vocab_size}"
+                f"{name}: token {highest} ({ours.core.id_to_token(highest)!r}), allowed: below vocab_size "
+                f"{config.vocab_size}"
             )
         _write_weights(model, config, folder, dtype, name)
         wanted = agreement.reference(model, rows, name, whole)
@@ -59,15 +60,14 @@ def bring_teacher(
     """
     source = given.find(adapter, "adapter_config.json")
     check_digests(base)
-    with atomic_folder(out) as folder:
+    with given.read_by_others(adapter), atomic_folder(out) as folder:
         copy_tokenizer(base, folder)
         where = {"pretrained_model_name_or_path": str(base)}
         rows = agreement.token_rows(Tokenizer(folder), given.read_tokenizer(where, str(base)), str(base))
         model = given.read_model(where, str(base))
         before = agreement.reference(model, rows, str(base), whole)
         adapted = given.read_adapter(model, source)
-        with given.read_by_others(source):
-            wanted = agreement.reference(adapted, rows, adapter, whole)
+        wanted = agreement.reference(adapted, rows, adapter, whole)
         model = given.merged(adapted, source)
         if before.layers is None and (before.logprobs - wanted.logprobs).abs().max() <= wanted.bound:
             raise UserError(
@@ -104,8 +104,8 @@ def _write_weights(model: nn.Module, config: Config, folder: Path, dtype: str, s
     write_digests(folder)
 
 
-def _ids(value: int | Iterable[int] | None) -> list[int]:
-    return [] if value is None else [value] if isinstance(value, int | str) else list(value)
+def _ids(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _write_tokenizer(theirs: Any, ends: list[int], folder: Path, source: str) -> None:

@@ -22,6 +22,8 @@ from projected_grpo.model.wheel import Wheel, unpacked
 # None of the checkpoint's own.
 OWN_CODE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+PANIC = "PanicException"  # of tokenizers and safetensors, which Python does not count among its Exceptions
+LONGEST = 300  # characters of a reason
 REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
 
 
@@ -32,9 +34,15 @@ def read_by_others(what: str | Path) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except Exception as error:
-        line = (str(error).strip() or "no reason given").splitlines()[0]
-        raise UserError(f"{what}: cannot be read ({type(error).__name__}: {line})") from error
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
+            raise
+        raise UserError(f"{what}: cannot be read ({type(error).__name__}: {in_a_line(error)})") from error
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return what an error says, which may be a table, in one line that ends somewhere."""
+    return " ".join(str(error).split())[:LONGEST] or "no reason given"
 
 
 @contextmanager
