@@ -96,6 +96,9 @@ def test_a_head_of_its_own_is_used_whatever_the_config_says(base, tmp_path):
     assert json.loads((tmp_path / "out/config.json").read_text())["tie_word_embeddings"] is False
 
 
+FLOAT8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+
+
 def test_float8_weights_get_their_scales(base, tmp_path):
     plain = {}
 
@@ -109,8 +112,7 @@ def test_float8_weights_get_their_scales(base, tmp_path):
         return out
 
     edit_tensors(base, quantised)
-    how = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
-    edit(base / "config.json", quantization_config=how)
+    edit(base / "config.json", quantization_config=FLOAT8)
     bring_base(str(base), tmp_path / "out", "float32")
     weights = load_weights(tmp_path / "out").weights
     assert len(plain) == 21
@@ -143,7 +145,8 @@ def not_finite(value):
     [(without("model.layers.1.mlp.up_proj.weight"), "1 missing keys, first model.layers.1.mlp.up_proj.weight"),
      (with_tensor("model.layers.7.mlp.up_proj.weight", torch.ones(3)), "1 unexpected keys"),
      (with_tensor("model.layers.1.self_attn.q_proj.bias", torch.ones(48)), "1 unexpected keys"),
-     (with_tensor("model.layers.1.mlp.up_proj.weight", torch.ones(3, 4)), "cannot be read"),
+     (with_tensor("model.layers.1.mlp.up_proj.weight", torch.ones(3, 4)),
+      r"1 mismatched keys, first model.layers.1.mlp.up_proj.weight \(\(3, 4\) for \(40, 32\)\)"),
      (not_finite(float("nan")), "not finite"), (not_finite(float("-inf")), "not finite")],
 )  # fmt: skip
 def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path, change, match):
@@ -167,11 +170,66 @@ def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path
      (lambda d: edit(d / "tokenizer_config.json", split_special_tokens=True), "other token ids"),
      (lambda d: edit(d / "config.json", model_type="gpt_neox"), "model_type: 'gpt_neox' is not run"),
      (lambda d: edit(d / "config.json", hidden_act="gelu"), "hidden_act: 'gelu' is not run"),
-     (lambda d: edit(d / "config.json", num_attention_heads=3), "cannot be read")],
+     (lambda d: (d / "chat_template.jinja").write_text("{{ 1 // 0 }}"), "ZeroDivisionError"),
+     (lambda d: (d / "chat_template.jinja").write_text("\n"), "leaves 0 tokens of 'What is"),
+     (lambda d: (d / "generation_config.json").write_text('{"eos_token_id": 2.5}'), "eos_token_id 2.5, allowed: ids"),
+     (lambda d: edit(d / "tokenizer.json", model={"type": "WordLevel", "vocab": {"t1": 0}, "unk_token": "?"}),
+      "Missing .UNK."),
+     (lambda d: edit(d / "tokenizer.json", normalizer={"type": "Precompiled", "precompiled_charsmap": ""}),
+      "PanicException: Precompiled: Error"),
+     (lambda d: edit(d / "config.json", quantization_config=FLOAT8) or edit_tensors(d, in_float8),
+      "does not turn its weights into plain ones .*allowed: plain weights, or codes with all their scales"),
+     (lambda d: adapter(d, d), "adapter_config.json beside the model"),
+     (lambda d: edit(d / "config.json", rms_norm_eps="?"), "Validation error for field 'rms_norm_eps': .*'\\?'"),
+     (lambda d: edit(d / "config.json", num_attention_heads=3), "mismatched keys")],
 )  # fmt: skip
 def test_what_is_no_checkpoint_is_one_line(base, tmp_path, spoil, match):
     spoil(base)
-    refused(match, bring_base, str(base), tmp_path / "out", "float32")
+    said = refused(match, bring_base, str(base), tmp_path / "out", "float32")
+    assert said.startswith(str(base)) and len(said) < 700
+
+
+def in_float8(tensors):
+    return {name: W.to(torch.float8_e4m3fn) if "_proj" in name else W for name, W in tensors.items()}
+
+
+@pytest.mark.parametrize(("variant", "key"), [("mistral", "attention_bias"), ("qwen3", "mlp_bias")])
+def test_a_key_that_the_family_does_not_read_is_not_read(variant, key, tmp_path):
+    model = checkpoint(tmp_path / "base", variant)
+    edit(tmp_path / "base/config.json", **{key: True})
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(model), rtol=0, atol=1e-4)
+
+
+def test_a_window_within_which_the_texts_do_not_fit_is_one_line(tmp_path):
+    checkpoint(tmp_path / "base", "mistral", sliding_window=512)
+    refused(
+        "base: sliding_window: .* allowed: 512",
+        bring_base,
+        str(tmp_path / "base"),
+        tmp_path / "out",
+        "float32",
+    )
+
+
+def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path):
+    """As where tokens were added and the embedding was not made larger."""
+    model = checkpoint(tmp_path / "base", template="<|new|>" + CHATML)
+    added = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    tokens = json.loads((tmp_path / "base/tokenizer.json").read_text())["added_tokens"]
+    tokens += [{"id": 259 + i, "content": name, **added} for i, name in enumerate(("<|free|>", "<|new|>"))]
+    edit(tmp_path / "base/tokenizer.json", added_tokens=tokens)
+    assert model.config.vocab_size == 260
+    match = r"base: token 260 \('<\|new\|>'\), allowed: below vocab_size 260"
+    refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"rope_parameters": "yarn"}, {"model_type": ["llama"]}, {"layer_types": 3}]
+)
+def test_a_config_of_other_things_is_one_line_before_any_job(base, changes):
+    edit(base / "config.json", **changes)
+    assert refused("cannot be read", offered.problem, str(base), offered.BASE).startswith(str(base))
 
 
 def test_a_source_that_is_not_there_is_one_line(tmp_path, monkeypatch):
@@ -211,8 +269,11 @@ def test_of_a_large_model_the_first_layers_are_compared_unless_asked(base, tmp_p
     refused("differs by", bring_base, str(base), tmp_path / "full", "float32", True)
 
 
-def write_gguf(folder, model, path):
-    """Write a llama of transformers as llama.cpp has it: q and k turned, tensors by its names."""
+def write_gguf(folder, model, path, scaling=None, other=None):
+    """Write a llama of transformers as llama.cpp has it: q and k turned, tensors by its names.
+
+    scaling: of positions, by its name; other: name of one more tensor.
+    """
     c, tokenizer = model.config, json.loads((folder / "tokenizer.json").read_text())
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_context_length(4096)
@@ -223,6 +284,11 @@ def write_gguf(folder, model, path):
     writer.add_head_count_kv(c.num_key_value_heads)
     writer.add_layer_norm_rms_eps(c.rms_norm_eps)
     writer.add_rope_freq_base(500.0)
+    if scaling:
+        writer.add_rope_scaling_type(scaling)
+        writer.add_rope_scaling_factor(4.0)
+    if other:
+        writer.add_tensor(other, torch.ones(c.head_dim // 2).numpy())
     writer.add_vocab_size(c.vocab_size)
     tokens = sorted(tokenizer["model"]["vocab"].items(), key=lambda item: item[1])
     tokens = [token for token, _ in tokens] + [token["content"] for token in tokenizer["added_tokens"]]
@@ -272,6 +338,32 @@ def test_a_quantised_gguf_file_is_what_transformers_makes_of_it(tmp_path):
     torch.testing.assert_close(ours(tmp_path / "out"), logprobs(theirs), rtol=0, atol=1e-4)
     apart = (logprobs(theirs) - logprobs(model)).abs().max()
     assert 0 < apart < 0.5  # eight bits of each weight are left
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"scaling": gguf.RopeScalingType.LINEAR}, "leaves out rope.scaling.type of it"),
+        ({"other": "rope_freqs.weight"}, "leaves out rope_freqs.weight of it"),  # Llama 3's scaling
+        ({"other": "blk.0.ffn_up.bias"}, "leaves out blk.0.ffn_up.bias of it"),
+    ],
+)
+def test_what_transformers_leaves_out_of_a_gguf_file_is_refused(tmp_path, more, match):
+    model = checkpoint(tmp_path / "base", "llama")
+    write_gguf(tmp_path / "base", model, tmp_path / "model.gguf", **more)
+    refused(match, bring_base, str(tmp_path / "model.gguf"), tmp_path / "out", "float32")
+
+
+def test_a_gguf_file_of_the_same_name_in_the_working_folder_is_not_read(tmp_path, monkeypatch):
+    model = checkpoint(tmp_path / "base", "llama")
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        write_gguf(tmp_path / "base", model, tmp_path / name / "model.gguf")
+        model.model.norm.weight.data *= 2
+    monkeypatch.chdir(tmp_path / "there")
+    bring_base("../here/model.gguf", tmp_path / "out", "float32")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file=str(tmp_path / "here/model.gguf"))
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(theirs), rtol=0, atol=1e-4)
 
 
 # --- tokenizers and templates ---

@@ -21,6 +21,9 @@ from projected_grpo.model.template import Template
 from projected_grpo.model.tokenizer import GENERATION, NO_DATE, SETTINGS, TEMPLATE, Tokenizer
 from projected_grpo.model.wheel import Wheel
 
+# key of a config -> a Linear that has a bias where it is true; some families read no such key
+BIASED = {"attention_bias": "model.layers.0.self_attn.o_proj", "mlp_bias": "model.layers.0.mlp.up_proj"}
+
 
 def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) -> agreement.Agreement:
     """Write the canonical folder `out` of a given model, its weights in `dtype`; return how far the forwards differ.
@@ -80,8 +83,12 @@ def bring_teacher(
 
 
 def _config(model: Any, source: str) -> Config:
-    """The config of what transformers holds, which may differ from what the file says: whether the head is tied."""
-    said = model.config.to_dict() | {"tie_word_embeddings": given.is_tied(model)}
+    """The config of what transformers holds, which may differ from what the file says: a tied head, biases."""
+    weights = given.named_weights(model)
+    said = model.config.to_dict() | {
+        "tie_word_embeddings": given.is_tied(model),
+        **{key: f"{part}.bias" in weights for key, part in BIASED.items()},
+    }
     return Config.from_dict(said, f"{source}: config.json")
 
 
