@@ -457,6 +457,8 @@ def test_a_prompt_of_another_template_is_refused(canonical):
      ("{% for m in messages %}[{{ m.role }}] {{ m.content }} {{ pad_token }}{% endfor %}", None,
       ["<|endoftext|>", "<|im_end|>"]),
      ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", ["<|endoftext|>"], ["<|endoftext|>"]),
+     (CHATML.replace("m.content", "m.content | upper"), None, ["<|im_end|>"]),
+     (CHATML.replace("m.content", "m.content if m.role == 'user'"), None, ["<|im_end|>"]),
      ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", None, ["<|im_end|>"])],
 )  # fmt: skip
 def test_end_tokens_are_that_of_a_turn_and_all_of_the_model(tmp_path, template, said, expected):

@@ -5,6 +5,7 @@ reads canonical folders alone (`model.load`).
 """
 
 from datetime import date
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +142,19 @@ def _write_tokenizer(theirs: Any, ends: list[int], folder: Path, source: str) ->
 
 
 def end_of_turn(template: Template, core: Core) -> int | None:
-    """Return the special token that a template writes behind an answer; None where it writes none."""
-    answer = "the answer itself"
-    chat = [{"role": "user", "content": "a question"}, {"role": "assistant", "content": answer}]
-    behind = template.render(chat, add_generation_prompt=False).rpartition(answer)[2].lstrip()
+    """Return the special token that a template writes behind an answer; None where it writes none.
+
+    What is behind it is what the texts of two answers have in common at their ends, in whatever form they stand there.
+    """
+    question = {"role": "user", "content": "a question"}
+    one, other = (
+        template.render([question, {"role": "assistant", "content": answer}], add_generation_prompt=False)
+        for answer in ("the answer itself", "another one")
+    )
+    if one == other:  # the answer is not in it
+        return None
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(reversed(one), reversed(other), strict=False))
+    behind = one[len(one) - len(list(shared)) :].lstrip()
     special = {token.content: i for i, token in core.get_added_tokens_decoder().items() if token.special}
     found = [token for token in special if behind.startswith(token)]
     return special[max(found, key=len)] if found else None
