@@ -254,6 +254,17 @@ def test_a_forward_that_differs_is_refused(base, tmp_path, monkeypatch):
     assert "from transformers', allowed: " in said
 
 
+def test_a_large_model_that_a_teacher_leaves_as_it_is_is_refused(base, canonical, tmp_path, monkeypatch):
+    monkeypatch.setattr(agreement, "LARGE", 10)
+    adapter(base, tmp_path / "adapter", layers_to_transform=[2])
+    bring_teacher(
+        str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32"
+    )  # of a layer not compared
+    edit_tensors(tmp_path / "adapter", zeros, "adapter_model.safetensors")
+    match = "its log-probabilities are the base's"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "none", "float32")
+
+
 def test_of_a_large_model_the_first_layers_are_compared_unless_asked(base, tmp_path, monkeypatch):
     monkeypatch.setattr(agreement, "LARGE", 10)
     named = door.given.named_weights
@@ -498,8 +509,14 @@ def test_a_row_stops_at_the_second_end_token_as_in_transformers(tmp_path):
 ADAPTERS = {
     "plain": {}, "rslora": {"use_rslora": True}, "dora": {"use_dora": True}, "pissa": {"init_lora_weights": "pissa"},
     "patterns": {"alpha_pattern": {"v_proj": 32}, "rank_pattern": {"gate_proj": 2}},
+    "patterns of nothing": {"alpha_pattern": {"w_proj": 32}, "rank_pattern": {"q_proj": 2}},
     "late layer": {"layers_to_transform": [2]},
-    "whole head": {"modules_to_save": ["lm_head"]},
+    "whole head": {"modules_to_save": ["lm_head"]}, "saved head of a tied model": {"modules_to_save": ["lm_head"]},
+    "head of a tied model": {"target_modules": ["lm_head", "v_proj"]},
+    "embedding of a tied model": {"target_modules": ["embed_tokens", "v_proj"]},
+    "both, tied": {"target_modules": ["embed_tokens", "v_proj"], "ensure_weight_tying": True},
+    "rows of a tied embedding": {"trainable_token_indices": [5, 7, 20]},
+    "vera": {"config": peft.VeraConfig, "r": 4, "save_projection": False},
     "ia3": {"config": peft.IA3Config, "target_modules": ["v_proj", "down_proj"], "feedforward_modules": ["down_proj"]},
     "loha": {"config": peft.LoHaConfig, "r": 2, "alpha": 4}, 
     "oft": {"config": peft.OFTConfig, "r": 2, "oft_block_size": 0},
@@ -554,6 +571,20 @@ def test_an_adapter_that_peft_would_not_load_whole_is_refused(base, canonical, t
     edit_tensors(tmp_path / "adapter", change, "adapter_model.safetensors")
     refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_adapter_of_another_base_names_the_shapes(base, canonical, tmp_path):
+    adapter(base, tmp_path / "adapter")
+    widen = lambda t: {k: torch.ones(3, 64) if "lora_A" in k else W for k, W in t.items()}  # noqa: E731
+    edit_tensors(tmp_path / "adapter", widen, "adapter_model.safetensors")
+    match = r"size mismatch for .*v_proj\.lora_A"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+
+
+def test_an_adapter_that_takes_its_part_out_of_the_base_by_chance_is_refused(base, canonical, tmp_path):
+    adapter(base, tmp_path / "adapter", init_lora_weights="pissa_niter_4")
+    match = "'pissa_niter_4', of which PEFT draws"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
 
 
 def test_an_activated_adapter_is_refused(base, canonical, tmp_path):

@@ -9,6 +9,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import safe_open
 from tokenizers import Tokenizer as Core
 from torch import nn
 
@@ -17,7 +19,14 @@ from projected_grpo.files import atomic_folder, read_json, write_json, write_tex
 from projected_grpo.model import agreement, given
 from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.decoder import Decoder
-from projected_grpo.model.load import DTYPES, check_digests, copy_tokenizer, save_weights, write_digests
+from projected_grpo.model.load import (
+    DTYPES,
+    WEIGHTS,
+    check_digests,
+    copy_tokenizer,
+    save_weights,
+    write_digests,
+)
 from projected_grpo.model.template import Template
 from projected_grpo.model.tokenizer import GENERATION, NO_DATE, SETTINGS, TEMPLATE, Tokenizer
 from projected_grpo.model.wheel import Wheel
@@ -73,7 +82,11 @@ def bring_teacher(
         adapted = given.read_adapter(model, source)
         wanted = agreement.reference(adapted, rows, adapter, whole)
         model = given.merged(adapted, source)
-        if before.layers is None and (before.logprobs - wanted.logprobs).abs().max() <= wanted.bound:
+        if before.layers is None:
+            same = bool((before.logprobs - wanted.logprobs).abs().max() <= wanted.bound)
+        else:  # what was compared is not the whole of it
+            same = _holds(base, model)
+        if same:
             raise UserError(
                 f"{adapter}: its log-probabilities are the base's, allowed: an adapter that changes them"
             )
@@ -91,6 +104,15 @@ def _config(model: Any, source: str) -> Config:
         **{key: f"{part}.bias" in weights for key, part in BIASED.items()},
     }
     return Config.from_dict(said, f"{source}: config.json")
+
+
+def _holds(folder: Path, model: nn.Module) -> bool:
+    """Return whether a canonical folder has the very weights of a model."""
+    weights = given.named_weights(model)
+    with safe_open(folder / WEIGHTS, "pt") as file:
+        return weights.keys() == set(file.keys()) and all(
+            torch.equal(W, file.get_tensor(name).float()) for name, W in weights.items()
+        )
 
 
 def _decoder(model: nn.Module, config: Config) -> Decoder:

@@ -200,9 +200,15 @@ def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
     if getattr(adapted.active_peft_config, "is_prompt_learning", False):
         kind = adapted.active_peft_config.peft_type
         raise UserError(f"{folder}: peft_type: {kind!r}, allowed: an adapter that can be merged into weights")
+    init = getattr(adapted.active_peft_config, "init_lora_weights", None)
+    if isinstance(init, str) and "_niter_" in init:
+        raise UserError(
+            f"{folder}: init_lora_weights: {init!r}, of which PEFT draws what it takes out of the base by chance at "
+            "each loading; allowed: 'pissa', or the adapter converted to a plain one"
+        )
     for warning in warned:
         text = str(warning.message).strip().splitlines()[0]
-        if "key" in text:
+        if "adapter keys" in text or "keyword" in text:  # weights, or options of a later PEFT
             raise UserError(f"{folder}: PEFT did not load it whole ({text[:200]})")
     everything = adapted.state_dict()
     lacking = sorted(asked.keys() - file.keys())
@@ -214,12 +220,26 @@ def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
 
 
 def merged(adapted: Any, folder: Path) -> Any:
-    """Return the plain model with the adapter in its weights. Raises UserError where PEFT cannot."""
+    """Return the plain model with the adapter in its weights. Raises UserError where PEFT cannot.
+
+    PEFT adds to a tensor what its module got: modules that share one, as a tied head does, get their own before.
+    """
+    tied, seen = adapted.get_base_model().config.tie_word_embeddings, set()
+    for module in adapted.modules():
+        for name, p in module.named_parameters(recurse=False):
+            if id(p) in seen:
+                module._parameters[name] = nn.Parameter(p.detach().clone(), requires_grad=False)
+            seen.add(id(p))
     try:
-        return adapted.merge_and_unload(safe_merge=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that they are no longer tied
+            model = adapted.merge_and_unload(safe_merge=True)
     except Exception as error:  # whatever an adapter's kind raises
-        line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"{folder}: PEFT cannot merge it ({line})") from error
+        raise UserError(f"{folder}: PEFT cannot merge it ({in_a_line(error)})") from error
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    if tied and torch.equal(head.weight, embedding.weight):
+        head.weight = embedding.weight
+    return model
 
 
 def is_tied(model: Any) -> bool:
