@@ -13,7 +13,7 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from projected_grpo.errors import UserError
-from projected_grpo.model import agreement, door
+from projected_grpo.model import agreement, door, offered
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.door import bring_base, bring_teacher
 from projected_grpo.model.load import check_digests, load, load_weights
@@ -96,6 +96,9 @@ def test_a_head_of_its_own_is_used_whatever_the_config_says(base, tmp_path):
     assert json.loads((tmp_path / "out/config.json").read_text())["tie_word_embeddings"] is False
 
 
+FLOAT8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+
+
 def test_float8_weights_get_their_scales(base, tmp_path):
     plain = {}
 
@@ -109,8 +112,7 @@ def test_float8_weights_get_their_scales(base, tmp_path):
         return out
 
     edit_tensors(base, quantised)
-    how = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
-    edit(base / "config.json", quantization_config=how)
+    edit(base / "config.json", quantization_config=FLOAT8)
     bring_base(str(base), tmp_path / "out", "float32")
     weights = load_weights(tmp_path / "out").weights
     assert len(plain) == 21
@@ -143,7 +145,8 @@ def not_finite(value):
     [(without("model.layers.1.mlp.up_proj.weight"), "1 missing keys, first model.layers.1.mlp.up_proj.weight"),
      (with_tensor("model.layers.7.mlp.up_proj.weight", torch.ones(3)), "1 unexpected keys"),
      (with_tensor("model.layers.1.self_attn.q_proj.bias", torch.ones(48)), "1 unexpected keys"),
-     (with_tensor("model.layers.1.mlp.up_proj.weight", torch.ones(3, 4)), "cannot be read"),
+     (with_tensor("model.layers.1.mlp.up_proj.weight", torch.ones(3, 4)),
+      r"1 mismatched keys, first model.layers.1.mlp.up_proj.weight \(\(3, 4\) for \(40, 32\)\)"),
      (not_finite(float("nan")), "not finite"), (not_finite(float("-inf")), "not finite")],
 )  # fmt: skip
 def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path, change, match):
@@ -167,11 +170,66 @@ def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path
      (lambda d: edit(d / "tokenizer_config.json", split_special_tokens=True), "other token ids"),
      (lambda d: edit(d / "config.json", model_type="gpt_neox"), "model_type: 'gpt_neox' is not run"),
      (lambda d: edit(d / "config.json", hidden_act="gelu"), "hidden_act: 'gelu' is not run"),
-     (lambda d: edit(d / "config.json", num_attention_heads=3), "cannot be read")],
+     (lambda d: (d / "chat_template.jinja").write_text("{{ 1 // 0 }}"), "ZeroDivisionError"),
+     (lambda d: (d / "chat_template.jinja").write_text("\n"), "leaves 0 tokens of 'What is"),
+     (lambda d: (d / "generation_config.json").write_text('{"eos_token_id": 2.5}'), "eos_token_id 2.5, allowed: ids"),
+     (lambda d: edit(d / "tokenizer.json", model={"type": "WordLevel", "vocab": {"t1": 0}, "unk_token": "?"}),
+      "Missing .UNK."),
+     (lambda d: edit(d / "tokenizer.json", normalizer={"type": "Precompiled", "precompiled_charsmap": ""}),
+      "PanicException: Precompiled: Error"),
+     (lambda d: edit(d / "config.json", quantization_config=FLOAT8) or edit_tensors(d, in_float8),
+      "does not turn its weights into plain ones .*allowed: plain weights, or codes with all their scales"),
+     (lambda d: adapter(d, d), "adapter_config.json beside the model"),
+     (lambda d: edit(d / "config.json", rms_norm_eps="?"), "Validation error for field 'rms_norm_eps': .*'\\?'"),
+     (lambda d: edit(d / "config.json", num_attention_heads=3), "mismatched keys")],
 )  # fmt: skip
 def test_what_is_no_checkpoint_is_one_line(base, tmp_path, spoil, match):
     spoil(base)
-    refused(match, bring_base, str(base), tmp_path / "out", "float32")
+    said = refused(match, bring_base, str(base), tmp_path / "out", "float32")
+    assert said.startswith(str(base)) and len(said) < 700
+
+
+def in_float8(tensors):
+    return {name: W.to(torch.float8_e4m3fn) if "_proj" in name else W for name, W in tensors.items()}
+
+
+@pytest.mark.parametrize(("variant", "key"), [("mistral", "attention_bias"), ("qwen3", "mlp_bias")])
+def test_a_key_that_the_family_does_not_read_is_not_read(variant, key, tmp_path):
+    model = checkpoint(tmp_path / "base", variant)
+    edit(tmp_path / "base/config.json", **{key: True})
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(model), rtol=0, atol=1e-4)
+
+
+def test_a_window_within_which_the_texts_do_not_fit_is_one_line(tmp_path):
+    checkpoint(tmp_path / "base", "mistral", sliding_window=512)
+    refused(
+        "base: sliding_window: .* allowed: 512",
+        bring_base,
+        str(tmp_path / "base"),
+        tmp_path / "out",
+        "float32",
+    )
+
+
+def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path):
+    """As where tokens were added and the embedding was not made larger."""
+    model = checkpoint(tmp_path / "base", template="<|new|>" + CHATML)
+    added = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    tokens = json.loads((tmp_path / "base/tokenizer.json").read_text())["added_tokens"]
+    tokens += [{"id": 259 + i, "content": name, **added} for i, name in enumerate(("<|free|>", "<|new|>"))]
+    edit(tmp_path / "base/tokenizer.json", added_tokens=tokens)
+    assert model.config.vocab_size == 260
+    match = r"base: token 260 \('<\|new\|>'\), allowed: below vocab_size 260"
+    refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"rope_parameters": "yarn"}, {"model_type": ["llama"]}, {"layer_types": 3}]
+)
+def test_a_config_of_other_things_is_one_line_before_any_job(base, changes):
+    edit(base / "config.json", **changes)
+    assert refused("cannot be read", offered.problem, str(base), offered.BASE).startswith(str(base))
 
 
 def test_a_source_that_is_not_there_is_one_line(tmp_path, monkeypatch):
@@ -196,6 +254,17 @@ def test_a_forward_that_differs_is_refused(base, tmp_path, monkeypatch):
     assert "from transformers', allowed: " in said
 
 
+def test_a_large_model_that_a_teacher_leaves_as_it_is_is_refused(base, canonical, tmp_path, monkeypatch):
+    monkeypatch.setattr(agreement, "LARGE", 10)
+    adapter(base, tmp_path / "adapter", layers_to_transform=[2])
+    bring_teacher(
+        str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32"
+    )  # of a layer not compared
+    edit_tensors(tmp_path / "adapter", zeros, "adapter_model.safetensors")
+    match = "its log-probabilities are the base's"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "none", "float32")
+
+
 def test_of_a_large_model_the_first_layers_are_compared_unless_asked(base, tmp_path, monkeypatch):
     monkeypatch.setattr(agreement, "LARGE", 10)
     named = door.given.named_weights
@@ -211,8 +280,11 @@ def test_of_a_large_model_the_first_layers_are_compared_unless_asked(base, tmp_p
     refused("differs by", bring_base, str(base), tmp_path / "full", "float32", True)
 
 
-def write_gguf(folder, model, path):
-    """Write a llama of transformers as llama.cpp has it: q and k turned, tensors by its names."""
+def write_gguf(folder, model, path, scaling=None, other=None):
+    """Write a llama of transformers as llama.cpp has it: q and k turned, tensors by its names.
+
+    scaling: of positions, by its name; other: name of one more tensor.
+    """
     c, tokenizer = model.config, json.loads((folder / "tokenizer.json").read_text())
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_context_length(4096)
@@ -223,6 +295,11 @@ def write_gguf(folder, model, path):
     writer.add_head_count_kv(c.num_key_value_heads)
     writer.add_layer_norm_rms_eps(c.rms_norm_eps)
     writer.add_rope_freq_base(500.0)
+    if scaling:
+        writer.add_rope_scaling_type(scaling)
+        writer.add_rope_scaling_factor(4.0)
+    if other:
+        writer.add_tensor(other, torch.ones(c.head_dim // 2).numpy())
     writer.add_vocab_size(c.vocab_size)
     tokens = sorted(tokenizer["model"]["vocab"].items(), key=lambda item: item[1])
     tokens = [token for token, _ in tokens] + [token["content"] for token in tokenizer["added_tokens"]]
@@ -274,6 +351,32 @@ def test_a_quantised_gguf_file_is_what_transformers_makes_of_it(tmp_path):
     assert 0 < apart < 0.5  # eight bits of each weight are left
 
 
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"scaling": gguf.RopeScalingType.LINEAR}, "leaves out rope.scaling.type of it"),
+        ({"other": "rope_freqs.weight"}, "leaves out rope_freqs.weight of it"),  # Llama 3's scaling
+        ({"other": "blk.0.ffn_up.bias"}, "leaves out blk.0.ffn_up.bias of it"),
+    ],
+)
+def test_what_transformers_leaves_out_of_a_gguf_file_is_refused(tmp_path, more, match):
+    model = checkpoint(tmp_path / "base", "llama")
+    write_gguf(tmp_path / "base", model, tmp_path / "model.gguf", **more)
+    refused(match, bring_base, str(tmp_path / "model.gguf"), tmp_path / "out", "float32")
+
+
+def test_a_gguf_file_of_the_same_name_in_the_working_folder_is_not_read(tmp_path, monkeypatch):
+    model = checkpoint(tmp_path / "base", "llama")
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        write_gguf(tmp_path / "base", model, tmp_path / name / "model.gguf")
+        model.model.norm.weight.data *= 2
+    monkeypatch.chdir(tmp_path / "there")
+    bring_base("../here/model.gguf", tmp_path / "out", "float32")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file=str(tmp_path / "here/model.gguf"))
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(theirs), rtol=0, atol=1e-4)
+
+
 # --- tokenizers and templates ---
 
 
@@ -307,6 +410,7 @@ TEMPLATES = {
     "loops": "{% set ns = namespace(n=0) %}{% for m in messages %}{% if m.role == 'system' %}{% continue %}{% endif %}"
     "{% set ns.n = ns.n + 1 %}<|im_start|>{{ ns.n }}{{ m.role }}\n  {%- if loop.index > 9 %}{% break %}{% endif %}\n"
     "{{ m['content'].strip() + ' ' }}" + TAIL,
+    "no system, by chance": "{% if messages[0].role == 'system' %}{{ 1 // 0 }}{% endif %}" + CHATML,
     "no system": "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}" + CHATML,
 }  # fmt: skip
 
@@ -316,7 +420,7 @@ def test_a_template_written_for_transformers_gives_the_same_text(name, tmp_path)
     checkpoint(tmp_path / "base", template=TEMPLATES[name])
     bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
     theirs, tokenizer = AutoTokenizer.from_pretrained(tmp_path / "base"), Tokenizer(tmp_path / "out")
-    chat = CHAT[1:] if name == "no system" else CHAT
+    chat = CHAT[1:] if name.startswith("no system") else CHAT
     text = theirs.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, enable_thinking=False)
     assert tokenizer.chat(chat) == text
     if name == "no system":
@@ -364,6 +468,8 @@ def test_a_prompt_of_another_template_is_refused(canonical):
      ("{% for m in messages %}[{{ m.role }}] {{ m.content }} {{ pad_token }}{% endfor %}", None,
       ["<|endoftext|>", "<|im_end|>"]),
      ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", ["<|endoftext|>"], ["<|endoftext|>"]),
+     (CHATML.replace("m.content", "m.content | upper"), None, ["<|im_end|>"]),
+     (CHATML.replace("m.content", "m.content if m.role == 'user'"), None, ["<|im_end|>"]),
      ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", None, ["<|im_end|>"])],
 )  # fmt: skip
 def test_end_tokens_are_that_of_a_turn_and_all_of_the_model(tmp_path, template, said, expected):
@@ -403,8 +509,14 @@ def test_a_row_stops_at_the_second_end_token_as_in_transformers(tmp_path):
 ADAPTERS = {
     "plain": {}, "rslora": {"use_rslora": True}, "dora": {"use_dora": True}, "pissa": {"init_lora_weights": "pissa"},
     "patterns": {"alpha_pattern": {"v_proj": 32}, "rank_pattern": {"gate_proj": 2}},
+    "patterns of nothing": {"alpha_pattern": {"w_proj": 32}, "rank_pattern": {"q_proj": 2}},
     "late layer": {"layers_to_transform": [2]},
-    "whole head": {"modules_to_save": ["lm_head"]},
+    "whole head": {"modules_to_save": ["lm_head"]}, "saved head of a tied model": {"modules_to_save": ["lm_head"]},
+    "head of a tied model": {"target_modules": ["lm_head", "v_proj"]},
+    "embedding of a tied model": {"target_modules": ["embed_tokens", "v_proj"]},
+    "both, tied": {"target_modules": ["embed_tokens", "v_proj"], "ensure_weight_tying": True},
+    "rows of a tied embedding": {"trainable_token_indices": [5, 7, 20]},
+    "vera": {"config": peft.VeraConfig, "r": 4, "save_projection": False},
     "ia3": {"config": peft.IA3Config, "target_modules": ["v_proj", "down_proj"], "feedforward_modules": ["down_proj"]},
     "loha": {"config": peft.LoHaConfig, "r": 2, "alpha": 4}, 
     "oft": {"config": peft.OFTConfig, "r": 2, "oft_block_size": 0},
@@ -459,6 +571,20 @@ def test_an_adapter_that_peft_would_not_load_whole_is_refused(base, canonical, t
     edit_tensors(tmp_path / "adapter", change, "adapter_model.safetensors")
     refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_adapter_of_another_base_names_the_shapes(base, canonical, tmp_path):
+    adapter(base, tmp_path / "adapter")
+    widen = lambda t: {k: torch.ones(3, 64) if "lora_A" in k else W for k, W in t.items()}  # noqa: E731
+    edit_tensors(tmp_path / "adapter", widen, "adapter_model.safetensors")
+    match = r"size mismatch for .*v_proj\.lora_A"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+
+
+def test_an_adapter_that_takes_its_part_out_of_the_base_by_chance_is_refused(base, canonical, tmp_path):
+    adapter(base, tmp_path / "adapter", init_lora_weights="pissa_niter_4")
+    match = "'pissa_niter_4', of which PEFT draws"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
 
 
 def test_an_activated_adapter_is_refused(base, canonical, tmp_path):

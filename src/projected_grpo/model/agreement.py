@@ -60,7 +60,7 @@ def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
         except Exception as error:  # a template's own, of any kind
             try:
                 ours.chat(chat)
-            except UserError:
+            except Exception:
                 chats.append(chat[1:] if chat[0]["role"] == "system" else chat[:1])
                 continue
             raise UserError(
@@ -77,6 +77,11 @@ def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
             plain = theirs(content, add_special_tokens=False)["input_ids"]
         if ours.encode_chat(chat) != list(wanted) or ours.encode(content) != list(plain):
             raise UserError(f"{source}: {content[:40]!r} has other token ids here than with transformers")
+        if len(wanted) < 2:
+            raise UserError(
+                f"{source}: the chat template leaves {len(wanted)} tokens of {content[:40]!r}, "
+                "allowed: one that writes the messages"
+            )
         rows.append(list(wanted))
     return rows
 
@@ -151,7 +156,10 @@ def compare(model: Decoder, wanted: Reference, source: str) -> Agreement:
     """Compare the decoder, in float32, with transformers. Raises UserError where they differ by more than the bound."""
     if wanted.layers is not None:
         model = Decoder(replace(model.config, num_hidden_layers=wanted.layers), model.weights)
-    found = torch.cat([model.logprobs(Batch([(row[:1], row[1:])])) for row in wanted.rows])
+    try:
+        found = torch.cat([model.logprobs(Batch([(row[:1], row[1:])])) for row in wanted.rows])
+    except UserError as error:  # a row beyond the model's window
+        raise UserError(f"{source}: {error}") from error
     largest = (found - wanted.logprobs).abs().max().item()
     if not largest <= wanted.bound:
         raise UserError(

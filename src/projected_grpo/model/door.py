@@ -4,11 +4,13 @@ Whatever comes in (a folder, a hub id, a GGUF file, one in a wheel; any adapter 
 reads canonical folders alone (`model.load`).
 """
 
-from collections.abc import Iterable
 from datetime import date
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import safe_open
 from tokenizers import Tokenizer as Core
 from torch import nn
 
@@ -17,10 +19,20 @@ from projected_grpo.files import atomic_folder, read_json, write_json, write_tex
 from projected_grpo.model import agreement, given
 from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.decoder import Decoder
-from projected_grpo.model.load import DTYPES, check_digests, copy_tokenizer, save_weights, write_digests
+from projected_grpo.model.load import (
+    DTYPES,
+    WEIGHTS,
+    check_digests,
+    copy_tokenizer,
+    save_weights,
+    write_digests,
+)
 from projected_grpo.model.template import Template
 from projected_grpo.model.tokenizer import GENERATION, NO_DATE, SETTINGS, TEMPLATE, Tokenizer
 from projected_grpo.model.wheel import Wheel
+
+# key of a config -> a Linear that has a bias where it is true; some families read no such key
+BIASED = {"attention_bias": "model.layers.0.self_attn.o_proj", "mlp_bias": "model.layers.0.mlp.up_proj"}
 
 
 def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) -> agreement.Agreement:
@@ -30,7 +42,7 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
     run, is damaged or differs.
     """
     name = source.wheel if isinstance(source, Wheel) else source
-    with given.opened(source) as where, atomic_folder(out) as folder:
+    with given.read_by_others(name), given.opened(source) as where, atomic_folder(out) as folder:
         theirs = given.read_tokenizer(where, name)
         model = given.read_model(where, name)
         ends = _ids(model.generation_config.eos_token_id)
@@ -40,9 +52,11 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
         ours = Tokenizer(folder)
         rows = agreement.token_rows(ours, theirs, name)
         config = _config(model, name)
-        if max(ours.ends) >= config.vocab_size:
+        highest = max(*ours.ends, *(max(row) for row in rows))
+        if highest >= config.vocab_size:
             raise UserError(
-                f"{name}: end token {max(ours.ends)}, allowed: below vocab_size {config.vocab_size}"
+                f"{name}: token {highest} ({ours.core.id_to_token(highest)!r}), allowed: below vocab_size "
+                f"{config.vocab_size}"
             )
         _write_weights(model, config, folder, dtype, name)
         wanted = agreement.reference(model, rows, name, whole)
@@ -59,17 +73,20 @@ def bring_teacher(
     """
     source = given.find(adapter, "adapter_config.json")
     check_digests(base)
-    with atomic_folder(out) as folder:
+    with given.read_by_others(adapter), atomic_folder(out) as folder:
         copy_tokenizer(base, folder)
         where = {"pretrained_model_name_or_path": str(base)}
         rows = agreement.token_rows(Tokenizer(folder), given.read_tokenizer(where, str(base)), str(base))
         model = given.read_model(where, str(base))
         before = agreement.reference(model, rows, str(base), whole)
         adapted = given.read_adapter(model, source)
-        with given.read_by_others(source):
-            wanted = agreement.reference(adapted, rows, adapter, whole)
+        wanted = agreement.reference(adapted, rows, adapter, whole)
         model = given.merged(adapted, source)
-        if before.layers is None and (before.logprobs - wanted.logprobs).abs().max() <= wanted.bound:
+        if before.layers is None:
+            same = bool((before.logprobs - wanted.logprobs).abs().max() <= wanted.bound)
+        else:  # what was compared is not the whole of it
+            same = _holds(base, model)
+        if same:
             raise UserError(
                 f"{adapter}: its log-probabilities are the base's, allowed: an adapter that changes them"
             )
@@ -80,9 +97,22 @@ def bring_teacher(
 
 
 def _config(model: Any, source: str) -> Config:
-    """The config of what transformers holds, which may differ from what the file says: whether the head is tied."""
-    said = model.config.to_dict() | {"tie_word_embeddings": given.is_tied(model)}
+    """The config of what transformers holds, which may differ from what the file says: a tied head, biases."""
+    weights = given.named_weights(model)
+    said = model.config.to_dict() | {
+        "tie_word_embeddings": given.is_tied(model),
+        **{key: f"{part}.bias" in weights for key, part in BIASED.items()},
+    }
     return Config.from_dict(said, f"{source}: config.json")
+
+
+def _holds(folder: Path, model: nn.Module) -> bool:
+    """Return whether a canonical folder has the very weights of a model."""
+    weights = given.named_weights(model)
+    with safe_open(folder / WEIGHTS, "pt") as file:
+        return weights.keys() == set(file.keys()) and all(
+            torch.equal(W, file.get_tensor(name).float()) for name, W in weights.items()
+        )
 
 
 def _decoder(model: nn.Module, config: Config) -> Decoder:
@@ -104,8 +134,8 @@ def _write_weights(model: nn.Module, config: Config, folder: Path, dtype: str, s
     write_digests(folder)
 
 
-def _ids(value: int | Iterable[int] | None) -> list[int]:
-    return [] if value is None else [value] if isinstance(value, int | str) else list(value)
+def _ids(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _write_tokenizer(theirs: Any, ends: list[int], folder: Path, source: str) -> None:
@@ -134,10 +164,19 @@ def _write_tokenizer(theirs: Any, ends: list[int], folder: Path, source: str) ->
 
 
 def end_of_turn(template: Template, core: Core) -> int | None:
-    """Return the special token that a template writes behind an answer; None where it writes none."""
-    answer = "the answer itself"
-    chat = [{"role": "user", "content": "a question"}, {"role": "assistant", "content": answer}]
-    behind = template.render(chat, add_generation_prompt=False).rpartition(answer)[2].lstrip()
+    """Return the special token that a template writes behind an answer; None where it writes none.
+
+    What is behind it is what the texts of two answers have in common at their ends, in whatever form they stand there.
+    """
+    question = {"role": "user", "content": "a question"}
+    one, other = (
+        template.render([question, {"role": "assistant", "content": answer}], add_generation_prompt=False)
+        for answer in ("the answer itself", "another one")
+    )
+    if one == other:  # the answer is not in it
+        return None
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(reversed(one), reversed(other), strict=False))
+    behind = one[len(one) - len(list(shared)) :].lstrip()
     special = {token.content: i for i, token in core.get_added_tokens_decoder().items() if token.special}
     found = [token for token in special if behind.startswith(token)]
     return special[max(found, key=len)] if found else None

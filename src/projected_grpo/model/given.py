@@ -5,7 +5,7 @@ without a place, an adapter's key that found no module.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,15 @@ from torch import Tensor, nn
 from projected_grpo.digests import CHECKPOINT_FILES
 from projected_grpo.errors import UserError
 from projected_grpo.hub import has_weights, local_folder, split_revision
-from projected_grpo.model.architecture import Config, check_family, shapes
+from projected_grpo.model.architecture import PARTS, check_family
 from projected_grpo.model.wheel import Wheel, unpacked
 
 # None of the checkpoint's own.
 OWN_CODE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+ROPE_SCALED = ("rope.scaling.type", "rope.scaling.factor", "rope.scale_linear")  # of a GGUF file
 PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+PANIC = "PanicException"  # of tokenizers and safetensors, which Python does not count among its Exceptions
+LONGEST = 300  # characters of a reason
 REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
 
 
@@ -32,9 +35,15 @@ def read_by_others(what: str | Path) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except Exception as error:
-        line = (str(error).strip() or "no reason given").splitlines()[0]
-        raise UserError(f"{what}: cannot be read ({type(error).__name__}: {line})") from error
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
+            raise
+        raise UserError(f"{what}: cannot be read ({type(error).__name__}: {in_a_line(error)})") from error
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return what an error says, which may be a table, in one line that ends somewhere."""
+    return " ".join(str(error).split())[:LONGEST] or "no reason given"
 
 
 @contextmanager
@@ -45,14 +54,19 @@ def opened(source: str | Wheel) -> Iterator[dict[str, Any]]:
     """
     if isinstance(source, Wheel):
         with unpacked(source) as path:
-            yield {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+            yield _in_folder(path)
     elif source.endswith(".gguf"):
         path = Path(source)
         if not path.is_file():
             raise UserError(f"{source}: no such file")
-        yield {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+        yield _in_folder(path)
     else:
         yield {"pretrained_model_name_or_path": str(find(source, "config.json"))}
+
+
+def _in_folder(path: Path) -> dict[str, Any]:
+    """What reads a GGUF file; by a bare name transformers would take another of that name in the working folder."""
+    return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": str(path.absolute())}
 
 
 def find(name: str, marker: str) -> Path:
@@ -90,24 +104,68 @@ def read_model(where: dict[str, Any], source: str) -> Any:
     """Return transformers' model, quantisation undone. Raises UserError for a family or a file that is not run."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
+    if Path(where["pretrained_model_name_or_path"], "adapter_config.json").is_file():
+        raise UserError(
+            f"{source}: adapter_config.json beside the model, which transformers would put onto it; "
+            "allowed: a folder without one, an adapter comes in as model.teacher"
+        )
     with read_by_others(source):
         config = AutoConfig.from_pretrained(**where, **OWN_CODE)
         check_family(config.to_dict(), source)
         model: Any
         report: dict[str, Any]
         model, report = AutoModelForCausalLM.from_pretrained(  # type: ignore[misc]
-            **where, **OWN_CODE, output_loading_info=True, attn_implementation="sdpa", dtype="auto"
+            **where, **OWN_CODE, output_loading_info=True, attn_implementation="sdpa", dtype="auto",
+            ignore_mismatched_sizes=True,  # the report names them, where the error would not
+        )  # fmt: skip
+        left_out = _left_out(where["gguf_file"], model) if "gguf_file" in where else []
+    if left_out:
+        raise UserError(
+            f"{source}: transformers leaves out {left_out[0]} of it, allowed: what it reads as a whole"
         )
-        if not _is_plain(model):  # transformers itself undoes GGUF as it reads, FP8 where no GPU is
-            model = model.dequantize()
     for kind in REPORT:
-        keys = sorted(map(str, report.get(kind) or ()))
+        keys = sorted(map(_key, report.get(kind) or ()))
         if keys:
             raise UserError(
                 f"{source}: transformers reports {len(keys)} {kind.replace('_', ' ')}, first {keys[0]}; "
                 "allowed: a checkpoint with all weights of its model and no others"
             )
-    return model.eval()
+    return _plain(model, source).eval()
+
+
+def _key(found: str | tuple[str, Sequence[int], Sequence[int]]) -> str:
+    """A key of transformers' report, with the shapes of file and config where they differ."""
+    return found if isinstance(found, str) else f"{found[0]} ({tuple(found[1])} for {tuple(found[2])})"
+
+
+def _left_out(path: str, model: nn.Module) -> list[str]:
+    """What changes a model's numbers in a GGUF file and transformers passes over: how it scales positions, tensors."""
+    from gguf import GGUFReader
+    from transformers.modeling_gguf_pytorch_utils import TensorProcessor, get_gguf_hf_weights_map
+
+    file = GGUFReader(path)
+    said = {key.partition(".")[2]: field.contents() for key, field in file.fields.items()}
+    scaled = [key for key in ROPE_SCALED if said.get(key, 1.0) not in (0.0, 1.0, "none")]
+    known = get_gguf_hf_weights_map(model, TensorProcessor())
+    return scaled + sorted(tensor.name for tensor in file.tensors if tensor.name not in known)
+
+
+def _plain(model: Any, source: str) -> Any:
+    """Undo a quantisation; transformers itself undoes GGUF as it reads, FP8 where no GPU is."""
+    if _is_plain(model):
+        return model
+    try:
+        model = model.dequantize()
+    except Exception as error:  # whatever a quantisation's kind raises
+        why = in_a_line(error)
+    else:
+        if _is_plain(model):
+            return model
+        why = "they stay codes"
+    raise UserError(
+        f"{source}: transformers does not turn its weights into plain ones ({why}), "
+        "allowed: plain weights, or codes with all their scales"
+    )
 
 
 def read_tokenizer(where: dict[str, Any], source: str) -> Any:
@@ -142,9 +200,15 @@ def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
     if getattr(adapted.active_peft_config, "is_prompt_learning", False):
         kind = adapted.active_peft_config.peft_type
         raise UserError(f"{folder}: peft_type: {kind!r}, allowed: an adapter that can be merged into weights")
+    init = getattr(adapted.active_peft_config, "init_lora_weights", None)
+    if isinstance(init, str) and "_niter_" in init:
+        raise UserError(
+            f"{folder}: init_lora_weights: {init!r}, of which PEFT draws what it takes out of the base by chance at "
+            "each loading; allowed: 'pissa', or the adapter converted to a plain one"
+        )
     for warning in warned:
         text = str(warning.message).strip().splitlines()[0]
-        if "key" in text:
+        if "adapter keys" in text or "keyword" in text:  # weights, or options of a later PEFT
             raise UserError(f"{folder}: PEFT did not load it whole ({text[:200]})")
     everything = adapted.state_dict()
     lacking = sorted(asked.keys() - file.keys())
@@ -156,12 +220,26 @@ def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
 
 
 def merged(adapted: Any, folder: Path) -> Any:
-    """Return the plain model with the adapter in its weights. Raises UserError where PEFT cannot."""
+    """Return the plain model with the adapter in its weights. Raises UserError where PEFT cannot.
+
+    PEFT adds to a tensor what its module got: modules that share one, as a tied head does, get their own before.
+    """
+    tied, seen = adapted.get_base_model().config.tie_word_embeddings, set()
+    for module in adapted.modules():
+        for name, p in module.named_parameters(recurse=False):
+            if id(p) in seen:
+                module._parameters[name] = nn.Parameter(p.detach().clone(), requires_grad=False)
+            seen.add(id(p))
     try:
-        return adapted.merge_and_unload(safe_merge=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that they are no longer tied
+            model = adapted.merge_and_unload(safe_merge=True)
     except Exception as error:  # whatever an adapter's kind raises
-        line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"{folder}: PEFT cannot merge it ({line})") from error
+        raise UserError(f"{folder}: PEFT cannot merge it ({in_a_line(error)})") from error
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    if tied and torch.equal(head.weight, embedding.weight):
+        head.weight = embedding.weight
+    return model
 
 
 def is_tied(model: Any) -> bool:
@@ -176,12 +254,9 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
 
 def _is_plain(model: Any) -> bool:
     """Return whether all weights of the layers are numbers that stand for themselves, not codes of a quantisation."""
-    weights, wanted = named_weights(model), shapes(Config.from_dict(model.config.to_dict()))
-    return all(
-        name in weights and weights[name].dtype in PLAIN
-        for name in wanted
-        if name.startswith("model.layers.")
-    )
+    weights, layers = named_weights(model), range(model.config.num_hidden_layers)
+    wanted = [f"model.layers.{i}.{part}.weight" for i in layers for part in PARTS]
+    return all(name in weights for name in wanted) and all(W.dtype in PLAIN for W in weights.values())
 
 
 def _same(a: Tensor | None, b: Tensor) -> bool:

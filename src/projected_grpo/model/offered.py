@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
 from projected_grpo.hub import local_folder, split_revision
 from projected_grpo.model.architecture import check_family
@@ -47,5 +48,9 @@ def problem(name: str, kind: Kind) -> str | None:
     elif name.startswith((".", "/", "~")) or split_revision(name)[0].count("/") != 1:
         return "is no folder"
     if kind is BASE and (folder := local_folder(name, "config.json")):
-        check_family(read_json(folder / "config.json"), str(folder / "config.json"))
+        config = folder / "config.json"
+        try:
+            check_family(read_json(config), str(config))
+        except (TypeError, AttributeError) as error:  # lists and strings where there should be mappings
+            raise UserError(f"{config}: cannot be read ({error})") from error
     return None
