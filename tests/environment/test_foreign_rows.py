@@ -270,6 +270,13 @@ def test_rows_of_the_leetcode_schema_with_functions_and_loose_asserts(pool):
     assert "Solution" in found[1]["reason"]
 
 
+def test_asserts_name_the_method_where_no_key_does(pool):
+    row = {"id": 1, "gt_answer": ["s = Solution()\nassert s.g(1) == 2", "assert Solution().g(2) == 3"]}
+    codes = [f"class Solution:\n    def g(self, n):\n        return {answer}" for answer in ("n + 1", "2")]
+    found, _ = graded(pool, row, codes)
+    assert [one["gt_pass"] for one in found] == [True, False]
+
+
 def test_a_name_that_the_row_gives_does_not_stand_for_the_answers(pool):
     """LeetCode gives `mode`, test_imports `gcd`, a prompt its own head: none of them is an answer."""
     rows = [
