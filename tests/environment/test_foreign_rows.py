@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from projected_grpo.environment.foreign import judge
 from projected_grpo.environment.foreign.judge import ForeignGrader, modes_of
 from projected_grpo.environment.foreign.rows import format_of, parse_row
 from projected_grpo.environment.foreign.taint import independent
@@ -109,6 +110,83 @@ def test_random_draws_of_a_check_cannot_be_foreseen(pool):
     assert [one["gt_pass"] for one in found] == [True, False]
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        "random.seed()",
+        "random.seed(time.time())",
+        "random = random.Random()",
+        "random = random.SystemRandom()",
+        "random.seed(uuid.uuid4().int)",
+    ],
+)
+def test_a_check_that_draws_anew_every_time_is_judged(pool, first):
+    test = f"""
+import time, uuid
+
+def check(candidate):
+    import random
+    {first}
+    for _ in range(30):
+        x = random.randint(0, 10**6)
+        assert candidate([x, x]) == x
+"""
+    found, plan = graded(pool, MEAN | {"test": test}, [RIGHT, "def mean(xs): return 1"])
+    assert not plan.unjudged and [one["gt_pass"] for one in found] == [True, False]
+
+
+def test_arguments_that_an_answer_changes_are_changed_for_the_check(pool):
+    """Where the own solution changes none, an answer must pass with them and without."""
+    tests = ["xs = [2, 1]\nassert f(xs) == [1, 2]\nassert xs == [2, 1], 'changed'"]
+    own = "def f(xs):\n    return sorted(xs)"
+    in_place = "def f(xs):\n    xs.sort()\n    return xs"
+    row = {"task_id": 1, "text": "", "code": own, "test_list": tests}
+    found, _ = graded(pool, row, [own, in_place])
+    assert [one["gt_pass"] for one in found] == [True, False] and "changed" in found[1]["reason"]
+    row = row | {"test_list": ["xs = [2, 1]\nassert f(xs) == sorted(xs)"]}
+    found, _ = graded(pool, row, [in_place, "def f(xs):\n    xs.clear()\n    return xs"])
+    assert [one["gt_pass"] for one in found] == [True, False]
+    row = {
+        "task_id": 2,
+        "text": "",
+        "test_list": ["xs = [2, 1]\nf(xs)\nassert xs == [1, 2]"],
+    }  # no own solution
+    found, _ = graded(pool, row, [in_place, own])
+    assert [one["gt_pass"] for one in found] == [True, False]
+
+
+def test_exceptions_of_the_row_and_of_its_modules_are_caught_by_its_check(pool):
+    row = {
+        "task_id": "x",
+        "prompt": "import statistics\nclass Odd(Exception):\n    def __init__(self, n, why):\n"
+        "        super().__init__(n)\n\ndef half(n):\n    'Half.'\n",
+        "entry_point": "half",
+        "canonical_solution": "    if n is None:\n        statistics.mean([])\n    if n % 2:\n"
+        "        raise Odd(n, 0)\n    return n // 2\n",
+        "test": "def check(candidate):\n    try:\n        candidate(3)\n        assert False\n    except Odd as e:\n"
+        "        assert str(e) == '3'\n    try:\n        candidate(None)\n        assert False\n"
+        "    except statistics.StatisticsError:\n        pass\n",
+    }
+    found, plan = graded(pool, row, [row["canonical_solution"], "    raise Exception(n)"])
+    assert not plan.own and not plan.unjudged
+    assert [one["gt_pass"] for one in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "row, why",
+    [
+        ({"test_list": ["assert f(np.abs(1)) == 1"], "test_imports": ["import numpy as np"]}, "numpy"),
+        ({"test_list": ["import numpy\nassert f(1) == 1"]}, "numpy"),
+        ({"test_list": ["assert f(lambda: 1) == 1"]}, "function"),
+        ({"test_list": ["for n in range(9):\n    assert f(n) == 1"]}, "more than"),
+    ],
+)
+def test_without_an_own_solution_a_check_that_tells_nothing_is_not_judged_by(pool, row, why, monkeypatch):
+    monkeypatch.setattr(judge, "ROUNDS", 5)
+    (found,), _ = graded(pool, {"task_id": 1, "text": ""} | row, ["def f(x): return 1"])
+    assert found["gt_pass"] is None and found["error"] == "unjudged" and why in found["reason"]
+
+
 def test_reasons_have_type_message_and_line(pool):
     codes = [
         "\n\ndef mean(xs):\n    return missing",
@@ -192,6 +270,13 @@ def test_rows_of_the_leetcode_schema_with_functions_and_loose_asserts(pool):
     assert "Solution" in found[1]["reason"]
 
 
+def test_asserts_name_the_method_where_no_key_does(pool):
+    row = {"id": 1, "gt_answer": ["s = Solution()\nassert s.g(1) == 2", "assert Solution().g(2) == 3"]}
+    codes = [f"class Solution:\n    def g(self, n):\n        return {answer}" for answer in ("n + 1", "2")]
+    found, _ = graded(pool, row, codes)
+    assert [one["gt_pass"] for one in found] == [True, False]
+
+
 def test_a_name_that_the_row_gives_does_not_stand_for_the_answers(pool):
     """LeetCode gives `mode`, test_imports `gcd`, a prompt its own head: none of them is an answer."""
     rows = [
@@ -217,11 +302,18 @@ def test_a_row_without_a_solution_of_its_own(pool):
     [
         ({"canonical_solution": "    return 0\n"}, "AssertionError"),
         ({"canonical_solution": "    return (\n"}, "SyntaxError"),
+        ({"canonical_solution": "    return missing\n"}, "NameError: name 'missing'"),
     ],
 )
 def test_an_own_solution_that_fails_is_named(pool, change, why):
     found, plan = graded(pool, MEAN | change, [RIGHT])
     assert why in plan.own and found[0]["gt_pass"] is True
+
+
+def test_an_own_solution_of_another_name_fails(pool):
+    row = {"task_id": 1, "text": "", "code": "def g(x): return x", "test_list": ["assert f(1) == 1"]}
+    found, plan = graded(pool, row, ["def f(x): return x", "def g(x): return x"])
+    assert "name 'f' is not defined" in plan.own and [one["gt_pass"] for one in found] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -332,6 +424,11 @@ def test_values_cross_as_they_are(value):
         ),
         ({"task_id": 1, "text": "", "test_list": []}, "row: key 'test_list' must be a list of asserts"),
         ({"task_id": 1, "text": "", "test_list": "assert"}, "row: key 'test_list' must be a list of texts"),
+        (
+            {"task_id": 1, "text": "", "code": "def f(): pass"},
+            "row: key 'test_list' must be a list of asserts",
+        ),
+        ({"task_id": 1, "prompt": "", "entry_point": "f"}, "row: key 'test' must be a text"),
         ({"task_id": 1, "text": "", "test_list": ["assert 1"]}, "row: key 'test_list' calls no function"),
         (
             {"id": 1, "func_name": "f", "gt_answer": ["assert 1 == 1"]},

@@ -184,6 +184,40 @@ def test_the_last_line_counts_and_honest_is_in_every_row(tmp_path):
     )
 
 
+FUNCTION = {"task_id": 9, "text": "", "code": "def f(x): return x", "test_list": ["assert f(2) == 2"]}
+
+
+@pytest.mark.parametrize(
+    "body, error",
+    [
+        ("while True: pass", "timeout"),
+        ("__import__('os')._exit(0)", "exit"),
+        ("return 'x' * 10**8", "output"),
+        ("return '\ud800'", "syntax"),
+    ],
+)
+def test_every_failure_says_why(tmp_path, body, error):
+    head = "class Solution:\n    def f(self, x):\n        "
+    rows = [{"problem_id": 7, "mode": "gt_only", "completion": f"```python\n{head}{body}\n```"}]
+    rows += [{"problem_id": 9, "completion": f"```python\ndef f(x):\n    {body}\n```"}]
+    done, found = grade(tmp_path, rows, problems=[ROW, FUNCTION])
+    assert [row["error"] for row in found] == [error] * 2 and all(row["reason"] for row in found)
+    assert not any("an exception" in row["reason"] for row in found)
+    assert f"all 2 completions fail alike: {found[1]['reason']}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "texts, kind",
+    [
+        (["def f(x): return 1", "```\ndef f(x): return 1\n```", ""], "no ```python fence"),
+        (["```python\nfrom os import nothing\n```", "```python\nfrom re import no\n```"], "ImportError"),
+    ],
+)
+def test_rows_that_fail_in_one_way_are_warned_of(tmp_path, texts, kind):
+    done, _ = grade(tmp_path, [{"problem_id": 9, "completion": text} for text in texts], problems=[FUNCTION])
+    assert done.stderr.splitlines()[-1] == f"warning: all {len(texts)} completions fail alike: {kind}"
+
+
 @pytest.mark.parametrize("read", ["p.jsonl", "c.jsonl.gz", "cache"])
 def test_no_input_is_overwritten(tmp_path, read):
     write(tmp_path / "cache", [])

@@ -29,6 +29,18 @@ from projected_grpo.files import atomic, numbered_rows
 
 CHUNK = 1024  # rows graded at a time
 NAMED = 10  # problems that a warning names
+# Why an answer failed where no exception of its own says it.
+CAUSES = {
+    "syntax": "it is no text that Python can compile",
+    "memory": "it takes more memory than a submission may",
+    "timeout": "it takes longer than a submission may",
+    "output": "it prints, writes or answers more than a submission may",
+    "threads": "it starts more threads than a submission may",
+    "forged": "it writes reports that are not its own",
+    "exit": "it ends its process before all is answered",
+    "crash": "its process crashes",
+    "setup": "the row's setup_code fails",
+}
 EXAMPLE = """\
 An example to paste:
 
@@ -169,7 +181,8 @@ class _Both:
             True: iter(self.grader.grade([(problem.id, mode, text) for problem, mode, text in plain])),
             False: iter(self.foreign.grade(others)),
         }
-        return [next(by_kind[isinstance(problem, Problem)]) for problem, _, _ in items]
+        verdicts = (next(by_kind[isinstance(problem, Problem)]) for problem, _, _ in items)
+        return [one | {"reason": _reason(one)} for one in verdicts]
 
     def warnings(self) -> list[str]:
         """Return a line for all problems whose own solution fails, and one for all that are not judged."""
@@ -184,6 +197,14 @@ class _Both:
         ]
 
 
+def _reason(found: Verdict) -> str | None:
+    """Return why an answer failed, by its error where no exception is known."""
+    reason, cause = found["reason"], CAUSES.get(found["error"])
+    if reason and cause and reason.startswith("an exception; "):
+        return cause + reason.removeprefix("an exception")
+    return reason or cause
+
+
 def _why(found: Facts) -> str:
     return found["reason"] or found["error"] or "wrong"
 
@@ -196,12 +217,14 @@ def _listed(what: str, problems: dict[Any, str]) -> list[str]:
 
 
 def _alike(counts: Counter[str]) -> list[str]:
-    """Return a line where all rows fail for one reason: then it is seldom the answers that are wrong."""
+    """Return a line where all rows fail for one reason, or by one kind of exception: then it is seldom the answers that
+    are wrong."""
     n = counts["completions"]
-    reasons = [name.removeprefix("reason ") for name in counts if name.startswith("reason ")]
-    if n < 2 or len(reasons) != 1 or counts[f"reason {reasons[0]}"] != n:
-        return []
-    return [f"all {n} completions fail alike: {reasons[0]}"]
+    for opening in ("reason ", "kind "):
+        told = [name.removeprefix(opening) for name in counts if name.startswith(opening)]
+        if n > 1 and len(told) == 1 and counts[opening + told[0]] == n:
+            return [f"all {n} completions fail alike: {told[0]}"]
+    return []
 
 
 def _counted(found: Verdict) -> list[str]:
@@ -209,7 +232,8 @@ def _counted(found: Verdict) -> list[str]:
     names = [name for name in ("gt_pass", "honest", "hacked", "exploited") if found[name]]
     names += ["without tests"] if found["gt_pass"] is None else []
     if found["reason"]:  # of an exception its type and message, wherever it was raised
-        names.append(f"reason {found['reason'].partition(' (line ')[0].partition('; ')[0]}")
+        reason = found["reason"].partition(" (line ")[0].partition("; ")[0]
+        names += [f"reason {reason}", f"kind {reason.partition(': ')[0]}"]
     return ["completions", *names, *([f"error {found['error']}"] if found["error"] else [])]
 
 

@@ -8,11 +8,14 @@ then says what it wanted to ask.
 import builtins
 import contextlib
 import io
+import itertools
 import marshal
 import math
+import os
 import random
 import re
 import sys
+import time
 import types
 from collections import deque
 from collections.abc import Callable
@@ -87,7 +90,8 @@ class Approx:
 
 
 class Calls:
-    """The candidate's side of a check. asked: the calls so far; missing: one of them had no answer."""
+    """The candidate's side of a check. asked: the calls so far; missing: one of them had no answer; changed: one of
+    them changed its arguments."""
 
     def __init__(self, row: dict[str, Any], own: dict[str, Any] | None):
         self.planned, self.answers, self.restore, self.own = (
@@ -99,6 +103,7 @@ class Calls:
         self.asked: list[Call] = []
         self.missing = self.changed = False
         self.unjudged = ""
+        self.space: dict[str, Any] = {}  # the check's names
         self.last = ""  # the latest call and its answer, for people
         self.raised: tuple[BaseException, str, int | None] | None = None
 
@@ -119,13 +124,13 @@ class Calls:
         call = name, marshal.dumps(packed, 2)  # version 2: equal values, equal bytes
         place = len(self.asked)
         self.asked.append(call)
-        if self.own is not None:
-            return self._call_own(self.own, name, args, kwargs, call[1])
-        if self.missing or place >= len(self.answers) or self.planned[place] != call:
+        if self.own is None and (self.missing or place >= len(self.answers) or self.planned[place] != call):
             self.missing = True
             raise Missing
         shown = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
         self.last = f"{name}({_short(shown)})"
+        if self.own is not None:
+            return self._call_own(self.own, name, args, kwargs, call[1])
         try:
             answer = read(self.answers[place])
         except NotPlain:
@@ -133,23 +138,49 @@ class Calls:
         match answer:
             case ("value", value, after):
                 self.last += f" gave {_short(_shown(value))}"
+                self.changed |= after is not None
                 if self.restore and after is not None:
                     _restore((*args, *kwargs.values()), (*after[0], *after[1].values()))
                 return unpack(value)
             case ("raised", names, message, line):
-                wanted = _exception(names, message)
+                wanted = self._exception(names, message)
                 self.raised = wanted, f"{names[0]}: {message}" if message else names[0], line
                 raise wanted
         self.last += f" gave an object of type {answer[1]}"
         return Opaque(answer[1])
+
+    def _exception(self, names: list[str], message: str) -> BaseException:
+        """Return an exception with the class name, of the first of its bases that Python or the check has."""
+        modules = [vars(one) for one in self.space.values() if isinstance(one, types.ModuleType)]
+        for name in names:
+            kinds = [place.get(name) for place in (self.space, vars(builtins), *modules)]
+            for kind in kinds:
+                if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+                    continue
+                if issubclass(kind, StopIteration | StopAsyncIteration):
+                    return RuntimeError(message)  # it would end an iteration of the check in silence
+                with contextlib.suppress(TypeError):
+                    made: Any = kind if name == names[0] else type(names[0], (kind,), {})
+                    return made.__new__(made, message) if message else made.__new__(made)
+        return Exception(message)
 
     def _call_own(
         self, own: dict[str, Any], name: str, args: tuple, kwargs: dict[str, Any], before: bytes
     ) -> Any:
         """Call the row's own solution, and see whether it changes what it is given."""
         bare = name.removeprefix("Solution.")
-        function = own[bare] if bare == name else getattr(own["Solution"](), bare)
-        value = function(*args, **kwargs)
+        try:
+            alone = name == bare and callable(own.get(bare))
+            if not alone and "Solution" not in own:
+                raise NameError(f"name {name.split('.')[0]!r} is not defined")
+            function = own[bare] if alone else getattr(own["Solution"](), bare)
+            value = function(*args, **kwargs)
+        except BaseException as error:
+            # Of the check's own class, where the row brings it: it has run twice here.
+            names = [kind.__name__ for kind in type(error).__mro__]
+            raised = self._exception(names, ", ".join(map(str, error.args)))
+            self.raised = raised, _described(error), None
+            raise raised from None
         with contextlib.suppress(NotPlain):
             self.changed |= marshal.dumps((pack(args), pack(kwargs)), 2) != before
         return value
@@ -161,12 +192,12 @@ class Solution:
     def run(self, row: dict[str, Any]) -> tuple:
         """Return (what came of it, the calls that were asked for, more).
 
-        `passed`, more: whether the own solution changes its arguments; `failed`, more: (error, place in the check, line
+        `passed`, more: whether a call changed its arguments; `failed`, more: (error, place in the check, line
         of the submission or None); `missing` answers; `unjudged`, more: why. row: `before`, run first; `check`, a text
         with a function check(candidate), or ""; `asserts`; `names` of the candidates; `own`, the solution to record the
         calls of, or None; `planned` calls and their `answers`; `restore`: a change of an argument counts; `seed`.
         """
-        random.seed(row["seed"])
+        _same_draws(row["seed"])
         pytest: Any = types.ModuleType("pytest")
         pytest.raises, pytest.approx = Raises, Approx
         sys.modules["pytest"] = pytest
@@ -201,10 +232,27 @@ class Solution:
         return "passed", calls.asked, calls.changed
 
 
+def _same_draws(seed: int) -> None:
+    """Let every run of a check draw the same, also where it seeds with nothing or the time: a call is known by its
+    arguments alone."""
+    source, plain = random.Random(seed), random.Random.seed
+    clock = itertools.count(1_700_000_000 * 10**9, 100_000)
+
+    def seeded(self: random.Random, a: Any = None, version: int = 2) -> None:
+        plain(self, source.getrandbits(64) if a is None else a, version)
+
+    drawing: Any = random
+    drawing.Random.seed = seeded
+    drawing.seed = drawing._inst.seed
+    drawing._urandom = os.urandom = source.randbytes
+    time.time_ns, time.time = clock.__next__, lambda: next(clock) / 10**9
+    random.seed(seed)
+
+
 def _run(row: dict[str, Any], calls: Calls) -> tuple | None:
     """Run all there is to run; return the first failure of an assert that asked nothing unknown."""
     candidates = _candidates(row["names"], calls)
-    space = _space("check", candidates)
+    calls.space = space = _space("check", candidates)
     for text in row["before"]:
         exec(compile(text, "<row>", "exec"), space)
         space.update(candidates)
@@ -239,19 +287,6 @@ def _space(name: str, content: dict[str, Any]) -> dict[str, Any]:
     module = sys.modules[name] = types.ModuleType(name)
     module.__dict__.update(content)
     return module.__dict__
-
-
-def _exception(names: list[str], message: str) -> BaseException:
-    """Return an exception with the submission's class name, of the first of its bases that Python has."""
-    for name in names:
-        kind = getattr(builtins, name, None)
-        if isinstance(kind, type) and issubclass(kind, StopIteration | StopAsyncIteration):
-            return RuntimeError(message)  # it would end an iteration of the check in silence
-        if isinstance(kind, type) and issubclass(kind, BaseException):
-            with contextlib.suppress(TypeError):
-                kind = kind if name == names[0] else type(names[0], (kind,), {})
-                return kind(message) if message else kind()
-    return Exception(message)
 
 
 def _restore(given: tuple, after: tuple) -> None:

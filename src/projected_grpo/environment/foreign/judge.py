@@ -42,25 +42,29 @@ exec({Path(exchange.__file__).read_text(encoding="utf-8")!r}, sys.modules[{excha
 class Plan:
     """How a row is judged.
 
-    calls: those to ask at once; restore: its own solution changes its arguments, so that a submission's changes count
-    (elsewhere they would only let it change what it is held against); unjudged: why it is not; own: why its own
-    solution fails.
+    calls: those to ask at once; restore: changes of the arguments count from the first, as its own solution makes some
+    or none is known (elsewhere they must not be what makes an answer pass: it is judged without them, then with them);
+    shown: its own solution passes, so that a check that judges nothing is the answer's doing; unjudged: why it is not;
+    own: why its own solution fails.
     """
 
     calls: list = field(default_factory=list)
-    restore: bool = False
+    restore: bool = True
+    shown: bool = False
     unjudged: str = ""
     own: str = ""
 
 
 @dataclass(eq=False)
 class _Open:
-    """One submission on its way; found: its facts so far; lever: its mode's check, until that was read."""
+    """One submission on its way; restore: changes of the arguments count; found: its facts so far; lever: its mode's
+    check, until that was read."""
 
     problem: ForeignProblem
     mode: str
     code: str
     calls: list
+    restore: bool = False
     lever: list[dict[str, Any]] = field(default_factory=list)
     found: Facts = None  # type: ignore[assignment]  # from the first run on
     reason: str | None = None
@@ -101,7 +105,9 @@ class ForeignGrader:
             key = problem.problem.id, mode, code
             keys.append(key)
             if code is not None and key not in asked:
-                asked[key] = _Open(problem, mode, problem.whole(code), [], LEVERS[mode].ask(problem.problem))
+                asked[key] = _Open(
+                    problem, mode, problem.whole(code), [], lever=LEVERS[mode].ask(problem.problem)
+                )
         self._judge(list(asked.values()))
         found = [
             done[index] if index in done else (asked[key].found, asked[key].reason)
@@ -113,23 +119,22 @@ class ForeignGrader:
         ]
 
     def _plan(self, problems: Iterable[ForeignProblem]) -> None:
-        """Run each row's own solution: beside its check, which tells the calls, then as a submission."""
+        """Run each row's own solution: beside its check, which tells the calls, then as a submission. Where there
+        is none, its check alone, which may say that it judges nothing."""
         new = [problem for problem in problems if problem.problem.id not in self.plans]
         for problem in new:
             self.plans[problem.problem.id] = Plan(unjudged=problem.unjudged)
-        recorded = [problem for problem in new if problem.own and not problem.unjudged]
+        recorded = [problem for problem in new if not problem.unjudged]
         again = []
-        for problem, seen in self.pool.run((one, _check_job(one, own=one.own)) for one in recorded):
+        for problem, seen in self.pool.run((one, _check_job(one, own=one.own or None)) for one in recorded):
             plan, (outcome, calls, more) = self.plans[problem.problem.id], _outcome(seen[0])
-            if outcome == "failed" and more[0].startswith(NOT_HERE) and more[2] is None:
-                plan.unjudged = f"its check does not run here: {_told(more)}"
-            elif outcome == "failed":
+            if outcome == "failed" and problem.own:
                 plan.own = _told(more)
-            elif outcome != "passed":
-                plan.unjudged = more
-            else:
+            elif outcome in ("failed", "unjudged"):
+                plan.unjudged = _told(more) if outcome == "failed" else more
+            elif outcome == "passed":
                 names = {"candidate", *(name.split(".")[0] for name in problem.names)}
-                plan.restore = more
+                plan.shown, plan.restore = True, more
                 if not more and independent([*problem.before, problem.check, *problem.asserts], names):
                     plan.calls = calls
                 again.append(_Open(problem, "gt_only", problem.own, []))
@@ -144,7 +149,8 @@ class ForeignGrader:
     def _judge(self, opened: list[_Open]) -> None:
         """Fill in facts and reasons."""
         for one in opened:
-            one.calls = self.plans[one.problem.problem.id].calls
+            plan = self.plans[one.problem.problem.id]
+            one.calls, one.restore = plan.calls, plan.restore
         for _ in range(ROUNDS):
             for one, seen in self.pool.run((one, _submission_job(one)) for one in opened):
                 self._observe(one, seen)
@@ -156,18 +162,31 @@ class ForeignGrader:
                     one.calls = calls
                     opened.append(one)
                     continue
+                if outcome == "passed" and more and not one.restore:
+                    one.restore = True
+                    opened.append(one)
+                    continue
                 one.found["gt_pass"] = outcome == "passed"
-                if outcome != "passed":
-                    one.reason = _told(more) if outcome == "failed" else more
-                    one.found["error"] = "exception" if outcome == "failed" and more[2] is not None else None
+                if outcome == "failed":
+                    one.reason = _told(more)
+                    one.found["error"] = None if more[2] is None else "exception"
+                elif outcome == "unjudged":
+                    self._not_told(one, more)
             if not opened:
                 return
         for one in opened:
-            one.found["gt_pass"], one.reason = False, f"its check asked more than {ROUNDS} times in turn"
+            self._not_told(one, f"its check asked more than {ROUNDS} times in turn")
+
+    def _not_told(self, one: _Open, why: str | None) -> None:
+        """Take a check that has judged nothing: against the answer where the row's own solution passes."""
+        if self.plans[one.problem.problem.id].shown:
+            one.found["gt_pass"], one.reason = False, why
+        else:
+            one.found |= {"gt_pass": None, "error": "unjudged"}
+            one.reason = f"this problem is not judged: {why}"
 
     def _answered_check(self, one: _Open) -> dict[str, Any]:
-        restore = self.plans[one.problem.problem.id].restore
-        return _check_job(one.problem, calls=one.calls, answers=one.answers, restore=restore)
+        return _check_job(one.problem, calls=one.calls, answers=one.answers, restore=one.restore)
 
     def _left_out(self, one: _Open) -> bool:
         """Whether there is nothing to judge by: then gt_pass stays null."""
@@ -237,7 +256,10 @@ def _outcome(seen: dict[str, Any]) -> tuple[str, list, Any]:
     """Return what `check.Solution.run` returned; a check that did not come to its end judges nothing."""
     frames = seen["frames"]
     if error_of(seen) is None and len(frames) == 4 and frames[2][:1] == b"v":
-        return exchange.read(frames[2][1:].decode("ascii"))
+        outcome, calls, more = exchange.read(frames[2][1:].decode("ascii"))
+        if outcome == "failed" and more[0].startswith(NOT_HERE) and more[2] is None:
+            return "unjudged", calls, f"its check does not run here: {_told(more)}"
+        return outcome, calls, more
     why = explain.raised(seen["reason"]) or error_of(seen)
     return "unjudged", [], f"its check does not come to its end here: {why}"
 

@@ -51,10 +51,12 @@ class ForeignProblem:
 
 
 def format_of(row: dict[str, Any]) -> str:
-    """Return the format whose keys a row has."""
-    if "test_list" in row:
+    """Return the format that a row has keys of; those that it lacks are named where it is read."""
+    if "gt_answer" in row:
+        return "leetcode"
+    if row.keys() & {"test_list", "code"}:
         return "mbpp"
-    return "humaneval" if "entry_point" in row and "test" in row else "leetcode"
+    return "humaneval" if row.keys() & {"entry_point", "test"} else "leetcode"
 
 
 def parse_humaneval(row: dict[str, Any], where: str) -> ForeignProblem:
@@ -172,11 +174,11 @@ def _called(
 ) -> tuple[str, ...]:
     """Return the functions of a submission that the asserts use, in order, or `first` before all others.
 
-    They are those that the row's own solution defines; where there is none, the names that nothing else gives.
+    They are those that the row's own solution defines; where it defines none, the names that nothing else gives.
     """
     used, bound = _used_and_bound([*before, *asserts], where)
     defined = _made_of(code)
-    names = [name for name in used if (name in defined if defined else name not in bound)]
+    names = [name for name in used if name in defined] or [name for name in used if name not in bound]
     if first in used:
         names = [first, *(name for name in names if name != first)]
     return tuple(names)
@@ -308,7 +310,7 @@ def parse_row(row: dict[str, Any], row_format: str, where: str) -> Problem | For
     try:
         return parse_problem(row, where)
     except UserError as refused:
-        if "gt_answer[" not in str(refused):
+        if "gt_answer[" not in str(refused) and "key 'func_name'" not in str(refused):
             raise
         try:
             return parse_asserts(row, where)
