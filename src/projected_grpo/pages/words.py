@@ -28,7 +28,7 @@ def percent(share: float) -> str:
 def points(difference: float) -> str:
     """-52, or +0.3 below one point: a difference in percentage points."""
     share = 100 * difference
-    return f"{share:+.1f}" if 0 < abs(share) < 0.95 else f"{round(share):+d}" if round(share) else "0"
+    return f"{share:+.1f}" if 0.05 <= abs(share) < 0.95 else f"{round(share):+d}" if round(share) else "0"
 
 
 @_or_dash
