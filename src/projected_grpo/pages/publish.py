@@ -190,7 +190,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     }
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
     fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
-    named = {
+    named: dict = {
         "outcomes": named_outcomes(config, outcomes, made),
         "named": config.primary.named,
         "fresh": fresh,
