@@ -72,11 +72,12 @@ def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(confi
     assert sorted(publish.with_seeds(own, frame)[0].seeds) == published
 
 
-def test_a_page_that_needs_unknown_numbers_stays(docs, made):
-    page = docs / "results/R7.md"  # the made-up tree has no replays
-    write_text(page, "# R7. As it was\n")
+def test_a_page_whose_sentences_need_unknown_numbers_stays_and_others_name_them(docs, made):
+    kept = docs / "results/Q18.md"  # the made-up tree has neither rankings nor replays
+    write_text(kept, "# Q18. As it was\n")
     publish.publish(made.config, made.questions, publish.Place(docs), None)
-    assert page.read_text() == "# R7. As it was\n"
+    assert kept.read_text() == "# Q18. As it was\n"
+    assert "Not known of these runs: T4" in (docs / "results/R7.md").read_text()
 
 
 def test_the_csv_of_a_question_has_every_number_by_run(docs, made):
