@@ -44,6 +44,11 @@ class Estimated:
             line |= {"before": before, "after": after, "words": MEASURES[line["measure"]].words}
         return found
 
+    @property
+    def mixes(self) -> list[float]:
+        """Return the shares of a teacher's rollouts that rows have, those without a teacher aside."""
+        return sorted({row.setting.mix for row in self.own.question.rows} - {0})
+
     @cached_property
     def primary(self) -> list[tuple[Mapping, Mapping]]:
         """Return each primary outcome of the question, as corrected together, with the line of the question's own."""

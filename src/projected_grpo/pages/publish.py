@@ -179,7 +179,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         n = max((line["n"] for line in found.lines if line["contrast"] != estimates.RATE), default=0)
         rows.append({"name": name, "title": found.own.question.title, "n": n})
         rows[-1]["answer"] = " ".join(said)
-        rows[-1]["mixes"] = {row.setting.mix for row in found.own.question.rows}
+        rows[-1]["mixes"] = found.mixes
         rows[-1]["primary"] = any(line["primary"] for line in found.lines)
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
@@ -190,13 +190,17 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     }
     others = {name: title for name, title in sorted(titles.items()) if name not in made}
     fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
-    named: dict = {
-        "outcomes": named_outcomes(config, outcomes, made),
-        "named": config.primary.named,
-        "fresh": fresh,
-    }
-    named |= {"place": place, "folder": place.folder.name, "others": others, "teachers": TEACHERS}
-    return render("results.md.j2", rows=rows, **named)
+    return render(
+        "results.md.j2",
+        rows=rows,
+        outcomes=named_outcomes(config, outcomes, made),
+        named=config.primary.named,
+        fresh=fresh,
+        place=place,
+        folder=place.folder.name,
+        others=others,
+        teachers=TEACHERS,
+    )
 
 
 def named_outcomes(
