@@ -72,6 +72,14 @@ def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(confi
     assert sorted(publish.with_seeds(own, frame)[0].seeds) == published
 
 
+def test_all_seeds_of_the_tree_are_published(tmp_path):
+    for cell in ("vanilla-m0-s44", "vanilla-m0-s61", "erase-own_mode-m0-s62", "vanilla-m0-s31", "vanilla-m0-s51"):
+        (tmp_path / "grpo" / cell).mkdir(parents=True)
+    config, questions = publish.read_tree(ROOT / "config/config.yaml", results=str(tmp_path), seeds=[41])
+    assert list(config.seeds) == [41, 44, 61, 62]
+    assert {cell.seed for cell in questions["Q23"].cells} == {41, 44, 61, 62}
+
+
 def test_a_page_whose_sentences_need_unknown_numbers_stays_and_others_name_them(docs, made):
     kept = docs / "results/Q18.md"  # the made-up tree has neither rankings nor replays
     write_text(kept, "# Q18. As it was\n")

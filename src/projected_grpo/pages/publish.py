@@ -8,7 +8,7 @@ tree where it has them. A page whose sentences need a number that is not known b
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,14 +44,27 @@ def of_results(config: Config, questions: Mapping[str, Question]) -> pd.DataFram
     return frame
 
 
-def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
-    """Return config and questions for all seeds that the frame has, those of tuning and of confirmation aside.
+def published_seeds(config: Config, there: Iterable[int]) -> list[int]:
+    """Return those of some seeds that a config publishes, sorted: those of tuning and of confirmation stand aside.
 
     Where the config's own seeds are to confirm, the others of these are no longer aside.
     """
     own, fresh = set(config.seeds), set(config.primary.seeds)
     aside = {*config.tuning, *(() if own & fresh else fresh)} - own
-    seeds = sorted({int(seed) for seed in frame["seed"] if seed not in aside})
+    return sorted({int(seed) for seed in there} - aside)
+
+
+def read_tree(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
+    """Return a config and its questions for its own seeds and all others that its results tree has runs of."""
+    config, _ = read_config(file, **said)
+    ends = (folder.name.rpartition("-s")[2] for folder in Path(config.results, "grpo").glob("*-s*"))
+    there = {int(end) for end in ends if end.isdecimal()} | set(config.seeds)
+    return read_config(file, **said | {"seeds": published_seeds(config, there)})
+
+
+def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
+    """Return config and questions for all seeds that the frame has and that are published."""
+    seeds = published_seeds(config, frame["seed"])
     every = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
     return every, load_questions(QuestionFiles(every.questions).parsed, every)
 
@@ -257,7 +270,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--readme", default="README.md", type=Path)
     options = parser.parse_args(arguments)
     try:
-        config, questions = read_config(options.configfile)
+        config, questions = read_tree(options.configfile)
         place = place_of(options.configfile, config, options.docs)
         names = publish(config, questions, place, None if place.name else options.readme)
     except (UserError, OSError) as error:
