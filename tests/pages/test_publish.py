@@ -73,7 +73,13 @@ def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(confi
 
 
 def test_all_seeds_of_the_tree_are_published(tmp_path):
-    for cell in ("vanilla-m0-s44", "vanilla-m0-s61", "erase-own_mode-m0-s62", "vanilla-m0-s31", "vanilla-m0-s51"):
+    for cell in (
+        "vanilla-m0-s44",
+        "vanilla-m0-s61",
+        "erase-own_mode-m0-s62",
+        "vanilla-m0-s31",
+        "vanilla-m0-s51",
+    ):
         (tmp_path / "grpo" / cell).mkdir(parents=True)
     config, questions = publish.read_tree(ROOT / "config/config.yaml", results=str(tmp_path), seeds=[41])
     assert list(config.seeds) == [41, 44, 61, 62]
@@ -151,7 +157,7 @@ def test_outcomes_on_fresh_seeds_stand_in_place_of_those_named_afterwards(docs, 
     for old, new in ((41, 51), (42, 52)):
         text = text.replace(f"-s{old}", f"-s{new}").replace(f",{old},", f",{new},")
     write_text(fresh, text)
-    found = publish.confirmed(docs)
+    found = publish.elsewhere(publish.CONFIRMATION, docs)
     assert set(found["Q10"].frame.loc[found["Q10"].frame["n"] > 0, "seeds"]) <= {"51;52", "51", "52"}
     publish.publish(made.config, made.questions, publish.Place(docs), None)
     lines = {"before": before, "after": (docs / "results.md").read_text()}

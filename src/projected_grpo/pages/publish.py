@@ -132,12 +132,22 @@ def of_other_stages(results: Path, place: Place) -> dict[str, tuple[str, dict[st
     return found
 
 
-def confirmed(docs: Path) -> dict[str, Estimated]:
-    """Return the questions of `config/confirmation.yaml` on the runs that are published of it, none without."""
-    config, questions = read_config(CONFIRMATION)
+def elsewhere(file: Path, docs: Path) -> dict[str, Estimated]:
+    """Return the questions of another config on the runs that are published of it, none without."""
+    config, _ = read_config(file)
     store = Place(docs, Path(config.results).name).folder / "runs.csv"
-    frame = numbers.read(store) if store.exists() else pd.DataFrame()
-    return {name: pages.estimated(own, frame, config) for name, own in questions.items() if len(frame)}
+    if not store.exists():
+        return {}
+    frame = numbers.read(store)
+    own, questions = with_seeds(config, frame)
+    found = {name: pages.estimated(asked, frame, own) for name, asked in questions.items()}
+    outcomes = outcomes_of(found.values(), own)
+    return {name: replace(made, outcomes=outcomes) for name, made in found.items()}
+
+
+def outcomes_of(made: Iterable[Estimated], config: Config) -> pd.DataFrame:
+    """Return the primary outcomes of a config, corrected together."""
+    return estimates.primary_outcomes([each.frame for each in made], len(config.primary.outcomes))
 
 
 def publish(
@@ -154,10 +164,9 @@ def publish(
     there = {name for name in made if (place.folder / f"{name}.md").exists()}
     ready = {name for name, found in made.items() if is_answered(found) and found.own.seeds}
     made = {name: found for name, found in made.items() if name in ready | there}
-    fresh = {} if place.name else confirmed(place.docs)
-    frames = [found.frame for found in (*fresh.values(), *made.values())]
-    outcomes = estimates.primary_outcomes(frames, len(own.primary.outcomes))
-    made, fresh = ({n: replace(e, outcomes=outcomes) for n, e in each.items()} for each in (made, fresh))
+    fresh = {} if place.name else elsewhere(CONFIRMATION, place.docs)
+    outcomes = outcomes_of((*fresh.values(), *made.values()), own)
+    made = {name: replace(found, outcomes=outcomes) for name, found in made.items()}
     drawn = commit()
     texts = {
         name: pages.page(found, own, pages.provenance(frame, found.own, drawn), place.address(name))
@@ -174,7 +183,7 @@ def publish(
         write_page(place, name, text, figures)
     write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place))
     if readme_file is not None:
-        said = made | {f"{CONFIRMATION.stem}/{name}": found for name, found in fresh.items()}
+        said = made | of_readme(place.docs)
         for file, docs in ((readme_file, place.docs), (place.docs / "index.md", Path())):
             if file.exists():
                 write_readme(file, said, docs)
@@ -230,6 +239,16 @@ def named_outcomes(
     return named
 
 
+def of_readme(docs: Path) -> dict[str, Estimated]:
+    """Return the questions of other configs that the README may quote, as `smollm2/Q10`."""
+    files = {name: Path(one["config"]) for name, one in read_mapping(README)["elsewhere"].items()}
+    return {
+        f"{name}/{asked}": found
+        for name, file in files.items()
+        for asked, found in elsewhere(file, docs).items()
+    }
+
+
 def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
     """Fill the README between its two marks; it stays as it is where the figure's question has no number.
 
@@ -241,7 +260,8 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
         return
     kind = made[shown].own.question.figure.kind
     said = {key: [_answer(made, one) for one in asked[key]] for key in ("findings", "failed")}
-    text = render("readme.md.j2", docs=docs, figure=f"{shown}-{kind}", **said)
+    called = {name: one["called"] for name, one in asked["elsewhere"].items()}
+    text = render("readme.md.j2", docs=docs, figure=f"{shown}-{kind}", called=called, **said)
     page = file.read_text(encoding="utf-8")
     before, opened, rest = page.partition(OPEN)
     _, closed, after = rest.partition(CLOSE)
