@@ -35,7 +35,7 @@ RATES = [name for name, measure in MEASURES.items() if measure.group in ("main",
 
 def glossary(text: str) -> list[tuple[str, str]]:
     """Return the terms of `docs/concepts.md` with what they mean."""
-    return re.findall(r"^- \*\*(.+)\*\*: (.+)$", text, re.M)
+    return re.findall(r"^- \*\*(.+?)\*\*: (.+)$", text, re.M)
 
 
 def inline(text: str) -> Markup:
