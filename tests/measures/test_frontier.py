@@ -13,6 +13,7 @@ from projected_grpo.measures import beside, numbers, stats
 from projected_grpo.measures.estimates import measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
+from projected_grpo.pages.publish import read_config
 
 SEEDS = range(41, 47)
 
@@ -177,3 +178,10 @@ def test_seven_outcomes_are_primary_and_those_that_are_chosen_are_rows_with_such
         assert row in measured(questions[question], pd.DataFrame(columns=numbers.COLUMNS)).rows
         assert MEASURES[measure].compared and date == "2026-11-25"
     assert all(one.choice for one in config.primary.outcomes if one.row is None)
+
+
+def test_a_base_that_all_seeds_share_counts_for_each():
+    _, questions = read_config(ROOT / "config/smollm2.yaml", seeds=[41, 42, 43])
+    line = {"cell": "base/smollm2-q4", "seed": 41, "measure": "known_honest", "value": 0.33}
+    found = numbers.of_base(questions["Q16"], pd.DataFrame([line]))
+    assert found == {"known_honest": {41: 0.33, 42: 0.33, 43: 0.33}}

@@ -68,7 +68,8 @@ def test_seeds_of_another_tree_add_up(docs, made, tmp_path):
 )
 def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(config, published):
     own, _ = publish.read_config(ROOT / config)
-    frame = pd.DataFrame({"seed": [41, 42, 46, 51, 31]})
+    frame = pd.DataFrame({"seed": [41, 42, 46, 51, 31]}).assign(cell="vanilla")
+    frame.loc[len(frame)] = [48, "base/smollm2-q4"]  # no run
     assert sorted(publish.with_seeds(own, frame)[0].seeds) == published
 
 

@@ -64,8 +64,11 @@ def of_runs(runs: Iterable[Run]) -> Iterator[Known]:
 
 
 def of_bases(results: Path, questions: Iterable[Question]) -> Iterator[Known]:
-    """Yield the bases before training with their rates on the panels, of those that were judged."""
-    models = {cell.model: cell.seed for question in questions for cell in question.cells}
+    """Yield the bases before training with their rates on the panels, of those that were judged.
+
+    One that all seeds share has the first of them.
+    """
+    models = {cell.model: cell.seed for question in questions for cell in reversed(question.cells)}
     for model, seed in models.items():
         yield {"cell": BASE.format(model), "seed": seed, "model": model}, base_rates(results, model)
 
@@ -195,7 +198,13 @@ def of_base(question: Question, frame: pd.DataFrame) -> Values:
     """Return measure -> seed -> rate of the rows' base before training; nothing where rows differ in their base."""
     if len({frozenset(cell.model for cell in row.cells) for row in question.rows}) != 1:
         return {}
-    return by_measure(frame, {BASE.format(cell.model): cell.seed for cell in question.rows[0].cells})
+    seeds: dict[str, list[int]] = {}  # one base may be that of all
+    for cell in question.rows[0].cells:
+        seeds.setdefault(BASE.format(cell.model), []).append(cell.seed)
+    found: Values = {}
+    for line in frame[frame["cell"].isin(seeds)].itertuples():
+        found.setdefault(line.measure, {}).update(dict.fromkeys(seeds[line.cell], line.value))
+    return found
 
 
 def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:

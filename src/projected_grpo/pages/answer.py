@@ -147,6 +147,8 @@ def lost(made: Estimated) -> list[Mapping]:
 
 
 def is_answered(made: Estimated) -> bool:
-    """Whether each sentence that a question has words for has its number."""
+    """Whether a sentence that a question has words for has its number, if it has words for any."""
     says = made.own.question.says
-    return all(made.of(one.row, one.contrast, one.measure)["verdict"] != table.MISSING for one in says)
+    return not says or any(
+        made.of(one.row, one.contrast, one.measure)["verdict"] != table.MISSING for one in says
+    )

@@ -63,8 +63,9 @@ def read_tree(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
 
 
 def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
-    """Return config and questions for all seeds that the frame has and that are published."""
-    seeds = published_seeds(config, frame["seed"])
+    """Return config and questions for all seeds of the frame's runs that are published."""
+    is_base = frame["cell"].str.startswith(numbers.BASE.format(""))
+    seeds = published_seeds(config, frame.loc[~is_base, "seed"])
     every = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
     return every, load_questions(QuestionFiles(every.questions).parsed, every)
 
@@ -160,13 +161,12 @@ def publish(
         raise UserError(f"{config.results}: no finished run; run `./snakemake --cores all report` first")
     own, every = with_seeds(config, frame)
     made = {name: pages.estimated(asked, frame, own) for name, asked in every.items() if asked.kind != "aa"}
-    # Without the numbers of its sentences a page waits for them.
-    there = {name for name in made if (place.folder / f"{name}.md").exists()}
-    ready = {name for name, found in made.items() if is_answered(found) and found.own.seeds}
-    made = {name: found for name, found in made.items() if name in ready | there}
     fresh = {} if place.name else elsewhere(CONFIRMATION, place.docs)
     outcomes = outcomes_of((*fresh.values(), *made.values()), own)
-    made = {name: replace(found, outcomes=outcomes) for name, found in made.items()}
+    # Without a number of its sentences a page waits for them.
+    there = {name for name in made if (place.folder / f"{name}.md").exists()}
+    ready = {name for name, found in made.items() if is_answered(found) and found.own.seeds}
+    made = {n: replace(found, outcomes=outcomes) for n, found in made.items() if n in ready | there}
     drawn = commit()
     texts = {
         name: pages.page(found, own, pages.provenance(frame, found.own, drawn), place.address(name))
@@ -219,6 +219,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         named=config.primary.named,
         fresh=fresh,
         place=place,
+        called=read_mapping(README)["elsewhere"].get(place.name, {}).get("called", place.name),
         folder=place.folder.name,
         others=others,
         teachers=TEACHERS,
