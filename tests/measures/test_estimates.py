@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
-from synthetic import ROOT, real_questions
+from synthetic import ROOT, real_questions, write_run
 
 from projected_grpo.errors import UserError
+from projected_grpo.files import write_json
+from projected_grpo.measures import beside, numbers, stats
 from projected_grpo.measures import estimates as table
-from projected_grpo.measures import numbers, stats
 
 PUBLISHED = Path(__file__).parent / "data/published-557e809.csv.gz"
 SEEDS = range(41, 51)
@@ -229,6 +230,49 @@ def test_the_csv_reads_back_as_it_was_written(frame, tmp_path):
     again = numbers.merged(frame, frame[frame["cell"].isin(set(frame["cell"].head(50)))])
     numbers.write(again, path)
     assert path.read_bytes() == (ROOT / "docs/results/runs.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda lines: [], "not readable as CSV"),
+        (lambda lines: [*lines, '"'], "not readable as CSV"),
+        (lambda lines: [*lines[:9], "<<<<<<< HEAD", *lines[9:]], "column 'seed'"),
+        (lambda lines: [*lines, lines[5]], "stands there twice"),
+    ],
+)
+def test_a_damaged_csv_is_one_line(tmp_path, spoil, said):
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(spoil((ROOT / "docs/results/runs.csv").read_text().splitlines())))
+    with pytest.raises(UserError, match=said) as caught:
+        numbers.read(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_what_other_stages_measured_stays_with_the_very_same_run(frame):
+    same, again = frame["cell"].unique()[:2]
+    runs = frame[frame["cell"].isin([same, again])]
+    old = pd.concat([runs, runs.drop_duplicates("cell").assign(measure="overlap", value=0.5)])
+    new = runs.assign(made=runs["made"].mask(runs["cell"].eq(again), "another commit"))
+    left = numbers.merged(old, new)
+    assert left.loc[left["measure"].eq("overlap"), "cell"].tolist() == [same]
+    assert len(left) == len(runs) + 1
+
+
+def test_what_is_measured_of_a_model_alone_is_no_run(tmp_path):
+    config, questions = real_questions([41])
+    config = config.model_copy(update={"results": str(tmp_path)})
+    question = questions["Q19"]
+    absent, *others = (row.cells[0] for row in question.rows if row.cells[0].basis)
+    write_run(tmp_path, others[0])
+    for model in (absent.model, others[0].model):
+        uses = [{"basis": basis, "k": use.k} for basis, use in beside.uses(question, model, config)]
+        bases = [use | {"overlap": 0.1, "cosine": 0.2} for use in uses]
+        write_json(tmp_path / f"probe/overlaps/Q19/{model}.json", {"bases": bases})
+    frame, (_, why) = numbers.of_tree(config, [question])
+    assert "overlap" in set(frame.loc[frame["cell"].eq(others[0].id), "measure"])
+    assert absent.id not in set(frame["cell"])
+    assert table.measured(question, frame, why).left_out[absent.id] == "missing"
 
 
 def test_a_primary_outcome_is_named_before_on_fresh_seeds_alone(frame, questions):

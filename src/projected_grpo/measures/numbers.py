@@ -24,6 +24,8 @@ Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 # Of a run; all but the first two may be null. `made`: the commit at which it was made.
 KEYS = ("cell", "seed", "model", "row", "settings", "code", "base", "teacher", "pool", "basis", "made")
 COLUMNS = [*KEYS, "measure", "value"]
+# Of other stages' files: no run's own file has them.
+BESIDE = [name for name, measure in MEASURES.items() if measure.of is None and measure.by_step is None]
 BASE = "base/{}"  # stands for the cell of a base before training
 STOPPED = "stopped/{}/{}"  # for that of a run which ends after a step
 Known = tuple[dict[str, object], Mapping[str, float]]  # a run by the names of `KEYS`, and its numbers
@@ -99,19 +101,23 @@ def of_tree(config: Config, questions: Collection[Question]) -> tuple[pd.DataFra
     loaded = load_runs(results, cells.values())
     more = chain.from_iterable(beside.numbers(question, config) for question in questions)
     stopped = of_stopped(results, questions)
-    others = ((of_cell(cell), values) for cell, values in more)
+    # What was measured of a model alone is no run.
+    others = ((of_cell(cell), values) for cell, values in more if cell.id in loaded[0])
     return tidy(of_runs(loaded[0].values()), of_bases(results, questions), others, stopped), loaded
 
 
 def read(path: Path) -> pd.DataFrame:
     """Read a `runs.csv`; UserError on a missing key, a run that stands there twice, a value that is no number."""
-    frame = pd.read_csv(path, dtype={name: str for name in KEYS if name != "seed"})
+    try:
+        frame = pd.read_csv(path, dtype={name: str for name in KEYS if name != "seed"})
+    except ValueError as error:  # pandas' own are
+        raise UserError(f"{path}: not readable as CSV ({str(error).strip()})") from error
     if missing := [name for name in KEYS if name not in frame]:
         raise UserError(f"{path}: no column {missing[0]!r}")
     if (again := frame["cell"].duplicated()).any():
         raise UserError(f"{path}: {frame.loc[again, 'cell'].iloc[0]} stands there twice")
-    for name in frame.columns.difference(KEYS):
-        if frame[name].dtype.kind not in "if":
+    for name in ("seed", *frame.columns.difference(KEYS)):
+        if frame[name].dtype.kind not in ("i" if name == "seed" else "if"):
             raise UserError(f"{path}: column {name!r} has a value that is no number")
     frame = frame.astype({name: object for name in KEYS if name != "seed"})
     frame = frame.where(frame.notna(), None)
@@ -127,9 +133,15 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 
 
 def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Return both, with a run of `new` in place of that of `old`."""
-    frames = [old[~old["cell"].isin(new["cell"])], new]
-    return pd.concat([frame for frame in frames if len(frame)] or [old], ignore_index=True)
+    """Return both, with a run of `new` in place of that of `old`.
+
+    What other stages measured of the very same run stays where `new` has it not.
+    """
+    runs = new[list(KEYS)].drop_duplicates().astype(old.dtypes[list(KEYS)])
+    same = old[old["measure"].isin(BESIDE)].merge(runs, on=list(KEYS))
+    frames = [old[~old["cell"].isin(new["cell"])], new, same]
+    every = pd.concat([frame for frame in frames if len(frame)] or [old], ignore_index=True)
+    return every.drop_duplicates(["cell", "measure"], ignore_index=True)
 
 
 def check(question: Question, frame: pd.DataFrame) -> None:
