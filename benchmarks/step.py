@@ -226,7 +226,7 @@ def machine() -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", help="settings such as 0.9M-equal, or: growth, dag")
+    parser.add_argument("--only", nargs="+", choices=[*SETTINGS, "growth", "dag"])
     parser.add_argument("--no-trl", action="store_true")
     arguments = parser.parse_args()
     if not arguments.no_trl and not (OPTIONAL / "trl").is_dir():

@@ -48,7 +48,8 @@ def render(result: dict) -> str:
         "three times TRL's speed would need compiled training kernels. `recorded`: tokens and rewards of a training "
         "step of a run (`benchmarks/recorded/`, made by `benchmarks/record.py`); what rows begin "
         "with alike is computed once, groups of equal rewards and ended rows cost nothing. The floor, too, counts "
-        "distinct prefixes. TRL stands beside 135M with 4 prompts alone: at 8 its full trainer needs more than 20 GB.\n",
+        "distinct prefixes. TRL stands beside 135M with 4 prompts alone: at 8 its full trainer needs more than "
+        "20 GB.\n",
         "## Ratios\n",
         table(
             ["setting", "parameters", "prompts x G", "TRL / ours", "TRL with LoRA / ours", "published / ours",
@@ -61,8 +62,8 @@ def render(result: dict) -> str:
         ),
         f"Goals at 0.9M: TRL {GOALS['ratio_trl']}; published {GOALS['ratio_reference_loop']}; "
         f"floor {GOALS['ratio_floor']}. Goals at 135M: {GOALS['ratio_large']}. "
-        "TRL / floor is what an engine without any overhead would reach. The floor has whole weight gradients; ours needs "
-        "those of delta_S alone, which are cheaper where a Linear is wide, so its ratio can lie below 1.\n",
+        "TRL / floor is what an engine without any overhead would reach. The floor has whole weight gradients; ours "
+        "needs those of delta_S alone, which are cheaper where a Linear is wide, so its ratio can lie below 1.\n",
     ]  # fmt: skip
     for name, s in result["settings"].items():
         rows = [
