@@ -142,6 +142,10 @@ def test_primary_outcomes_are_one_family_of_all_that_were_asked_for(frame, quest
     # By itself Q14's drop is shown (p = 0.028); as one of seven it is not.
     assert found["verdict"].tolist() == ["effect", "not shown"]
     assert table.primary_outcomes(frames, 2)["verdict"].tolist() == ["effect", "effect"]
+    assert not len(table.primary_outcomes([], 7))
+    # One fresh seed tests nothing: the outcome stays that of the seeds which do.
+    fresh = frames[1].assign(n=1, seeds="51", p=np.nan, delta=-0.1)
+    assert table.primary_outcomes([fresh, *frames], 7)["seeds"].tolist() == found["seeds"].tolist()
 
 
 def test_the_sign_flip_test_counts_all_choices_of_signs():

@@ -3,14 +3,17 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pandas as pd
 import pytest
-from synthetic import ROOT
+from synthetic import ROOT, deployed_rows, write_run
 
+from projected_grpo import records
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import numbers
+from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import publish
 from projected_grpo.pages.words import short
 
@@ -95,6 +98,27 @@ def test_a_page_whose_sentences_need_unknown_numbers_stays_and_others_name_them(
     assert "Not known of these runs: T4" in (docs / "results/R7.md").read_text()
 
 
+def test_what_stands_beside_runs_must_be_as_it_was_made_too(made, tmp_path):
+    config = made.config.model_copy(update={"results": str(tmp_path)})
+    cell = made.questions["Q2"].cells[0]
+    write_run(tmp_path, cell)
+    base = tmp_path / base_file(cell.model)
+    base.parent.mkdir(parents=True)
+    deployed_rows(cell, 0.0).to_parquet(base)
+    records.write({"rule": "base_deployed"}, [str(base)], str(tmp_path))
+    assert len(publish.of_results(config, made.questions))
+    deployed_rows(cell, 0.5).to_parquet(base)
+    with pytest.raises(UserError, match="damaged or edited"):
+        publish.of_results(config, made.questions)
+
+
+def test_a_tree_whose_questions_have_no_answer_yet_is_published_without_them(made, tmp_path):
+    config = made.config.model_copy(update={"results": str(tmp_path / "results")})
+    write_run(tmp_path / "results", made.questions["aa"].cells[0])
+    assert publish.publish(config, made.questions, publish.Place(tmp_path, "mine"), None) == []
+    assert "| Q10, own_mode: hack | – |" in (tmp_path / "results/mine.md").read_text()
+
+
 def test_the_csv_of_a_question_has_every_number_by_run(docs, made):
     own = pd.read_csv(docs / "results/Q10.csv").set_index(["row", "seed"])
     for row in made.questions["Q10"].rows:
@@ -120,6 +144,12 @@ def test_the_readme_is_filled_between_its_marks(docs, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="no line"):
         file.write_text("# Name\n")
         publish.write_readme(file, {"Q16": published()}, docs)
+
+
+def test_the_readme_says_nothing_of_a_question_without_its_numbers():
+    whole = published()
+    none = replace(whole, frame=whole.frame.assign(verdict="missing"))
+    assert publish._answer({"Q16": whole}, "Q16.1")[1] and publish._answer({"Q16": none}, "Q16.1")[1] == ""
 
 
 def published():

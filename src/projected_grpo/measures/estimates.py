@@ -346,8 +346,8 @@ def primary_outcomes(frames: Iterable[pd.DataFrame], asked: int) -> pd.DataFrame
     as not rejected.
     """
     kept = [frame[frame["primary"]] for frame in frames]
-    found = pd.concat([frame for frame in kept if len(frame)] or kept[:1], ignore_index=True)
-    found = found.sort_values("n", key=lambda n: n.eq(0), kind="stable")
+    kept = [frame for frame in kept if len(frame)] or [pd.DataFrame(columns=list(COLUMNS))]
+    found = pd.concat(kept, ignore_index=True).sort_values("p", key=pd.isna, kind="stable")
     found = found.drop_duplicates(["question", "row", "measure", "contrast"]).sort_index(ignore_index=True)
     found["p_holm"] = np.array(stats.holm(found["p"], asked - found["p"].count()), float)
     shown = found["verdict"].isin([EFFECT, OPPOSITE]) & ~(found["p_holm"] < stats.ALPHA)

@@ -20,8 +20,9 @@ from projected_grpo.cells.check import load
 from projected_grpo.cells.config import Config, Outcome
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
-from projected_grpo.measures import estimates, numbers
+from projected_grpo.measures import beside, estimates, numbers
 from projected_grpo.measures.measure import FILES
+from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
 from projected_grpo.pages.answer import Estimated, answer, is_answered, sentences
@@ -40,7 +41,11 @@ README = Path("docs/readme.yaml")  # which figure and which answers the README s
 def of_results(config: Config, questions: Mapping[str, Question]) -> pd.DataFrame:
     """Return the numbers of a results tree. Raises UserError on a run that is not as it was made."""
     frame, (runs, _) = numbers.of_tree(config, questions.values())
-    check_read(*(path for run in runs.values() for path in map(run.folder.joinpath, FILES) if path.exists()))
+    results, asked = Path(config.results), questions.values()
+    read = [run.folder / file for run in runs.values() for file in FILES]
+    read += [results / file for question in asked for file in beside.files(question, config)]
+    read += [results / base_file(cell.model) for question in asked for cell in question.cells]
+    check_read(*(path for path in dict.fromkeys(read) if path.exists()))
     return frame
 
 
@@ -92,7 +97,7 @@ class Place:
 
 def place_of(configfile: Path, config: Config, docs: Path) -> Place:
     """Return where the pages of a config file are published."""
-    return Place(docs, "" if configfile == DEFAULT else Path(config.results).name)
+    return Place(docs, "" if configfile.resolve() == DEFAULT.resolve() else Path(config.results).name)
 
 
 def write_page(place: Place, name: str, text: str, figures: Mapping[str, str]) -> None:
@@ -274,9 +279,9 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
 
 
 def _answer(made: Mapping[str, Estimated], one: str) -> tuple[str, str]:
-    """Return (question, its answer) of `Q10`, or of `Q10.2` its second sentence alone."""
+    """Return (question, its answer) of `Q10`, or of `Q10.2` its second sentence alone; "" without its numbers."""
     name, _, number = one.partition(".")
-    if name not in made:
+    if name not in made or not is_answered(made[name]):
         return name, ""
     return name, sentences(made[name])[int(number) - 1] if number else " ".join(answer(made[name]))
 
