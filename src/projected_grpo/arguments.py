@@ -2,6 +2,7 @@
 
 import difflib
 import os
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -14,6 +15,14 @@ def output_file(text: str) -> Path:
     if path.exists() and not path.is_file():  # found out at the end, it would cost all the work
         raise UserError(f"{path}: exists and is no regular file, allowed: a file to write")
     return path
+
+
+def check_numbers(args: Namespace, **least: int) -> None:
+    """Check options by the least that each may be; None is none. Raises UserError that names the option."""
+    for name, lowest in least.items():
+        value = getattr(args, name)
+        if value is not None and value < lowest:
+            raise UserError(f"--{name.replace('_', '-')} {value}: allowed: {lowest} or more")
 
 
 def report_file(results: str) -> str:

@@ -1,6 +1,7 @@
 """The command `projected-grpo`. Bad input is one line on standard error and exit code 2."""
 
 import argparse
+import os
 import signal
 import sys
 from importlib.metadata import version
@@ -38,6 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     return 0
 
 

@@ -3,7 +3,9 @@
 import pandas as pd
 import pytest
 
+from projected_grpo import records
 from projected_grpo.commands.examples import examples
+from projected_grpo.errors import UserError
 
 ROWS = [  # panel, mode, gt_pass, channel, completion
     ("known", "sentinel", True, True, "a right hack"),
@@ -41,3 +43,12 @@ def test_both_fit_the_terminal_from_eighty_columns_on(tmp_path, monkeypatch, col
 def test_a_run_without_a_hack_says_so(tmp_path):
     shown = examples(folder(tmp_path, ROWS[1:2]))
     assert shown.startswith("This run wrote no hack among 1 answers") and "another lever's solve" in shown
+
+
+def test_texts_that_are_not_as_the_run_wrote_them_are_not_shown(tmp_path):
+    run = tmp_path / "grpo/vanilla-m0-s41"
+    run.mkdir(parents=True)
+    records.write({"rule": "grpo"}, [str(folder(run, ROWS) / "deployed.parquet")], str(tmp_path))
+    assert "a wrong hack" in examples(run)
+    with pytest.raises(UserError, match="damaged or edited"):
+        examples(folder(run, ROWS[1:]))

@@ -1,5 +1,6 @@
 """What a run trained leaves the project as a folder that transformers and PEFT load."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from projected_grpo.cli import main
+from projected_grpo.commands import export
 from projected_grpo.commands.trained import read_trained
 from projected_grpo.measures.measure import MEASURES
 
@@ -100,12 +102,39 @@ def test_chat_asks_a_problem_and_grades_the_answers(grpo, capsys):
     assert "no problem 'no such'" in capsys.readouterr().err
 
 
+def test_an_export_that_is_broken_off_leaves_nothing(grpo, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(export, "write_generation_config", stop)
+    assert main(["export", str(grpo / LORA), str(tmp_path / "out")]) == 130
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_that_nothing_can_be_asked_with_are_one_line(capsys):
+    for words in ("chat RUN --samples 0", "chat RUN --max-new 0", "chat RUN --seed -1"):
+        assert main(words.split()) == 2
+        error = capsys.readouterr().err
+        assert words.split()[2] in error and "or more" in error and error.count("\n") == 1
+
+
+def made_by_another_version(path):
+    record = json.loads(path.read_text())
+    del record["digest"]
+    record["settings"]["setting"]["gone"] = 1
+    path.write_text(json.dumps(record))
+
+
 @pytest.mark.parametrize(
     "spoil, said",
     [
         (lambda run: (run / "run.json").unlink(), "RUN is a folder results/grpo/CELL"),
         (lambda run: (run / "run.json").write_text("{}"), "no record of a run of this pipeline"),
         (lambda run: shutil.rmtree(run.parents[1] / "models"), "allowed: the run's base by --base"),
+        (
+            lambda run: made_by_another_version(run / "run.json"),
+            "run.json: settings.setting.gone: of another",
+        ),
         (lambda run: (run / "adapter.safetensors").unlink(), "adapter.safetensors"),
         (lambda run: (run / "steps.parquet").unlink(), "no whole run (missing)"),
         (lambda run: (run / "deployed.parquet").unlink(), "no whole run (no deployed.parquet)"),

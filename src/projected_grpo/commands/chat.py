@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from projected_grpo.arguments import check_numbers
 from projected_grpo.commands.help import Lines
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
@@ -43,6 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def chat(args: argparse.Namespace) -> None:
     """Ask and print. Raises UserError on what cannot be read, or an unknown problem."""
+    check_numbers(args, samples=1, seed=0, max_new=1)
     trained = read_trained(args.folder, args.base)
     if args.problem is not None:
         ask_problem(trained, find_problem(trained, args.problem), args)

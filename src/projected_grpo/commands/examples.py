@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from projected_grpo.commands.trained import RUN_HELP
+from projected_grpo.records import check_read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,9 @@ def examples(folder: Path) -> str:
     """
     from projected_grpo.parquet import read_parquet  # pandas, which grading does without
 
-    rows = read_parquet(folder / "deployed.parquet", COLUMNS)
+    file = folder / "deployed.parquet"
+    rows = read_parquet(file, COLUMNS)
+    check_read(file)
     rows = rows[rows["panel"] != "plain"]
     hacks = rows[rows["channel"]].sort_values("gt_pass", kind="stable")
     solves = rows[rows["gt_pass"].eq(True) & ~rows["channel"]]

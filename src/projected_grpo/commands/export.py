@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from projected_grpo.commands.help import Lines
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
-from projected_grpo.files import write_json, write_text
+from projected_grpo.files import atomic_folder, write_json, write_text
 from projected_grpo.records import check_read
 
 if TYPE_CHECKING:
@@ -58,16 +58,17 @@ def export(args: argparse.Namespace) -> None:
     from projected_grpo.model.load import copy_tokenizer, save_weights
 
     policy = trained.policy
-    if args.merged:
-        save_weights(trained.model, args.out)
-        said = "checkpoint"
-    else:
-        rank = save_peft(policy.adapter, policy.theta, BASE, args.out)
-        shutil.copytree(trained.base, args.out / BASE)
-        said = f"PEFT adapter of rank {rank} on {trained.base}"
-    copy_tokenizer(trained.base, args.out)
-    write_generation_config(policy.tokenizer, args.out)
-    write_text(args.out / "README.md", text)
+    with atomic_folder(args.out) as folder:
+        if args.merged:
+            save_weights(trained.model, folder)
+            said = "checkpoint"
+        else:
+            rank = save_peft(policy.adapter, policy.theta, BASE, folder)
+            shutil.copytree(trained.base, folder / BASE)
+            said = f"PEFT adapter of rank {rank} on {trained.base}"
+        copy_tokenizer(trained.base, folder)
+        write_generation_config(policy.tokenizer, folder)
+        write_text(folder / "README.md", text)
     print(f"{args.out}: {said}")
 
 
@@ -95,16 +96,25 @@ def card(trained: Trained, merged: bool) -> str:
 
     Raises UserError where the run is not whole, or a file that the rates are of is not as it was made.
     """
+    from pydantic import ValidationError
+
     from projected_grpo.cells.cell import Cell
     from projected_grpo.measures.measure import MEASURES, ROLLOUTS, STEPS
     from projected_grpo.measures.panels import DEPLOYED
     from projected_grpo.measures.runs import load_run
     from projected_grpo.measures.steps import Incomplete
+    from projected_grpo.schema_errors import key_path, keys_of
 
     record = trained.record
     names = {"id": record["cell"], "model": record["model"], "pool": record["model"]}
-    cell = Cell.model_validate(record["settings"] | names, strict=False)
-    folder = trained.results / "grpo" / cell.id
+    folder = trained.results / "grpo" / record["cell"]
+    try:
+        cell = Cell.model_validate(record["settings"] | names, strict=False)
+    except ValidationError as error:
+        wrong = key_path(keys_of(error.errors()[0]))
+        raise UserError(
+            f"{folder / 'run.json'}: settings.{wrong}: of another version of this code"
+        ) from error
     check_read(*(folder / name for name in (STEPS, ROLLOUTS, DEPLOYED) if (folder / name).exists()))
     try:
         rates = load_run(trained.results, cell).measures

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from projected_grpo.arguments import output_file
+from projected_grpo.arguments import check_numbers, output_file
 from projected_grpo.commands.help import Lines
 from projected_grpo.environment.facts import Facts, Verdict
 from projected_grpo.environment.foreign.judge import ForeignGrader, modes_of
@@ -110,9 +110,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "--format", choices=FORMATS, help="of PROBLEMS (default: told by each row's keys; see below)"
     )
     parser.add_argument("--mode", metavar="M", help=f"grade all rows under this mode: {', '.join(LEVERS)}")
-    parser.add_argument(
-        "--workers", type=_positive, default=2, metavar="N", help="sandbox processes (default: 2)"
-    )
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="sandbox processes (default: 2)")
     parser.add_argument(
         "--cache",
         type=Path,
@@ -130,6 +128,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Grade the file. Raises UserError with file, line and reason; then nothing stands under the name of --out."""
+    check_numbers(args, workers=1)
     if args.mode is not None:
         lever_of(args.mode, "--mode")
     for path in (args.problems, args.completions, args.cache):
@@ -297,10 +296,3 @@ def _progress(path: Path) -> Any:
         ):
             total = sum(1 for _ in file)
     return tqdm(total=total, unit="completion", disable=not sys.stderr.isatty())
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
-    return value

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from projected_grpo.arguments import check_numbers
 from projected_grpo.commands.help import Lines
 from projected_grpo.errors import UserError
 
@@ -63,9 +64,7 @@ def write_basis(args: argparse.Namespace) -> None:
     from projected_grpo.method.basis import Knobs
     from projected_grpo.method.pairs import load_pairs
 
-    for name, least in (("rank", 1), ("top_k", 1), ("seed", 0)):
-        if getattr(args, name) < least:
-            raise UserError(f"--{name.replace('_', '-')} {getattr(args, name)}: allowed: {least} or more")
+    check_numbers(args, rank=1, top_k=1, seed=0)
     if args.out.suffix != ".safetensors":
         raise UserError(f"{args.out}: allowed: a file that ends in .safetensors")
     pairs = load_pairs(args.pairs)
