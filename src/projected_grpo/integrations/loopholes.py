@@ -4,6 +4,7 @@ from functools import cache
 
 import anyio
 from inspect_ai import Task, task
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 from inspect_ai.scorer import Metric, Score, Scorer, Target, grouped, mean, scorer, stderr
@@ -23,6 +24,10 @@ ROLES = {"user": ChatMessageUser, "system": ChatMessageSystem, "assistant": Chat
 METRICS: list[Metric] = [mean(), stderr(cluster="problem_id"), grouped(mean(), "mode", all=False)]
 
 
+class Refused(UserError, PrerequisiteError):
+    """What `inspect eval` prints as one line."""
+
+
 @task
 def loopholes(
     problems: str | None = None,
@@ -38,10 +43,13 @@ def loopholes(
     each row's own; None: every lever, and none of them (`gt_only`). allow_weak: accept a sandbox of resource limits
     only. Raises UserError on what is no problem row or no mode, on a row without hidden tests, and without a sandbox.
     """
-    given = _problems(problems, n, family, seed)
     chosen = [modes] if isinstance(modes, str) else list(modes or MODES)
-    asked = rows(given, () if chosen == ["own"] else chosen)
-    layer = _grader(problems, n, family, seed, allow_weak).level
+    try:
+        given = _problems(problems, n, family, seed)
+        asked = rows(given, () if chosen == ["own"] else chosen)
+        layer = _grader(problems, n, family, seed, allow_weak).level
+    except UserError as error:
+        raise Refused(str(error)) from error
     return Task(
         dataset=[
             Sample(
@@ -92,6 +100,8 @@ def levers(
 @cache
 def _problems(path: str | None, n: int, family: str, seed: int) -> list[Problem]:
     found = generated(n, seed, ["gt_only"], family) if path is None else named(path)
+    if not found:
+        raise UserError(f"n {n}: no problem, allowed: 1 or more")
     for problem in found:
         if not problem.tests:
             raise UserError(f"problem {problem.id}: no hidden tests, so nothing says what is honest")
