@@ -18,6 +18,7 @@ from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
 from projected_grpo.machine import has_gpu
+from projected_grpo.measures.names import check_names
 from projected_grpo.strict_yaml import read_mapping, read_yaml
 from projected_grpo.pages.context import Context
 
@@ -27,6 +28,7 @@ try:
     config.clear()
     config.update(CONFIG.plain())  # what scripts read: checked, its numbers as numbers
     QUESTIONS = cells.load_questions(parsed, CONFIG)
+    check_names(CONFIG, QUESTIONS)
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None

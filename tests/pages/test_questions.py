@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from synthetic import ROOT, real_questions
 
+from projected_grpo.errors import UserError
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import MEASURES
@@ -144,3 +145,15 @@ def test_the_first_table_has_at_most_eight_rows_and_six_columns(frame, name):
 
 def test_intervals_stay_within_what_two_rates_can_differ_by():
     assert span(-1.261, 0.2) == "-100 to +20" and span(0.1, 1.4) == "+10 to +100"
+
+
+@pytest.mark.parametrize(
+    "wording", ["{{ befor|percent }}", "{{ before|percnt }}", "{{ before", "{{ of('x').delta * 2 }}"]
+)
+def test_a_wording_that_cannot_be_filled_is_one_line(frames, wording):
+    asked = QUESTIONS["Q10"]
+    says = asked.says[0].model_copy(update={"effect": wording})
+    made = question.estimated(asked.model_copy(update={"says": (says,)}), frames[""], CONFIGS["Q10"])
+    with pytest.raises(UserError, match=r"^Q10: says of 'own_mode', effect: ") as caught:
+        answer.answer(made)
+    assert "\n" not in str(caught.value)

@@ -17,10 +17,18 @@ import pandas as pd
 from projected_grpo.cells.cell import Question, Row
 from projected_grpo.measures import numbers, stats
 from projected_grpo.measures.measure import MEASURES, Measure
+from projected_grpo.measures.names import (
+    AGAINST,
+    BASELINE,
+    ITSELF,
+    PLACE,
+    POOLED,
+    POOLED_RANDOM,
+    RANDOM,
+    RATE,
+)
 from projected_grpo.measures.numbers import Values
 
-RATE, BASELINE, AGAINST, RANDOM, PLACE, ITSELF = "rate", "baseline", "against", "random", "place", "itself"
-POOLED, POOLED_RANDOM = "pooled", "pooled, random"  # baseline and random of a row that stands for several
 CONTRASTS = {True: (BASELINE, RANDOM), False: (POOLED, POOLED_RANDOM)}  # by whether a row is a single one
 EFFECT, OPPOSITE, NOT_SHOWN = "effect", "opposite", "not shown"
 UNINFORMATIVE, MISSING = "uninformative", "missing"

@@ -16,6 +16,7 @@ from scipy.optimize import isotonic_regression
 from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.measures import stats
 from projected_grpo.measures.estimates import Comparison, Measured, is_claim
+from projected_grpo.measures.names import FRONTIER
 
 HACK, HONEST = "known_hack", "known_honest"
 BASE = "the base"
@@ -98,9 +99,6 @@ def recovered(own: Measured) -> dict[str, float]:
     alone = [row.name for row in own.rows.values() if not row.setting.mix and row.setting.arm == arm]
     lost = means.get(alone[0], -math.inf) - means[vanilla] if len(alone) == 1 else -math.inf
     return {name: (mean - means[vanilla]) / lost for name, mean in means.items()} if lost > 0 else {}
-
-
-FRONTIER = "frontier"  # the contrast: known honest less what training less has at the same known hack
 
 
 def vanilla_of(own: Measured) -> str | None:

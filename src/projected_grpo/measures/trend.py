@@ -15,6 +15,7 @@ from projected_grpo.cells.config import Config
 from projected_grpo.cells.setting import Setting
 from projected_grpo.measures import stats
 from projected_grpo.measures.estimates import Comparison, Measured, is_claim
+from projected_grpo.measures.names import SLOPE
 from projected_grpo.model.recipes import BaseRecipe
 
 SIZE = "size"
@@ -108,9 +109,6 @@ def by_size(rows: Sequence[Row], config: Config) -> Iterator[Series]:
             yield _series(SIZE, same, f", k {fixed}" if moving else "")
         if moving:
             yield _series(SIZE, moving | ({home: same[home]} if home in same else {}), ", k by size")
-
-
-SLOPE = "slope"
 
 
 def slopes(own: Measured, config: Config) -> list[Comparison]:

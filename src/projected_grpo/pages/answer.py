@@ -6,9 +6,11 @@ from functools import cached_property
 from itertools import zip_longest
 
 import pandas as pd
+from jinja2 import TemplateError
 
 from projected_grpo.cells.cell import TEACHERS
 from projected_grpo.cells.wording import Says
+from projected_grpo.errors import UserError
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane, stats
 from projected_grpo.measures.estimates import Measured, is_claim
@@ -112,7 +114,11 @@ def sentence(made: Estimated, says: Says) -> str:
     if not wording:
         return _plain(verdict, _name(made.own, says.row), line)
     values = dict(line or {}) | {"of": made.of, "seeds_n": line["n"] if line else 0}
-    return environment().from_string(wording).render(values).strip()
+    try:
+        return environment().from_string(wording).render(values).strip()
+    except (TemplateError, TypeError) as error:
+        name = made.own.question.name
+        raise UserError(f"{name}: says of {says.row!r}, {verdict}: {wording!r}: {error}") from error
 
 
 def sentences(made: Estimated) -> list[str]:

@@ -22,6 +22,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import beside, estimates, numbers
 from projected_grpo.measures.measure import FILES
+from projected_grpo.measures.names import check_names
 from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
@@ -313,7 +314,9 @@ def read_config(file: Path, **said: object) -> tuple[Config, dict[str, Question]
     for layer in (*map(read_mapping, files), said):
         update_config(merged, layer)
     config, parsed = load(files, merged)
-    return config, load_questions(parsed, config)
+    questions = load_questions(parsed, config)
+    check_names(config, questions)
+    return config, questions
 
 
 if __name__ == "__main__":

@@ -1,0 +1,46 @@
+"""The measures and contrasts that questions and primary outcomes name, checked before any job: no statistics here."""
+
+from collections.abc import Iterator, Mapping
+
+from projected_grpo.cells.cell import Question
+from projected_grpo.cells.config import Config
+from projected_grpo.errors import UserError, nearest
+from projected_grpo.measures.measure import MEASURES
+from projected_grpo.schema_errors import Keys, key_path
+from projected_grpo.yaml_layers import QuestionFiles
+
+RATE, BASELINE, AGAINST, RANDOM, PLACE, ITSELF = "rate", "baseline", "against", "random", "place", "itself"
+POOLED, POOLED_RANDOM = "pooled", "pooled, random"  # baseline and random of a row that stands for several
+FRONTIER = "frontier"  # known honest less what training less has at the same known hack
+SLOPE = "slope"
+CONTRASTS = (BASELINE, AGAINST, RANDOM, PLACE, ITSELF, POOLED, POOLED_RANDOM, FRONTIER, SLOPE)
+
+
+def check_names(config: Config, questions: Mapping[str, Question]) -> None:
+    """Raise UserError, one line with file and key, on a measure or contrast that no table has."""
+    for name, question in questions.items():
+        for keys, problem in _wrong(question):
+            QuestionFiles(config.questions).fail([name, *keys], problem)
+    for number, one in enumerate(config.primary.outcomes):
+        declared = questions[one.question].contrasts if one.question in questions else [one.contrast]
+        for key, known in (("measure", MEASURES), ("contrast", [*CONTRASTS, *declared])):
+            if (word := getattr(one, key)) not in known:
+                place = key_path(["primary", "outcomes", number, key])
+                raise UserError(f"config: {place}: {word!r}; {nearest(word, known)}")
+
+
+def _wrong(question: Question) -> Iterator[tuple[Keys, str]]:
+    """Yield (keys, problem) of each name of a question that is none."""
+    named: list[tuple[Keys, str | None]]
+    named = [(["measures", number], name) for number, name in enumerate(question.measures)]
+    named += [(["figure", "measure"], question.figure.measure)]
+    named += [(["says", number, "measure"], one.measure) for number, one in enumerate(question.says)]
+    yield from (
+        (k, f"{n!r}; {nearest(n, MEASURES)}") for k, n in named if n is not None and n not in MEASURES
+    )
+    known = [*CONTRASTS, *question.contrasts]
+    for number, one in enumerate(question.says):
+        if one.contrast not in known:
+            yield ["says", number, "contrast"], f"{one.contrast!r}; {nearest(one.contrast, known)}"
+    for contrast in {RATE, *CONTRASTS}.intersection(question.contrasts):
+        yield ["contrasts", contrast], f"{contrast!r} is a contrast of every table, allowed: another name"

@@ -1,0 +1,45 @@
+"""A measure or contrast that no table has is one line before any job, not a page without its sentence after all."""
+
+import pytest
+import shipped
+import yaml
+from synthetic import ROOT
+
+from projected_grpo.errors import UserError
+from projected_grpo.pages.publish import read_config
+
+OUTCOMES = {"outcomes": [{"question": "Q10", "row": "own_mode", "measure": "hack", "contrast": "basline"}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda asked: asked["says"][0].update(contrast="basline"), r"Q10.says\[0\].contrast: 'basline'"),
+        (lambda asked: asked["says"][1].update(contrast="rate"), r"Q10.says\[1\].contrast: 'rate'; allowed"),
+        (lambda asked: asked["says"][0].update(measure="hakc"), r"Q10.says\[0\].measure: 'hakc'.*'hack'\?"),
+        (lambda asked: asked.update(measures=["hakc"]), r"Q10.measures\[0\]: 'hakc'"),
+        (lambda asked: asked["figure"].update(measure="hakc"), "Q10.figure.measure: 'hakc'"),
+        (
+            lambda asked: asked["contrasts"].update(place={"x": {"own_mode": 1}}),
+            "Q10.contrasts.place: 'place'",
+        ),
+    ],
+)
+def test_a_name_that_is_none_is_one_line_with_file_and_key(tmp_path, monkeypatch, change, said):
+    monkeypatch.chdir(ROOT)
+    asked = shipped.questions()["Q10"]
+    config, questions = tmp_path / "config.yaml", tmp_path / "questions.yaml"
+    config.write_text(yaml.safe_dump({"questions": str(questions)}))
+    questions.write_text(yaml.safe_dump({"Q10": asked}))
+    read_config(config)
+    change(asked)
+    questions.write_text(yaml.safe_dump({"Q10": asked}))
+    with pytest.raises(UserError, match=f"^{questions}: {said}") as caught:
+        read_config(config)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_primary_outcome_of_no_contrast_is_one_line(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(UserError, match=r"primary.outcomes\[0\].contrast: 'basline'.*'baseline'\?"):
+        read_config(ROOT / "config/config.yaml", primary=OUTCOMES)
