@@ -4,6 +4,8 @@ import shutil
 
 import pandas as pd
 import pytest
+import yaml
+from synthetic import ROOT, real_questions, write_run
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures import numbers
@@ -59,3 +61,17 @@ def test_a_run_that_was_made_again_is_refused_and_too_much_is_not_written(made, 
     with pytest.raises(UserError, match="allowed: below"):
         archive.archive(made.config, made.questions, folder)
     assert not (folder / DEPLOYED).exists()
+
+
+def test_all_published_seeds_of_a_tree_are_archived_whatever_the_config_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    results = tmp_path / "results"
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"results": str(results), "seeds": [41]}))
+    for cell in real_questions([41, 42])[1]["Q1"].cells:
+        write_run(results, cell)
+    config, questions = publish.read_tree(tmp_path / "config.yaml")
+    numbers.write(publish.of_results(config, questions), tmp_path / "docs/results/results/runs.csv")
+    said = ["--configfile", str(tmp_path / "config.yaml"), "--docs", str(tmp_path / "docs")]
+    assert archive.main(said) == 0
+    assert set(pd.read_parquet(tmp_path / "docs/results/results" / DEPLOYED)["cell"].str[-2:]) == {"41", "42"}
+    assert "8 of 8 published runs" in capsys.readouterr().out

@@ -21,7 +21,7 @@ from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import DEPLOYED
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages.publish import DEFAULT, place_of, read_config
+from projected_grpo.pages.publish import DEFAULT, place_of, read_tree
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read
 
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--docs", default="docs", type=Path)
     options = parser.parse_args(arguments)
     try:
-        config, questions = read_config(options.configfile)
+        config, questions = read_tree(options.configfile)
         folder = place_of(options.configfile, config, options.docs).folder
         here, published, size = archive(config, questions, folder)
     except (UserError, OSError) as error:
