@@ -50,8 +50,6 @@ MODELS = CONFIG.models
 TEACHER_POOLS = {model: (model, CONFIG.pool.modes) for model in REPLICATIONS}
 TEACHER_POOLS |= {cell.pool: (cell.model, cell.setting.modes) for cell in CELLS.values()}
 SMALL = CONFIG.is_small
-# Of what all seeds share on a given base, whichever of them are asked for: the pool, bases from pairs.
-SHARED_SEED = 41
 GPU = 1 if CONFIG.device == "cuda" else 0
 COMPUTE = {"device": CONFIG.device, "dtype": CONFIG.dtype}
 MACHINE = {**COMPUTE, "allow_weak_sandbox": CONFIG.sandbox == "weak"}  # of jobs that grade
@@ -110,10 +108,8 @@ FAMILY = f"src/projected_grpo/environment/families/{CONFIG.small.family}/__init_
 
 
 def seed_of_model(model):
-    """The seed of a replication; where all seeds share a model, its warm start's or SHARED_SEED."""
-    if not CONFIG.is_replicated:
-        return CONFIG.model.warm.seed if CONFIG.model.warm else SHARED_SEED
-    return REPLICATIONS[model][0]
+    """The seed of a replication, or of what all seeds share."""
+    return REPLICATIONS[model][0] if CONFIG.is_replicated else CONFIG.shared_seed
 
 
 def recipe_of(model):

@@ -8,6 +8,8 @@ from projected_grpo.cells.cell import all_cells, load_questions
 from projected_grpo.cells.check import load
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.kinds import CriticKind, critic_kinds
+from projected_grpo.pages.context import Context
+from projected_grpo.pages.needs import traced_rollouts
 from projected_grpo.strict_yaml import read_mapping
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,6 +83,14 @@ def test_both_critics_are_the_base_and_change_no_run():
         assert config.self_taught.model is None and config.self_taught.measured <= 200
         assert critic_kinds(config) == (CriticKind(),)
     assert shown.self_taught.cards_in_context > 0 == trained.self_taught.cards_in_context
+
+
+def test_the_critics_page_reads_the_runs_that_its_critic_saw_whatever_the_seed_of_the_warm_start():
+    config, questions = loaded(SECOND, CRITIC, warm={"seed": 7})
+    context = Context("self_taught", config, questions)
+    (seed,) = context.models.values()  # the rules take `shared_seed`
+    assert seed == config.shared_seed == 7
+    assert all("-s7/" in path for path in traced_rollouts(context, seed))
 
 
 def test_training_is_chosen_without_a_projected_arm_on_seeds_of_its_own():

@@ -354,6 +354,12 @@ class Config(Model):
         """Whether each seed has its own base, teacher and pool."""
         return self.is_small or (self.model.warm is not None and self.model.warm.seed is None)
 
+    @property
+    def shared_seed(self) -> int:
+        """Return the seed of what all seeds share on a given base: warm start, teacher, pool, bases from pairs."""
+        warm = self.model.warm
+        return FIRST_SEED if warm is None or warm.seed is None else warm.seed
+
     def model_name(self, seed: int, size: str | None = None, variant: str | None = None) -> str:
         """Return `{model}` of a seed: a replication of its own, or the one model that all share.
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from projected_grpo.cells.cell import Cell, Question, load_questions, make_cell
-from projected_grpo.cells.config import FIRST_SEED, Config
+from projected_grpo.cells.config import Config
 from projected_grpo.cells.setting import Setting
 from projected_grpo.evaluator.kinds import CriticKind, critic_kinds
 from projected_grpo.measures.measure import FILES
@@ -59,9 +59,9 @@ class Context:
 
     @property
     def models(self) -> dict[str, int]:
-        """Return each model and the seed of its replication, the first of all where seeds share it."""
-        shared = not self.config.is_replicated
-        return {self.config.model_name(seed): FIRST_SEED if shared else seed for seed in self.config.seeds}
+        """Return each model and the seed of its replication, or of what seeds share where they share it."""
+        own, shared = self.config.is_replicated, self.config.shared_seed
+        return {self.config.model_name(seed): seed if own else shared for seed in self.config.seeds}
 
     def below(self, *paths: str) -> list[str]:
         """Return files of the results folder."""
