@@ -96,6 +96,7 @@ def load_model(args: argparse.Namespace) -> tuple[Any, bool]:
     """Return the model with the adapter to be trained, and whether that was given. Raises UserError."""
     import torch
     from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     from projected_grpo.integrations.antipasto import attach
@@ -108,7 +109,7 @@ def load_model(args: argparse.Namespace) -> tuple[Any, bool]:
                 )
             return AutoPeftModelForCausalLM.from_pretrained(args.model, is_trainable=True), True
         model = AutoModelForCausalLM.from_pretrained(args.model)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"{args.model}: no model that transformers loads ({first_line(error)})") from error
     if args.adapter == "antipasto":
         return attach(model), False

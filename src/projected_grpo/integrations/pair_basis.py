@@ -46,9 +46,11 @@ def tokens(tokenizer: Any, prompt: str, completion: str) -> tuple[list[int], lis
     """Return the ids of a prompt as a turn that is to be answered, and of the answer with its end.
 
     prompt: what one user says or, where it opens with a token of the template, a conversation. Raises UserError where
-    that token is of another model's template.
+    that token is of another model's template, or where the tokenizer has no template or no end token.
     """
     text = prompt
+    if tokenizer.eos_token_id is None or not (is_templated(prompt) or tokenizer.chat_template):
+        raise UserError("basis: the tokenizer has no end token or no chat template, allowed: a chat model's")
     if not is_templated(prompt):
         messages = [{"role": "user", "content": prompt}]
         options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
