@@ -112,6 +112,18 @@ def test_what_stands_beside_runs_must_be_as_it_was_made_too(made, tmp_path):
         publish.of_results(config, made.questions)
 
 
+def test_a_stages_page_is_published_with_all_of_its_figures(tmp_path):
+    outputs = [tmp_path / "substrate.md", tmp_path / "figures/substrate"]
+    write_text(outputs[0], "# Model\n\n![x](figures/substrate/x.svg)\n")
+    write_text(outputs[1] / "x.svg", "<svg/>")
+    records.write({"rule": "verdict"}, list(map(str, outputs)), str(tmp_path))
+    found = publish.of_other_stages(tmp_path, publish.Place(tmp_path / "docs"))
+    assert found["substrate"] == ("# Model\n\n![x](../figures/substrate-x.svg)\n", {"x": "<svg/>"})
+    (outputs[1] / "x.svg").unlink()
+    with pytest.raises(UserError, match=r"x\.svg: no such file, rule verdict made it"):
+        publish.of_other_stages(tmp_path, publish.Place(tmp_path / "docs"))
+
+
 def test_a_tree_whose_questions_have_no_answer_yet_is_published_without_them(made, tmp_path):
     config = made.config.model_copy(update={"results": str(tmp_path / "results")})
     write_run(tmp_path / "results", made.questions["aa"].cells[0])

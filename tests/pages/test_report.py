@@ -15,12 +15,13 @@ from results_tree import make_results, standing
 from synthetic import rollout_rows
 
 from projected_grpo.errors import UserError
+from projected_grpo.files import write_text
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages import registry
 from projected_grpo.pages.context import Context, banner
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.page import write
-from projected_grpo.pages.report import LARGEST, build, write_report
+from projected_grpo.pages.report import LARGEST, build, section, write_report
 from projected_grpo.pages.words import percent
 
 
@@ -174,6 +175,12 @@ def test_missing_runs_and_pages_are_named(tmp_path, made):
     page = report(made, tmp_path / "paper.html", tmp_path)
     assert re.search(r"<code>vanilla-final-m0\.5-s\{41(,|\.\.)42\}</code>", page)
     assert "Runs left out" in page and '<section id="Q2"' not in page
+
+
+def test_a_page_whose_figure_is_gone_is_an_error_with_its_path(tmp_path):
+    write_text(tmp_path / "Q1.md", "# Q1. Title\n\n![x](figures/Q1/forest.svg)\n")
+    with pytest.raises(UserError, match=r"figures/Q1/forest\.svg: cannot be read"):
+        section("Q1", tmp_path, True)
 
 
 def test_a_row_without_runs_says_so(tmp_path, made):

@@ -132,8 +132,9 @@ def of_other_stages(results: Path, place: Place) -> dict[str, tuple[str, dict[st
         path, own = results / f"{name}.md", name.replace("/", "-")
         if not path.exists():
             continue
-        drawn = {file.stem: file for file in sorted((results / "figures" / name).glob("*.svg"))}
-        check_read(path, *drawn.values())
+        figures = results / "figures" / name
+        check_read(path, figures)
+        drawn = {file.stem: file for file in sorted(figures.glob("*.svg"))}
         text = path.read_text(encoding="utf-8").replace(address(name), place.address(own))
         found[own] = text, {figure: file.read_text() for figure, file in drawn.items()}
     return found

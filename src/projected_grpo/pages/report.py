@@ -53,7 +53,11 @@ def to_html(text: str, folder: Path) -> tuple[str, Markup]:
 
     def image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
         token = tokens[index]
-        drawn = (folder / token.attrs["src"]).read_bytes()
+        path = folder / token.attrs["src"]
+        try:
+            drawn = path.read_bytes()
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror}); a page shows it") from error
         source = f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
         return str(Markup('<img class="figure" alt="{}" src="{}">').format(token.content, source))
 
