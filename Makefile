@@ -42,8 +42,8 @@ bench: optional
 bench-grader: env
 	$(PYTHON) benchmarks/grader.py
 
-publish: env
-	$(PYTHON) -m projected_grpo.pages.publish
+publish: env  # `make publish CONFIG=config/smollm2.yaml`: the pages of another organism
+	$(PYTHON) -m projected_grpo.pages.publish $(if $(CONFIG),--configfile $(CONFIG))
 
 archive: env  # texts of published runs beside their runs.csv, and both of every organism as one file for a release
 	$(PYTHON) -m projected_grpo.pages.archive $(if $(CONFIG),--configfile $(CONFIG))

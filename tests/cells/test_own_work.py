@@ -149,3 +149,12 @@ def test_the_schema_for_editors_has_its_knobs(own, capsys):
     Draft202012Validator(schema).validate({"Q1": question})
     row["arm"] = "shortest"
     assert not Draft202012Validator(schema).is_valid({"Q1": question})
+
+
+def test_a_schema_with_arms_that_are_not_there_is_one_line(tmp_path, capsys):
+    config = tmp_path / "config.yaml"
+    config.write_text("arms: [nowhere]\n")
+    assert main(["schemas", str(config)]) == 2
+    assert capsys.readouterr().err == f"projected-grpo: {config}: arms: nowhere: no such folder\n"
+    config.write_text("arms:\n")
+    assert main(["schemas", str(config)]) == 0

@@ -19,6 +19,7 @@ from projected_grpo.cells.questions import QUESTION, Heading, Question, Question
 from projected_grpo.cells.row_setting import ROW
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.typed import Model, Text
+from projected_grpo.errors import UserError
 from projected_grpo.schema_errors import WORDS, describe, json_schema, resolved
 from projected_grpo.strict_yaml import read_mapping, read_yaml
 
@@ -201,8 +202,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def write(args: argparse.Namespace) -> None:
     """Write every generated file, or the one of a config with arms of its own."""
     if args.config:
-        folders = read_mapping(args.config).get("arms", [])
-        arms.look_in([folders] if isinstance(folders, str) else folders)
+        said = read_mapping(args.config).get("arms") or []
+        folders = [said] if isinstance(said, str) else said
+        for missing in (folder for folder in folders if not Path(folder).is_dir()):
+            raise UserError(f"{args.config}: arms: {missing}: no such folder")
+        arms.look_in(folders)
         out = args.config.parent / "questions.schema.json"
         files.write_json(out, schema("questions"))
         print(f"wrote {out}")
