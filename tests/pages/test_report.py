@@ -21,7 +21,7 @@ from projected_grpo.pages import registry
 from projected_grpo.pages.context import Context, banner
 from projected_grpo.pages.examples import examples
 from projected_grpo.pages.page import write
-from projected_grpo.pages.report import LARGEST, build, section, write_report
+from projected_grpo.pages.report import LARGEST, build, section, to_html, write_report
 from projected_grpo.pages.words import percent
 
 
@@ -175,6 +175,12 @@ def test_missing_runs_and_pages_are_named(tmp_path, made):
     page = report(made, tmp_path / "paper.html", tmp_path)
     assert re.search(r"<code>vanilla-final-m0\.5-s\{41(,|\.\.)42\}</code>", page)
     assert "Runs left out" in page and '<section id="Q2"' not in page
+
+
+def test_a_row_s_name_is_text_and_what_folds_up_still_does(tmp_path):
+    table = "| row | x |\n| --- | ---: |\n| erase <mine> | 1 |"
+    _, found = to_html(f"# T\n\n<details><summary>All</summary>\n\n{table}\n\n</details>\n", tmp_path)
+    assert "<td>erase &lt;mine&gt;</td>" in found and "<details><summary>All</summary>" in found
 
 
 def test_a_page_whose_figure_is_gone_is_an_error_with_its_path(tmp_path):

@@ -49,7 +49,8 @@ def to_html(text: str, folder: Path) -> tuple[str, Markup]:
     folder: what addresses of figures are relative to. What models wrote stands escaped in the Markdown already.
     """
     title, _, rest = text.partition("\n")
-    reader = MarkdownIt("commonmark", {"html": True}).enable("table")
+    # Blocks fold up; within a line, as in the name of a row, it is text.
+    reader = MarkdownIt("commonmark", {"html": True}).enable("table").disable("html_inline")
 
     def image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
         token = tokens[index]
