@@ -10,6 +10,7 @@ from test_probe import make_basis, make_policy
 from tiny import random_theta
 
 from projected_grpo.errors import UserError
+from projected_grpo.measures.detector import ranking_numbers
 from projected_grpo.method.basis import sample_cosine
 from projected_grpo.method.concept import batches_of, make_concept, row_means
 from projected_grpo.method.gradients import Sample, sample_gradients
@@ -247,3 +248,22 @@ def test_the_end_token_is_that_of_the_run():
     frame = pd.DataFrame({"problem_id": ["p", "p"], "tokens": [4, 9], "completion": ["abc", "abc"]})
     ended, cut = detector.tokenised(policy, frame, {"p": [1]}, 9)
     assert ended == ([1], [*cut[1], policy.tokenizer.end])
+
+
+def test_a_run_has_no_number_of_a_first_or_last_window_with_few_pairs(tmp_path):
+    directions = {"own_mode": 0.0, "random": -0.1, "oracle": 0.05}
+    for few in (("first",), ("last",), ("first", "last"), ()):
+        pairs = {1: 19 if "first" in few else 20, 6: 30, 11: 19 if "last" in few else 20}
+        rows = [
+            {"score": "concept", "direction": name, "first": first, "last": first + 4, "pairs": n}
+            | {"auroc": first / 20 + more, "auroc_unmatched": 0.5, "recall": 0.5}
+            for first, n in pairs.items()
+            for name, more in directions.items()
+        ]
+        pd.DataFrame(rows).to_parquet(tmp_path / "ranking.parquet")
+        found = ranking_numbers(tmp_path / "ranking.parquet", "own_mode")
+        wanted = {"first": 1 / 20, "last": 11 / 20}
+        assert {at: found.get(f"auroc_{at}") for at in wanted} == {
+            at: None if at in few else pytest.approx(value) for at, value in wanted.items()
+        }
+        assert ("auroc_over_random" in found) == ("recall_last" in found) == ("last" not in few)

@@ -24,12 +24,13 @@ def ranking_numbers(path: Path, subject: str) -> dict[str, float]:
     frame = read_parquet(path, COLUMNS)
     if subject not in set(frame["direction"]):
         raise UserError(f"{path}: has no direction {subject!r}; delete it to remake it")
+    start, end = frame["first"].min(), frame["first"].max()  # the run's, whatever pairs they have
     frame = frame[frame["pairs"].astype(float) >= LEAST].astype({"auroc": float})
     found: dict[str, Any] = {}
-    for name, start in (("first", frame["first"].min()), ("last", frame["first"].max())):
-        own = frame[frame["first"].eq(start) & frame["direction"].eq(subject)].set_index("score")["auroc"]
+    for name, at in (("first", start), ("last", end)):
+        own = frame[frame["first"].eq(at) & frame["direction"].eq(subject)].set_index("score")["auroc"]
         found |= {f"auroc_{name}": own.get(CONCEPT), f"auroc_alignment_{name}": own.get(ALIGNMENT)}
-    last = frame[frame["first"].eq(frame["first"].max()) & frame["score"].eq(CONCEPT)]
+    last = frame[frame["first"].eq(end) & frame["score"].eq(CONCEPT)]
     kinds = last["direction"].str.replace(r"_\d+$", "", regex=True)
     means, drawn = last["auroc"].groupby(kinds).mean(), last.loc[kinds.eq("random"), "auroc"]
     for one in last[last["direction"].eq(subject)].itertuples():
