@@ -155,6 +155,9 @@ def lost(made: Estimated) -> list[Mapping]:
 def is_answered(made: Estimated) -> bool:
     """Whether a sentence that a question has words for has its number, if it has words for any."""
     says = made.own.question.says
-    return not says or any(
-        made.of(one.row, one.contrast, one.measure)["verdict"] != table.MISSING for one in says
-    )
+    return not says or any(has_number(made, one) for one in says)
+
+
+def has_number(made: Estimated, says: Says) -> bool:
+    """Whether the table has the number that a sentence is about."""
+    return made.of(says.row, says.contrast, says.measure)["verdict"] != table.MISSING

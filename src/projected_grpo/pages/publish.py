@@ -26,7 +26,7 @@ from projected_grpo.measures.names import check_names
 from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
-from projected_grpo.pages.answer import Estimated, answer, is_answered, sentences
+from projected_grpo.pages.answer import Estimated, answer, has_number, is_answered, sentences
 from projected_grpo.pages.page import address, render
 from projected_grpo.pages.registry import STANDING
 from projected_grpo.records import check_read, commit
@@ -281,11 +281,15 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
 
 
 def _answer(made: Mapping[str, Estimated], one: str) -> tuple[str, str]:
-    """Return (question, its answer) of `Q10`, or of `Q10.2` its second sentence alone; "" without its numbers."""
+    """Return (question, its answer) of `Q10`, or of `Q10.2` its second sentence alone; "" without its number."""
     name, _, number = one.partition(".")
     if name not in made or not is_answered(made[name]):
         return name, ""
-    return name, sentences(made[name])[int(number) - 1] if number else " ".join(answer(made[name]))
+    if not number:
+        return name, " ".join(answer(made[name]))
+    found, place = made[name], int(number) - 1
+    says = found.own.question.says[place : place + 1]
+    return name, sentences(found)[place] if all(has_number(found, each) for each in says) else ""
 
 
 def main(arguments: list[str] | None = None) -> int:
