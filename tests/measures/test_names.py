@@ -8,7 +8,7 @@ from synthetic import ROOT
 from projected_grpo.errors import UserError
 from projected_grpo.pages.publish import read_config
 
-OUTCOMES = {"outcomes": [{"question": "Q10", "row": "own_mode", "measure": "hack", "contrast": "basline"}]}
+OUTCOMES = [{"question": "Q10", "row": "own_mode", "measure": "hack", "contrast": "basline"}]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,20 @@ def test_a_name_that_is_none_is_one_line_with_file_and_key(tmp_path, monkeypatch
     assert "\n" not in str(caught.value)
 
 
-def test_a_primary_outcome_of_no_contrast_is_one_line(monkeypatch):
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ({"primary": {"outcomes": OUTCOMES}}, r"primary.outcomes\[0\].contrast: 'basline'.*'baseline'\?"),
+        ({"floors": {"small": {"novel_hak": {"all": 0.4}}}}, "floors.small.novel_hak: 'novel_hak'"),
+        (
+            {"floors": {"small": {"novel_hack": {"al": 0.4}}}},
+            "floors.small.novel_hack.al: 'al'; allowed: all, ",
+        ),
+        ({"pilot": {"small": {"0.5": {"hakc": 0.1}}}}, "pilot.small.0.5.hakc: 'hakc'.*'hack'"),
+    ],
+)
+def test_a_name_in_the_config_that_is_none_is_one_line(monkeypatch, said, line):
     monkeypatch.chdir(ROOT)
-    with pytest.raises(UserError, match=r"primary.outcomes\[0\].contrast: 'basline'.*'baseline'\?"):
-        read_config(ROOT / "config/config.yaml", primary=OUTCOMES)
+    with pytest.raises(UserError, match=line) as caught:
+        read_config(ROOT / "config/config.yaml", **said)
+    assert "\n" not in str(caught.value)

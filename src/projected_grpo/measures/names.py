@@ -1,9 +1,10 @@
 """The measures and contrasts that questions and primary outcomes name, checked before any job: no statistics here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
+from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.schema_errors import Keys, key_path
@@ -17,16 +18,32 @@ CONTRASTS = (BASELINE, AGAINST, RANDOM, PLACE, ITSELF, POOLED, POOLED_RANDOM, FR
 
 
 def check_names(config: Config, questions: Mapping[str, Question]) -> None:
-    """Raise UserError, one line with file and key, on a measure or contrast that no table has."""
+    """Raise UserError, one line with the key, on a measure or contrast that no table has."""
     for name, question in questions.items():
         for keys, problem in _wrong(question):
             QuestionFiles(config.questions).fail([name, *keys], problem)
+    for keys, word, known in _of_config(config, questions):
+        if word not in known:
+            raise UserError(f"config: {key_path(keys)}: {word!r}; {nearest(word, known)}")
+
+
+def _of_config(
+    config: Config, questions: Mapping[str, Question]
+) -> Iterator[tuple[Keys, str, Collection[str]]]:
+    """Yield (keys, name, what is allowed) of each measure, contrast and loophole that a config names."""
     for number, one in enumerate(config.primary.outcomes):
         declared = questions[one.question].contrasts if one.question in questions else [one.contrast]
-        for key, known in (("measure", MEASURES), ("contrast", [*CONTRASTS, *declared])):
-            if (word := getattr(one, key)) not in known:
-                place = key_path(["primary", "outcomes", number, key])
-                raise UserError(f"config: {place}: {word!r}; {nearest(word, known)}")
+        yield ["primary", "outcomes", number, "measure"], one.measure, MEASURES
+        yield ["primary", "outcomes", number, "contrast"], one.contrast, [*CONTRASTS, *declared]
+    for model, floors in config.floors.items():
+        for measure, rates in floors.items():
+            yield ["floors", model, measure], measure, MEASURES
+            for mode in rates:
+                yield ["floors", model, measure, mode], mode, ["all", *LOOPHOLES]
+    for model, by_mix in config.pilot.items():
+        for mix, spreads in by_mix.items():
+            for measure in spreads:
+                yield ["pilot", model, mix, measure], measure, MEASURES
 
 
 def _wrong(question: Question) -> Iterator[tuple[Keys, str]]:
