@@ -252,6 +252,7 @@ def test_the_command_names_what_it_cannot_read(folder, pairs, tmp_path, capsys):
         [folder, tmp_path / "none.yaml", tmp_path / "b.safetensors"],
         [folder, pairs, tmp_path / "b.txt"],
         [folder, pairs, tmp_path / "b.safetensors", "--top-k", "0"],
+        [folder, pairs, tmp_path / "b.safetensors", "--rank", "8"],  # without --adapter lora
     ):
         assert main(["basis", *map(str, words)]) == 2
         said = capsys.readouterr().err.strip().splitlines()

@@ -18,6 +18,7 @@ beside OUT, in a folder named as OUT without its suffix: load that and train
 it. Where B = 0, A has no gradient, so a basis of a fresh LoRA covers B alone;
 `refresh` sees both.
 """
+RANK, ALPHA = 32, 64.0  # of a fresh LoRA
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -37,9 +38,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--adapter", choices=("antipasto", "lora"), default="antipasto", help="what will be trained"
     )
-    parser.add_argument("--rank", type=int, default=32, metavar="R", help="of a fresh LoRA (default: 32)")
     parser.add_argument(
-        "--alpha", type=float, default=64.0, metavar="A", help="of a fresh LoRA (default: 64)"
+        "--rank", type=int, default=RANK, metavar="R", help=f"of a fresh LoRA (default: {RANK})"
+    )
+    parser.add_argument(
+        "--alpha", type=float, default=ALPHA, metavar="A", help=f"of a fresh LoRA (default: {ALPHA:g})"
     )
     parser.add_argument(
         "--top-k", type=int, default=12, metavar="K", help="axes stored at most (default: 12)"
@@ -65,6 +68,8 @@ def write_basis(args: argparse.Namespace) -> None:
     from projected_grpo.method.pairs import load_pairs
 
     check_numbers(args, rank=1, top_k=1, seed=0)
+    if args.adapter != "lora" and (args.rank, args.alpha) != (RANK, ALPHA):
+        raise UserError("--rank, --alpha: of a fresh LoRA, allowed with --adapter lora")
     if args.out.suffix != ".safetensors":
         raise UserError(f"{args.out}: allowed: a file that ends in .safetensors")
     pairs = load_pairs(args.pairs)
