@@ -53,7 +53,8 @@ def first_rows(made: Estimated) -> list[str]:
     """Return the rows of the first table: those that the question names, else baselines, answers, largest effects."""
     own, wording = made.own, made.own.question
     if wording.shown:
-        return [name for name in wording.shown if own.values.get(name)]
+        named = [name for name in wording.shown if name in own.rows]
+        return [name for name in named if own.values.get(name)] or named
     claims = [line["row"] for line in made.claims()]
     said = [one.row for one in wording.says if one.row in own.rows]
     controls = [name for name, row in own.rows.items() if row.is_control]
