@@ -76,6 +76,15 @@ def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(confi
     assert sorted(publish.with_seeds(own, frame)[0].seeds) == published
 
 
+def test_a_page_names_no_seed_as_missing_that_another_question_has(made):
+    _, questions = publish.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    frame = pd.DataFrame({"cell": ["vanilla-m0.5-s41", "vanilla-leak2-long-m0-s61"]})
+    seeds = {
+        n: {c.seed for c in publish.of_own_seeds(questions[n], frame).cells} for n in ("Q2", "Q23", "Q24")
+    }
+    assert seeds == {"Q2": {41}, "Q23": {61}, "Q24": {41, 61}}  # one without any run stays as it is
+
+
 def test_all_seeds_of_the_tree_are_published(tmp_path):
     for cell in (
         "vanilla-m0-s44",

@@ -76,6 +76,15 @@ def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Q
     return every, load_questions(QuestionFiles(every.questions).parsed, every)
 
 
+def of_own_seeds(question: Question, frame: pd.DataFrame) -> Question:
+    """Return a question for the seeds that it has runs of, so that its page names no other question's as missing."""
+    there = set(frame["cell"])
+    seeds = {cell.seed for cell in question.cells if cell.id in there}
+    cells = [tuple(cell for cell in row.cells if cell.seed in seeds) for row in question.rows]
+    rows = [row.model_copy(update={"cells": c}) for row, c in zip(question.rows, cells, strict=True)]
+    return question.model_copy(update={"rows": tuple(rows)}) if seeds else question
+
+
 @dataclass(frozen=True)
 class Place:
     """Where the pages of one config are published: the default's in `docs/results`, others' in a folder below it."""
@@ -167,7 +176,8 @@ def publish(
     if not len(frame):
         raise UserError(f"{config.results}: no finished run; run `./snakemake --cores all report` first")
     own, every = with_seeds(config, frame)
-    made = {name: pages.estimated(asked, frame, own) for name, asked in every.items() if asked.kind != "aa"}
+    asked = {name: of_own_seeds(one, frame) for name, one in every.items() if one.kind != "aa"}
+    made = {name: pages.estimated(one, frame, own) for name, one in asked.items()}
     fresh = {} if place.name else elsewhere(CONFIRMATION, place.docs)
     outcomes = outcomes_of((*fresh.values(), *made.values()), own)
     # Without a number of its sentences a page waits for them.
