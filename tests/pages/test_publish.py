@@ -78,7 +78,7 @@ def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(confi
 
 def test_a_page_names_no_seed_as_missing_that_another_question_has(made):
     _, questions = publish.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
-    frame = pd.DataFrame({"cell": ["vanilla-m0.5-s41", "vanilla-leak2-long-m0-s61"]})
+    frame = pd.DataFrame({"cell": ["vanilla-final-m0.5-s41", "vanilla-leak2-long-m0-s61"]})
     seeds = {
         n: {c.seed for c in publish.of_own_seeds(questions[n], frame).cells} for n in ("Q2", "Q23", "Q24")
     }
