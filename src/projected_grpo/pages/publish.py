@@ -62,27 +62,31 @@ def published_seeds(config: Config, there: Iterable[int]) -> list[int]:
 
 def read_tree(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
     """Return a config and its questions for its own seeds and all others that its results tree has runs of."""
-    config, _ = read_config(file, **said)
+    config = layered(file, **said)
     ends = (folder.name.rpartition("-s")[2] for folder in Path(config.results, "grpo").glob("*-s*"))
     there = {int(end) for end in ends if end.isdecimal()} | set(config.seeds)
     return read_config(file, **said | {"seeds": published_seeds(config, there)})
 
 
 def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
-    """Return config and questions for all seeds of the frame's runs that are published."""
+    """Return config and questions for all seeds of the frame's runs that are published, each question for its own."""
     is_base = frame["cell"].str.startswith(numbers.BASE.format(""))
     seeds = published_seeds(config, frame.loc[~is_base, "seed"])
     every = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
-    return every, load_questions(QuestionFiles(every.questions).parsed, every)
+    return every, {name: of_own_seeds(one, frame) for name, one in questions_of(every).items()}
 
 
 def of_own_seeds(question: Question, frame: pd.DataFrame) -> Question:
     """Return a question for the seeds that it has runs of, so that its page names no other question's as missing."""
     there = set(frame["cell"])
     seeds = {cell.seed for cell in question.cells if cell.id in there}
-    cells = [tuple(cell for cell in row.cells if cell.seed in seeds) for row in question.rows]
-    rows = [row.model_copy(update={"cells": c}) for row, c in zip(question.rows, cells, strict=True)]
-    return question.model_copy(update={"rows": tuple(rows)}) if seeds else question
+    if not seeds:
+        return question
+
+    def kept(row: Row) -> Row:
+        return row.model_copy(update={"cells": tuple(cell for cell in row.cells if cell.seed in seeds)})
+
+    return question.model_copy(update={"rows": tuple(map(kept, question.rows))})
 
 
 @dataclass(frozen=True)
@@ -149,17 +153,28 @@ def of_other_stages(results: Path, place: Place) -> dict[str, tuple[str, dict[st
     return found
 
 
+def estimated(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Estimated]]:
+    """Return the config for the frame's seeds, and its questions but A/A with their estimates."""
+    own, questions = with_seeds(config, frame)
+    asked = {name: one for name, one in questions.items() if one.kind != "aa"}
+    return own, {name: pages.estimated(one, frame, own) for name, one in asked.items()}
+
+
 def elsewhere(file: Path, docs: Path) -> dict[str, Estimated]:
     """Return the questions of another config on the runs that are published of it, none without."""
-    config, _ = read_config(file)
+    config = layered(file)
     store = Place(docs, Path(config.results).name).folder / "runs.csv"
     if not store.exists():
         return {}
-    frame = numbers.read(store)
-    own, questions = with_seeds(config, frame)
-    found = {name: pages.estimated(asked, frame, own) for name, asked in questions.items()}
-    outcomes = outcomes_of(found.values(), own)
-    return {name: replace(made, outcomes=outcomes) for name, made in found.items()}
+    own, made = estimated(config, numbers.read(store))
+    outcomes = outcomes_of(made.values(), own)
+    return {name: replace(found, outcomes=outcomes) for name, found in made.items()}
+
+
+def all_elsewhere(docs: Path) -> dict[str, dict[str, Estimated]]:
+    """Return the same of each config that the README may quote, by its name there."""
+    asked = read_mapping(README)["elsewhere"]
+    return {name: elsewhere(Path(one["config"]), docs) for name, one in asked.items()}
 
 
 def outcomes_of(made: Iterable[Estimated], config: Config) -> pd.DataFrame:
@@ -175,10 +190,9 @@ def publish(
     frame = numbers.merged(numbers.read(store), new) if store.exists() else new
     if not len(frame):
         raise UserError(f"{config.results}: no finished run; run `./snakemake --cores all report` first")
-    own, every = with_seeds(config, frame)
-    asked = {name: of_own_seeds(one, frame) for name, one in every.items() if one.kind != "aa"}
-    made = {name: pages.estimated(one, frame, own) for name, one in asked.items()}
-    fresh = {} if place.name else elsewhere(CONFIRMATION, place.docs)
+    own, made = estimated(config, frame)
+    beyond = {} if place.name else all_elsewhere(place.docs)
+    fresh = beyond.get(CONFIRMATION.stem, {})
     outcomes = outcomes_of((*fresh.values(), *made.values()), own)
     # Without a number of its sentences a page waits for them.
     there = {name for name in made if (place.folder / f"{name}.md").exists()}
@@ -200,7 +214,8 @@ def publish(
         write_page(place, name, text, figures)
     write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place))
     if readme_file is not None:
-        said = made | of_readme(place.docs)
+        quoted = {f"{at}/{name}": found for at, each in beyond.items() for name, found in each.items()}
+        said = made | quoted
         for file, docs in ((readme_file, place.docs), (place.docs / "index.md", Path())):
             if file.exists():
                 write_readme(file, said, docs)
@@ -255,16 +270,6 @@ def named_outcomes(
         rows = made[one.question].own.rows if one.question in made else {}
         named.append((one, line, rows.get(one.row or "")))
     return named
-
-
-def of_readme(docs: Path) -> dict[str, Estimated]:
-    """Return the questions of other configs that the README may quote, as `smollm2/Q10`."""
-    files = {name: Path(one["config"]) for name, one in read_mapping(README)["elsewhere"].items()}
-    return {
-        f"{name}/{asked}": found
-        for name, file in files.items()
-        for asked, found in elsewhere(file, docs).items()
-    }
 
 
 def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
@@ -322,16 +327,26 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def read_config(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
-    """Return a config laid over the default one, and its questions; said: keys over both. UserError as at a start."""
+def layered(file: Path, **said: object) -> Config:
+    """Return a config laid over the default one; said: keys over both. UserError as at a start."""
     files = list(dict.fromkeys([DEFAULT, file]))
     merged: dict = {}
     for layer in (*map(read_mapping, files), said):
         update_config(merged, layer)
-    config, parsed = load(files, merged)
-    questions = load_questions(parsed, config)
+    return load(files, merged)[0]
+
+
+def questions_of(config: Config) -> dict[str, Question]:
+    """Return a config's questions. UserError as at a start."""
+    questions = load_questions(QuestionFiles(config.questions).parsed, config)
     check_names(config, questions)
-    return config, questions
+    return questions
+
+
+def read_config(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
+    """Return `layered` and its questions."""
+    config = layered(file, **said)
+    return config, questions_of(config)
 
 
 if __name__ == "__main__":
