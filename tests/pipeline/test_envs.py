@@ -70,10 +70,13 @@ def test_conda_pins_equal_the_lock(name):
 
 
 def blocks():
-    """(file, rule, text) of every rule in rules/."""
+    """(file, rule, text) of every rule in rules/; behind one made of another stands what it takes over."""
     for path in sorted((HERE / "rules").glob("*.smk")):
-        for block in re.split(r"^rule ", path.read_text(), flags=re.M)[1:]:
-            yield path.name, block.split(":")[0], block
+        texts = {}
+        for block in re.split(r"^(?=rule |use rule )", path.read_text(), flags=re.M)[1:]:
+            parent, name = re.match(r"(?:use rule (\w+) as |rule )(\w+)", block).groups()
+            texts[name] = block + texts.get(parent, "")
+            yield path.name, name, texts[name]
 
 
 def rules():
