@@ -18,6 +18,7 @@ from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import words
 from projected_grpo.pages.page import environment
 
+SHOWN = (table.EFFECT, table.OPPOSITE)
 KEYS = ["row", "contrast", "measure"]
 NO_LINE = dict.fromkeys((*table.COLUMNS, "before", "after")) | {"verdict": table.MISSING}
 
@@ -126,7 +127,7 @@ def sentences(made: Estimated) -> list[str]:
     if not claims:
         return [_plain("nothing")]
     first = _plain(claims[0]["verdict"], _name(made.own, claims[0]["row"]), claims[0])
-    shown = sum(line["verdict"] in (table.EFFECT, table.OPPOSITE) for line in claims)
+    shown = sum(line["verdict"] in SHOWN for line in claims)
     return [first, *([_plain("count", shown, len(claims))] if len(claims) > 1 else [])]
 
 

@@ -21,10 +21,9 @@ from projected_grpo.measures import plane as planes
 from projected_grpo.measures import stats, trend
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import style
-from projected_grpo.pages.answer import Estimated
+from projected_grpo.pages.answer import SHOWN, Estimated
 
 MOST = 24  # rows of a forest: beyond it the smallest differences stand in the table alone
-SHOWN = (table.EFFECT, table.OPPOSITE)
 # x, then mean, lower and upper end of its interval, all `[points]`
 Line = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -48,10 +47,10 @@ def forest(made: Estimated, measure: str) -> Figure | None:
     """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls."""
     held = [one for c in (table.POOLED, table.BASELINE) for one in made.known(made.own.rows, c, measure)]
     lines = held or made.known(made.own.rows, table.ITSELF, measure)
-    lines = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
+    largest = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
+    lines = sorted(largest, key=lambda line: line["delta"])
     if not lines:
         return None
-    lines = sorted(lines, key=lambda line: line["delta"])
     with style.drawn(0.8 + 0.25 * len(lines)) as (drawing, axes):
         axes.axvline(0, color=style.SOFT, linewidth=1)
         for y, line in enumerate(lines):

@@ -95,9 +95,6 @@ def page(made: Estimated, config: Config, provenance: Mapping, published: bool =
     there = [name for name in own.rows if own.values.get(name)]
     barren = made.frame[made.frame["verdict"].eq(table.UNINFORMATIVE)]
     asked = [one for one in config.primary.outcomes if one.question == question.name]
-    by_reason: dict[str, list[str]] = {}
-    for cell, why in own.left_out.items():
-        by_reason.setdefault(why, []).append(cell)
     plane: dict = {"others": ()}
     if question.kind == "plane":
         front = planes.frontier_of(own)
@@ -132,7 +129,11 @@ def page(made: Estimated, config: Config, provenance: Mapping, published: bool =
         tuned=set(barren["measure"]) <= set(own.floors),
         organism=config.is_small,
         came_from=provenance,
-        left_out=[f"{cell} ({why})" for why, cells in by_reason.items() for cell in words.short(cells)],
+        left_out=[
+            f"{name} ({why})"
+            for why in dict.fromkeys(own.left_out.values())
+            for name in words.short(cell for cell, of in own.left_out.items() if of == why)
+        ],
         **plane,
     )
     frames = {".parquet": wide(own, made.frame), ".estimates.parquet": made.frame}
