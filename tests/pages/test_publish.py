@@ -14,7 +14,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import numbers
 from projected_grpo.measures.panels import base_file
-from projected_grpo.pages import publish
+from projected_grpo.pages import answer, publish
 from projected_grpo.pages.words import short
 
 
@@ -126,11 +126,12 @@ def test_a_stages_page_is_published_with_all_of_its_figures(tmp_path):
     write_text(outputs[0], "# Model\n\n![x](figures/substrate/x.svg)\n")
     write_text(outputs[1] / "x.svg", "<svg/>")
     records.write({"rule": "verdict"}, list(map(str, outputs)), str(tmp_path))
-    found = publish.of_other_stages(tmp_path, publish.Place(tmp_path / "docs"))
-    assert found["substrate"] == ("# Model\n\n![x](../figures/substrate-x.svg)\n", {"x": "<svg/>"})
+    publish.write_page(publish.Place(tmp_path), "substrate", *publish.of_other_stages(tmp_path)["substrate"])
+    assert "\n\n![x](../figures/substrate-x.svg)\n" in (tmp_path / "results/substrate.md").read_text()
+    assert (tmp_path / "figures/substrate-x.svg").read_text() == "<svg/>"
     (outputs[1] / "x.svg").unlink()
     with pytest.raises(UserError, match=r"x\.svg: no such file, rule verdict made it"):
-        publish.of_other_stages(tmp_path, publish.Place(tmp_path / "docs"))
+        publish.of_other_stages(tmp_path)
 
 
 def test_a_tree_whose_questions_have_no_answer_yet_is_published_without_them(made, tmp_path):
@@ -176,8 +177,7 @@ def test_the_readme_says_nothing_of_a_question_without_its_numbers():
         for rows in (gone, gone | True)
     )
     for made, said in ((whole, (True, True, True)), (some, (False, True, True)), (none, (False,) * 3)):
-        found = (publish._answer({"Q16": made}, one)[1] for one in ("Q16.1", "Q16.2", "Q16"))
-        assert tuple(map(bool, found)) == said
+        assert tuple(bool(answer.said(made, number)) for number in (1, 2, 0)) == said
 
 
 def published():
@@ -216,7 +216,7 @@ def test_outcomes_on_fresh_seeds_stand_in_place_of_those_named_afterwards(docs, 
     for old, new in ((41, 51), (42, 52)):
         text = text.replace(f"-s{old}", f"-s{new}").replace(f",{old},", f",{new},")
     write_text(fresh, text)
-    found = publish.elsewhere(publish.CONFIRMATION, docs)
+    found = publish.elsewhere(docs)["confirmation"]
     assert set(found["Q10"].frame.loc[found["Q10"].frame["n"] > 0, "seeds"]) <= {"51;52", "51", "52"}
     publish.publish(made.config, made.questions, publish.Place(docs), None)
     lines = {"before": before, "after": (docs / "results.md").read_text()}

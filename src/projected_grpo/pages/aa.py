@@ -23,11 +23,10 @@ SIZES = (5, 10)
 
 def false_positives(values: np.ndarray) -> np.ndarray:
     """Return whether each pair of streams differs at p < 0.05; values is [..., streams, seeds]."""
-    pairs = list(combinations(range(values.shape[-2]), 2))
-    d = np.stack([values[..., b, :] - values[..., a, :] for a, b in pairs], axis=-2)
-    n, std = d.shape[-1], d.std(axis=-1, ddof=1)
-    t = np.abs(d.mean(axis=-1)) * np.sqrt(n) / np.where(std < stats.NO_SPREAD, np.inf, std)
-    return t > scipy_stats.t.ppf(1 - stats.ALPHA / 2, n - 1)
+    first, second = np.array(list(combinations(range(values.shape[-2]), 2))).T
+    d = values[..., second, :] - values[..., first, :]
+    p = scipy_stats.ttest_1samp(d, 0, axis=-1).pvalue
+    return (p < stats.ALPHA) & (d.std(axis=-1, ddof=1) >= stats.NO_SPREAD)
 
 
 def deal_anew(tables: list[np.ndarray], draws: int = DRAWS, seed: int = 0) -> tuple[float, float, float]:
@@ -51,14 +50,15 @@ def deal_anew(tables: list[np.ndarray], draws: int = DRAWS, seed: int = 0) -> tu
 
 def make(context: Context) -> Page:
     """Return the page `aa.md`; incomplete runs are left out and named."""
-    question, records = context.question, []
+    question, tables, power = context.question, [], {}
     runs, left_out = load_runs(context.results, question.cells)
     settings: dict[str, list[str]] = {}  # setting -> its rows, one a stream
     for row in question.rows:
         settings.setdefault(row.baseline or row.name, []).append(row.name)
-        found = [runs[cell.id] for cell in row.cells if cell.id in runs]
-        records += [(row.name, m, run.cell.seed, run.measures.get(m)) for run in found for m in MEASURES]
-    numbers, tables, power = stage.Numbers(records), [], {}
+    found = [(row.name, runs[cell.id]) for row in question.rows for cell in row.cells if cell.id in runs]
+    numbers = stage.Numbers(
+        (row, m, run.cell.seed, run.measures.get(m)) for row, run in found for m in MEASURES
+    )
     pairs = {f"{b} - {a}": {b: 1.0, a: -1.0} for own in settings.values() for a, b in combinations(own, 2)}
     for setting, rows in settings.items():
         for measure in MEASURES:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 import pandas as pd
 from jinja2 import TemplateError
@@ -18,6 +18,7 @@ from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import words
 from projected_grpo.pages.page import environment
 
+SHOWN = (table.EFFECT, table.OPPOSITE)
 KEYS = ["row", "contrast", "measure"]
 NO_LINE = dict.fromkeys((*table.COLUMNS, "before", "after")) | {"verdict": table.MISSING}
 
@@ -106,16 +107,13 @@ def sentence(made: Estimated, says: Says) -> str:
 
     Where the joint correction of primary outcomes leaves less of a difference, the wording is that of less.
     """
-    line = made.line(says.row, says.contrast, says.measure)
-    verdict = line["verdict"] if line else table.MISSING
-    if line and any(all(one[key] == line[key] for key in KEYS) for one in lost(made)):
-        verdict = table.NOT_SHOWN
+    line = made.of(says.row, says.contrast, says.measure)
+    verdict = table.NOT_SHOWN if any(line is own for _, own in lost(made)) else line["verdict"]
     wording = getattr(says, verdict.replace(" ", "_"))
     if not wording:
         return _plain(verdict, _name(made.own, says.row), line)
-    values = dict(line or {}) | {"of": made.of, "seeds_n": line["n"] if line else 0}
     try:
-        return environment().from_string(wording).render(values).strip()
+        return environment().from_string(wording).render(line, of=made.of).strip()
     except (TemplateError, TypeError) as error:
         name = made.own.question.name
         raise UserError(f"{name}: says of {says.row!r}, {verdict}: {wording!r}: {error}") from error
@@ -129,35 +127,37 @@ def sentences(made: Estimated) -> list[str]:
     if not claims:
         return [_plain("nothing")]
     first = _plain(claims[0]["verdict"], _name(made.own, claims[0]["row"]), claims[0])
-    shown = sum(line["verdict"] in (table.EFFECT, table.OPPOSITE) for line in claims)
+    shown = sum(line["verdict"] in SHOWN for line in claims)
     return [first, *([_plain("count", shown, len(claims))] if len(claims) > 1 else [])]
 
 
 def answer(made: Estimated) -> list[str]:
     """Return the sentences, each with what fresh seeds or the correction over all primary outcomes make of its row."""
-    notes = [
-        (one["row"], _plain("confirmed", one)) for one, line in made.primary if one["seeds"] != line["seeds"]
-    ]
-    notes += [(one["row"], _plain("together", one)) for one in lost(made)]
+    notes: dict[str, list[str]] = {}
+    for one, line in made.primary:
+        if one["seeds"] != line["seeds"]:
+            notes.setdefault(one["row"], []).append(_plain("confirmed", one))
+    for one, _ in lost(made):
+        notes.setdefault(one["row"], []).append(_plain("together", one))
     said: list[str] = []
     for text, row in zip_longest(sentences(made), (one.row for one in made.own.question.says)):
-        said += [text, *(note for of, note in notes if of == row)]
-        notes = [(of, note) for of, note in notes if of != row]
-    return [*said, *(note for _, note in notes)]
+        said += [text, *notes.pop(row, ())]
+    return [*said, *chain.from_iterable(notes.values())]
 
 
-def lost(made: Estimated) -> list[Mapping]:
-    """Return the primary outcomes of a question that its page shows by itself, but not all of them together."""
+def lost(made: Estimated) -> list[tuple[Mapping, Mapping]]:
+    """Return the primary outcomes that a question's page shows by itself, but not all of them together.
+
+    Each with the line of the question's own, as `Estimated.primary`.
+    """
     alike = [(one, line) for one, line in made.primary if one["seeds"] == line["seeds"]]
-    return [one for one, line in alike if line["verdict"] != one["verdict"]]
+    return [(one, line) for one, line in alike if line["verdict"] != one["verdict"]]
 
 
-def is_answered(made: Estimated) -> bool:
-    """Whether a sentence that a question has words for has its number, if it has words for any."""
-    says = made.own.question.says
-    return not says or any(has_number(made, one) for one in says)
-
-
-def has_number(made: Estimated, says: Says) -> bool:
-    """Whether the table has the number that a sentence is about."""
-    return made.of(says.row, says.contrast, says.measure)["verdict"] != table.MISSING
+def said(made: Estimated, number: int = 0) -> str:
+    """Return the answer as one text, or one sentence of it by its number; "" where the table has not what it is of."""
+    says = made.own.question.says[number - 1 : number] if number else made.own.question.says
+    lines = [made.of(one.row, one.contrast, one.measure) for one in says]
+    if lines and all(line["verdict"] == table.MISSING for line in lines):
+        return ""
+    return sentences(made)[number - 1] if number else " ".join(answer(made))

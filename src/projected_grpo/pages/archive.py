@@ -21,7 +21,7 @@ from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import DEPLOYED
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages.publish import DEFAULT, place_of, read_tree
+from projected_grpo.pages.publish import Place, command
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read
 
@@ -81,22 +81,16 @@ def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Archive the config's published runs; print a UserError as one line and return 2."""
+    """Archive the config's published runs."""
     parser = argparse.ArgumentParser(
         prog="python -m projected_grpo.pages.archive", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("--configfile", default=DEFAULT, type=Path)
-    parser.add_argument("--docs", default="docs", type=Path)
-    options = parser.parse_args(arguments)
-    try:
-        config, questions = read_tree(options.configfile)
-        folder = place_of(options.configfile, config, options.docs).folder
-        here, published, size = archive(config, questions, folder)
-    except (UserError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"{folder / DEPLOYED}: {here} of {published} published runs, {size / 1e6:.1f} MB")
-    return 0
+
+    def work(config: Config, questions: dict, place: Place, _options: argparse.Namespace) -> str:
+        here, published, size = archive(config, questions, place.folder)
+        return f"{place.folder / DEPLOYED}: {here} of {published} published runs, {size / 1e6:.1f} MB"
+
+    return command(parser, arguments, work)
 
 
 if __name__ == "__main__":

@@ -75,20 +75,18 @@ class Context:
 
     def text(self) -> str:
         """Return all that decides the page beside files and code, as stable text."""
-        above = banner(self.config)
-        return f"{above}\n{self._asks()}" if above else self._asks()
-
-    def _asks(self) -> str:
-        probe = {name: getattr(self.config, name).model_dump() for name in ("probe", "detector")}
-        if self.name not in self.questions:
-            return json.dumps(probe["probe"], sort_keys=True)
-        question, config = self.question, self.config
-        bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
-        knobs = {name: config.knobs(name).model_dump() for name in bases}
-        trend = config.small.model_dump(include={"link", "sizes", "variants"})
-        primary = config.primary.model_dump(mode="json")
-        said = [question.model_dump_json(), knobs, spreads(config), config.floors, primary]
-        return json.dumps([*said, {"probe": probe, "trend": trend}.get(question.kind)], sort_keys=True)
+        config, probe = self.config, self.config.probe.model_dump()
+        said: object = probe
+        if self.name in self.questions:
+            question = self.question
+            bases = sorted({row.setting.basis for row in question.rows if row.setting.basis})
+            knobs = {name: config.knobs(name).model_dump() for name in bases}
+            trend = config.small.model_dump(include={"link", "sizes", "variants"})
+            more = {"probe": {"probe": probe, "detector": config.detector.model_dump()}, "trend": trend}
+            primary = config.primary.model_dump(mode="json")
+            own = [question.model_dump_json(), knobs, spreads(config), config.floors, primary]
+            said = [*own, more.get(question.kind)]
+        return "\n".join(filter(None, [banner(config), json.dumps(said, sort_keys=True)]))
 
     def vanilla(self, seed: int) -> Cell:
         """Return a replication's vanilla run with the default settings."""

@@ -58,8 +58,7 @@ def critics_of(records: list[stage.Record]) -> tuple[stage.Numbers, list[str]]:
     none = [row for row in every.values if (every.mean(row, "unusable") or 0) > MOST_UNUSABLE]
     lost = set(DELTAS) if BEFORE in none else set()
     kept = {"unusable", "asked", "pairs", *COUNTS}
-    blank = [(row in none and name not in kept) or name in lost for row, name, _, _ in records]
-    told = [(*one[:3], None) if out else one for one, out in zip(records, blank, strict=True)]
+    told = (one for one in records if one[1] not in lost and (one[0] not in none or one[1] in kept))
     return stage.Numbers(told), none
 
 

@@ -1,22 +1,20 @@
 """Example rollouts for the report: per arm and step, chosen by verdict so that every kind is seen."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.measure import ROLLOUTS
-from projected_grpo.measures.runs import Run
-from projected_grpo.parquet import read_parquet
+from projected_grpo.measures.runs import FACTS, Run, read_facts
 
 # Facts that the page shows, in order, and what stands beside them.
 FLAGS = ("fmt_ok", "can_compile", "channel", "gt_pass", "loophole_used", "wrong_tests")
-TEXTS = ("step", "problem_id", "mode", "prompt", "completion", "reward", "error")
+TEXTS = ("problem_id", "mode", "prompt", "completion", "error")
 LONGEST = 4000  # characters of a text that are shown
 BUDGET = 4_500_000  # bytes of the page that all examples together may take
 MARKUP = 1100  # bytes of the page around one example's texts
@@ -37,19 +35,6 @@ class Example:
     prompt: str
     completion: str
 
-    @classmethod
-    def read(cls, cell: str, row: dict) -> "Example":
-        """Return the example of a line of a rollouts file."""
-
-        def cut(text: str) -> str:
-            more = len(text) - LONGEST
-            return text if more <= 0 else f"{text[:LONGEST]}\n[... {more} more characters]"
-
-        flags = {flag: None if pd.isna(row[flag]) else bool(row[flag]) for flag in FLAGS}
-        texts = {key: cut(str(row[key])) for key in ("mode", "problem_id", "prompt", "completion")}
-        error = "" if pd.isna(row["error"]) else row["error"]
-        return cls(arm_of(cell), cell, row["step"], reward=row["reward"], flags=flags, error=error, **texts)
-
     @property
     def kind(self) -> str:
         """Return what it is, by its two verdicts; a problem without hidden tests has no `gt_pass`."""
@@ -68,16 +53,32 @@ def arm_of(cell: str) -> str:
     return cell.rsplit("-s", 1)[0]
 
 
-def _check(frame: pd.DataFrame, path: Path) -> None:
-    """Raise UserError with the path on rows that no run writes."""
+def _cut(text: str) -> str:
+    more = len(text) - LONGEST
+    return text if more <= 0 else f"{text[:LONGEST]}\n[... {more} more characters]"
+
+
+def _of_run(run: Run) -> Iterator[Example]:
+    """Yield the first rollout of each kind in a step; UserError with the path on rows that no run writes."""
+    path = run.folder / ROLLOUTS
+    own = [flag for flag in FLAGS if flag not in FACTS]
+    frame = pd.DataFrame(read_facts(path, own, ("step", "reward"), TEXTS))
     if frame.empty:
         raise UserError(f"{path}: no rollout; delete the run's folder to remake it")
-    for column, kinds in {"step": "iu", "reward": "iuf", "channel": "b"}.items():
-        if frame[column].dtype.kind not in kinds or frame[column].isna().any():
-            raise UserError(f"{path}: column {column!r} has a value that is none of the kind, or is empty")
-    for column in FLAGS:
-        if not frame[column].dropna().isin([True, False]).all():
-            raise UserError(f"{path}: column {column!r} has a value that is neither true, false nor empty")
+    for name in ("step", "reward", "channel"):
+        if frame[name].isna().any():
+            raise UserError(
+                f"{path}: column {name!r} is empty in a row; delete the run's folder to remake it"
+            )
+    for row in frame.drop_duplicates(["step", "channel", "gt_pass"]).to_dict("records"):
+        yield Example(
+            arm_of(run.cell.id),
+            run.cell.id,
+            int(row["step"]),
+            reward=row["reward"],
+            flags={flag: None if pd.isna(row[flag]) else bool(row[flag]) for flag in FLAGS},
+            **{key: "" if pd.isna(row[key]) else _cut(str(row[key])) for key in TEXTS},
+        )
 
 
 def _spread(by_step: dict[int, list[Example]], count: int) -> list[Example]:
@@ -98,20 +99,13 @@ def examples(runs: Iterable[Run], budget: int = BUDGET) -> list[Example]:
     for run in runs:
         firsts.setdefault(arm_of(run.cell.id), run)
     arms: dict[str, dict[int, list[Example]]] = {}
-    for arm, run in firsts.items():
-        path = run.folder / ROLLOUTS
-        if not path.exists():
-            continue
-        frame = read_parquet(path, [*TEXTS, *FLAGS])
-        _check(frame, path)
-        for row in frame.drop_duplicates(["step", "channel", "gt_pass"]).to_dict("records"):
-            example = Example.read(run.cell.id, row)
-            arms.setdefault(arm, {}).setdefault(example.step, []).append(example)
-    most = max((len(by_step) for by_step in arms.values()), default=0)
-    for count in range(most, 0, -1):
+    for run in firsts.values():
+        for example in _of_run(run) if (run.folder / ROLLOUTS).exists() else ():
+            arms.setdefault(example.arm, {}).setdefault(example.step, []).append(example)
+    found: list[Example] = []
+    for count in range(max(map(len, arms.values()), default=0), 0, -1):
         found = [example for by_step in arms.values() for example in _spread(by_step, count)]
         if sum(example.size for example in found) <= budget:
-            return found
-    lasts = [example for by_step in arms.values() for example in _spread(by_step, 1)]
-    sizes = np.cumsum([example.size for example in lasts])
-    return lasts[: int(np.searchsorted(sizes, budget, side="right"))]
+            break
+    sizes = np.cumsum([example.size for example in found])
+    return found[: int(np.searchsorted(sizes, budget, side="right"))]

@@ -3,7 +3,7 @@
 They are as wide as a telephone's screen, and grey tells their marks apart as well as colour does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 
 import numpy as np
@@ -21,10 +21,9 @@ from projected_grpo.measures import plane as planes
 from projected_grpo.measures import stats, trend
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import style
-from projected_grpo.pages.answer import Estimated
+from projected_grpo.pages.answer import SHOWN, Estimated
 
 MOST = 24  # rows of a forest: beyond it the smallest differences stand in the table alone
-SHOWN = (table.EFFECT, table.OPPOSITE)
 # x, then mean, lower and upper end of its interval, all `[points]`
 Line = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -48,10 +47,10 @@ def forest(made: Estimated, measure: str) -> Figure | None:
     """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls."""
     held = [one for c in (table.POOLED, table.BASELINE) for one in made.known(made.own.rows, c, measure)]
     lines = held or made.known(made.own.rows, table.ITSELF, measure)
-    lines = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
+    largest = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
+    lines = sorted(largest, key=lambda line: line["delta"])
     if not lines:
         return None
-    lines = sorted(lines, key=lambda line: line["delta"])
     with style.drawn(0.8 + 0.25 * len(lines)) as (drawing, axes):
         axes.axvline(0, color=style.SOFT, linewidth=1)
         for y, line in enumerate(lines):
@@ -81,15 +80,16 @@ def places(made: Estimated) -> Figure | None:
             others = [other["delta"] for other in made.known(members, table.BASELINE)]
             mean, m = float(np.mean(others)), len(others)
             half = stats.critical(m) * sqrt(1 + 1 / m) * line["std"]
-            ends: list[float] = [mean - half, mean + half]
-            look: dict = {"linewidth": 8, "solid_capstyle": "butt"}
-            (handles["95% of placebos"],) = axes.plot(ends, [y, y], color=style.GRID, **look)
+            look: dict = {"color": style.GRID, "linewidth": 8, "solid_capstyle": "butt"}
+            (handles["95% of placebos"],) = axes.plot([mean - half, mean + half], [y, y], **look)
             (handles["a placebo"],) = axes.plot(others, [y] * m, "|", color=style.SOFT, markersize=7)
             face = style.BLUE if line["verdict"] in SHOWN else style.PAPER
-            (value,) = (own["delta"] for own in made.known([line["row"]], table.BASELINE))
-            look = {"color": style.BLUE, "markerfacecolor": face, "markersize": 7}
-            (handles["the pair set"],) = axes.plot(value, y, "o", **look)
-            (handles["told apart"],) = axes.plot([], [], "o", color=style.BLUE, markersize=7)
+            value, look = (
+                made.of(line["row"], table.BASELINE)["delta"],
+                {"color": style.BLUE, "markersize": 7},
+            )
+            (handles["the pair set"],) = axes.plot(value, y, "o", markerfacecolor=face, **look)
+            (handles["told apart"],) = axes.plot([], [], "o", **look)
         _differences(axes, [f"{line['row']} ({line['to']})" for line in found], own.about.name)
         drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
         return drawing
@@ -126,25 +126,20 @@ def trajectories(panels: Mapping[str, Mapping[str, Line]], x: str, rates: bool =
         return drawing
 
 
-def _x_of(row: Row, key: str, config: Config) -> float | None:
-    """Return the number that a row's dose is drawn against; None where it has none."""
-    if key == "size":
-        return 10 ** trend.size_of(row, config) / 1e6
-    if key == "rho":
-        return trend.link_of(row, config)[1]
-    if key == "k":
-        return row.cells[0].use.k if row.cells[0].use else None
-    return row.setting.knob("refresh") if key == "refresh" else row.setting.mix
+# x of a dose -> its words, its scale, the number of a row; None where it has none
+AXES: dict[str, tuple[str, str, Callable[[Row, Config], float | None]]] = {
+    "mix": ("share of teacher rollouts", "linear", lambda row, _: row.setting.mix),
+    "k": ("axes removed", "log", lambda row, _: row.cells[0].use.k if row.cells[0].use else None),
+    "refresh": ("steps between refreshes", "symlog", lambda row, _: row.setting.knob("refresh")),
+    "size": ("million parameters", "log", lambda row, config: 10 ** trend.size_of(row, config) / 1e6),
+    "rho": ("strength of the planted link", "linear", lambda row, config: trend.link_of(row, config)[1]),
+}
 
 
-X_WORDS = {"mix": "share of teacher rollouts", "k": "axes removed", "refresh": "steps between refreshes"}
-X_WORDS |= {"size": "million parameters", "rho": "strength of the planted link"}
-SCALES = {"size": "log", "k": "log", "refresh": "symlog"}
-
-
-def _rates(x: Sequence[float], lines: Sequence[Mapping]) -> Line:
+def _rates(by_x: Mapping[float, Mapping]) -> Line:
     """Return rates with their intervals, which end where rates do."""
-    mean, lo, hi = (np.array([line[part] for line in lines], dtype=float) for part in ("mean", "lo", "hi"))
+    x = sorted(by_x)
+    mean, lo, hi = (np.array([by_x[at][part] for at in x], dtype=float) for part in ("mean", "lo", "hi"))
     return np.array(x), mean, np.clip(lo, 0, 1), np.clip(hi, 0, 1)
 
 
@@ -154,25 +149,25 @@ def _ticks(axes: Axes, at: Sequence[float], values: Sequence[float]) -> None:
 
 def dose(made: Estimated, key: str, config: Config, measure: str) -> Figure | None:
     """Return rates against one number that rows differ in, a line a pair set; a topic of a link has its own panel."""
-    linked = {name: trend.link_of(row, config)[0] for name, row in made.own.rows.items() if key == "rho"}
-    topics = list(dict.fromkeys(filter(None, linked.values())))
-    series: dict[tuple[str, str], dict[float, Mapping]] = {}
-    for name, row in made.own.rows.items():
-        x, line = _x_of(row, key, config), made.of(name, table.RATE, measure)
-        if x is None or line["mean"] is None or row.population:
+    words, scale, x_of = AXES[key]
+    rows = {name: row for name, row in made.own.rows.items() if not row.population}
+    linked = {name: trend.link_of(row, config)[0] if key == "rho" else "" for name, row in rows.items()}
+    panels: dict[str, dict[str, dict[float, Mapping]]] = {}  # title -> label -> x -> rate
+    for name, row in rows.items():
+        x, line, topic = x_of(row, config), made.of(name, table.RATE, measure), linked[name]
+        if x is None or line["mean"] is None:
             continue
-        own = linked.get(name)
-        for topic in topics if key == "rho" and own is None else [own or ""]:
-            series.setdefault((topic, trend.label(row)), {}).setdefault(x, line)
-    panels: dict[str, dict[str, Line]] = {}
-    for (topic, label), by_x in series.items():
-        if len(by_x) > 1:
-            title = f"link on {topic}" if topic else MEASURES[measure].axis
-            panels.setdefault(title, {})[label] = _rates(sorted(by_x), [by_x[x] for x in sorted(by_x)])
-    drawing = trajectories(panels, X_WORDS[key])
-    for axes in drawing.axes if drawing is not None and key in SCALES else ():
+        for own in dict.fromkeys(filter(None, linked.values())) if topic is None else [topic]:
+            title = f"link on {own}" if own else MEASURES[measure].axis
+            panels.setdefault(title, {}).setdefault(trend.label(row), {}).setdefault(x, line)
+    drawn = {
+        title: {label: _rates(by_x) for label, by_x in own.items() if len(by_x) > 1}
+        for title, own in panels.items()
+    }
+    drawing = trajectories(drawn, words)
+    for axes in drawing.axes if drawing is not None and scale != "linear" else ():
         if axes.get_visible():
-            axes.set_xscale(SCALES[key])
+            axes.set_xscale(scale)
             ticks = sorted({float(x) for line in axes.get_lines() for x in np.asarray(line.get_xdata())})
             _ticks(axes, ticks, ticks)
             axes.minorticks_off()
@@ -200,9 +195,9 @@ def doses(made: Estimated) -> Figure | None:
             source = made.own.rows[next(iter(by_x.values()))].setting.source
             title = f"{arm}, {key}" if f"{arm}, {key}" not in panels else f"{arm}, {key}, {source}"
             if len(by_x) > 1:
-                ticks[title] = sorted(by_x)
+                ticks[title], names = sorted(by_x), [by_x[x] for x in sorted(by_x)]
                 panels[title] = {
-                    label: _rates(range(len(by_x)), [made.of(by_x[x], table.RATE, m) for x in sorted(by_x)])
+                    label: _rates(dict(enumerate(made.of(name, table.RATE, m) for name in names)))
                     for label, m in SIDES.items()
                 }
     drawing = trajectories(panels, "")

@@ -19,7 +19,7 @@ def make(context: Context) -> Page:
     text = render(
         "grader.md.j2",
         banner=banner(context.config),
-        figure=f"{address(context.name)}matrix.svg",
+        address=f"{address(context.name)}matrix.svg",
         counts=counts,
         modes=modes,
         elsewhere=int((frame["effective"].gt(0) & frame["submission"].ne(frame["mode"])).sum()),

@@ -8,7 +8,7 @@ tree where it has them. A page whose sentences need a number that is not known b
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from projected_grpo.measures.names import check_names
 from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
-from projected_grpo.pages.answer import Estimated, answer, has_number, is_answered, sentences
+from projected_grpo.pages.answer import Estimated, said
 from projected_grpo.pages.page import address, render
 from projected_grpo.pages.registry import STANDING
 from projected_grpo.records import check_read, commit
@@ -50,30 +50,30 @@ def of_results(config: Config, questions: Mapping[str, Question]) -> pd.DataFram
     return frame
 
 
-def published_seeds(config: Config, there: Iterable[int]) -> list[int]:
-    """Return those of some seeds that a config publishes, sorted: those of tuning and of confirmation stand aside.
+def for_seeds(config: Config, there: Iterable[int]) -> tuple[Config, dict[str, Question]]:
+    """Return config and questions for those of some seeds that are published: tuning and confirmation stand aside.
 
     Where the config's own seeds are to confirm, the others of these are no longer aside.
     """
     own, fresh = set(config.seeds), set(config.primary.seeds)
     aside = {*config.tuning, *(() if own & fresh else fresh)} - own
-    return sorted({int(seed) for seed in there} - aside)
+    seeds = sorted({int(seed) for seed in there} - aside) or config.seeds
+    every = config.model_copy(update={"seeds": type(config.seeds)(seeds)})
+    return every, questions_of(every)
 
 
 def read_tree(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
     """Return a config and its questions for its own seeds and all others that its results tree has runs of."""
     config = layered(file, **said)
     ends = (folder.name.rpartition("-s")[2] for folder in Path(config.results, "grpo").glob("*-s*"))
-    there = {int(end) for end in ends if end.isdecimal()} | set(config.seeds)
-    return read_config(file, **said | {"seeds": published_seeds(config, there)})
+    return for_seeds(config, [*config.seeds, *(int(end) for end in ends if end.isdecimal())])
 
 
 def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Question]]:
     """Return config and questions for all seeds of the frame's runs that are published, each question for its own."""
     is_base = frame["cell"].str.startswith(numbers.BASE.format(""))
-    seeds = published_seeds(config, frame.loc[~is_base, "seed"])
-    every = config.model_copy(update={"seeds": type(config.seeds)(seeds)}) if seeds else config
-    return every, {name: of_own_seeds(one, frame) for name, one in questions_of(every).items()}
+    every, questions = for_seeds(config, frame.loc[~is_base, "seed"])
+    return every, {name: of_own_seeds(one, frame) for name, one in questions.items()}
 
 
 def of_own_seeds(question: Question, frame: pd.DataFrame) -> Question:
@@ -100,14 +100,6 @@ class Place:
     def folder(self) -> Path:
         return self.docs / "results" / self.name
 
-    def figure(self, page: str, drawn: str) -> str:
-        """Return the name of a figure's file in `docs/figures`."""
-        return "-".join(filter(None, [self.name, page, drawn])) + ".svg"
-
-    def address(self, page: str) -> str:
-        """Return what addresses of a page's figures begin with, as seen from the page."""
-        return "../" * (2 if self.name else 1) + "figures/" + self.figure(page, "").removesuffix(".svg") + "-"
-
 
 def place_of(configfile: Path, config: Config, docs: Path) -> Place:
     """Return where the pages of a config file are published."""
@@ -115,14 +107,17 @@ def place_of(configfile: Path, config: Config, docs: Path) -> Place:
 
 
 def write_page(place: Place, name: str, text: str, figures: Mapping[str, str]) -> None:
-    """Write a page and its figures, in place of those of its earlier edition; figures: name -> SVG."""
-    kept = {place.figure(name, drawn): svg for drawn, svg in figures.items()}
-    for old in (place.docs / "figures").glob(place.figure(name, "*")):
+    """Write a page of a results tree and its figures, in place of its earlier edition; figures: name -> SVG."""
+    own = name.replace("/", "-")
+    prefix = f"{place.name}-{own}-".removeprefix("-")  # of the names of its figures in `docs/figures`
+    kept = {f"{prefix}{drawn}.svg": svg for drawn, svg in figures.items()}
+    for old in (place.docs / "figures").glob(f"{prefix}*.svg"):
         if old.name not in kept:
             old.unlink()
     for file, svg in kept.items():
         write_text(place.docs / "figures" / file, svg)
-    write_text(place.folder / f"{name}.md", text)
+    seen = f"{'../../' if place.name else '../'}figures/{prefix}"  # from the page
+    write_text(place.folder / f"{own}.md", text.replace(address(name), seen))
 
 
 def write_csv(made: Estimated, path: Path) -> None:
@@ -138,18 +133,15 @@ def write_csv(made: Estimated, path: Path) -> None:
     write_text(path, pd.DataFrame(records).to_csv(index=False, lineterminator="\n"))
 
 
-def of_other_stages(results: Path, place: Place) -> dict[str, tuple[str, dict[str, str]]]:
-    """Read the pages of other stages that a results tree has: published name -> text, figures."""
+def of_other_stages(results: Path) -> dict[str, tuple[str, dict[str, str]]]:
+    """Read the pages of other stages that a results tree has: name -> text, figures."""
     found = {}
     for name in ("aa", *STANDING):
-        path, own = results / f"{name}.md", name.replace("/", "-")
-        if not path.exists():
-            continue
-        figures = results / "figures" / name
-        check_read(path, figures)
-        drawn = {file.stem: file for file in sorted(figures.glob("*.svg"))}
-        text = path.read_text(encoding="utf-8").replace(address(name), place.address(own))
-        found[own] = text, {figure: file.read_text() for figure, file in drawn.items()}
+        path, figures = results / f"{name}.md", results / "figures" / name
+        if path.exists():
+            check_read(path, figures)
+            drawn = {file.stem: file.read_text() for file in sorted(figures.glob("*.svg"))}
+            found[name] = path.read_text(encoding="utf-8"), drawn
     return found
 
 
@@ -160,26 +152,26 @@ def estimated(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Es
     return own, {name: pages.estimated(one, frame, own) for name, one in asked.items()}
 
 
-def elsewhere(file: Path, docs: Path) -> dict[str, Estimated]:
-    """Return the questions of another config on the runs that are published of it, none without."""
-    config = layered(file)
-    store = Place(docs, Path(config.results).name).folder / "runs.csv"
-    if not store.exists():
-        return {}
-    own, made = estimated(config, numbers.read(store))
-    outcomes = outcomes_of(made.values(), own)
-    return {name: replace(found, outcomes=outcomes) for name, found in made.items()}
-
-
-def all_elsewhere(docs: Path) -> dict[str, dict[str, Estimated]]:
-    """Return the same of each config that the README may quote, by its name there."""
-    asked = read_mapping(README)["elsewhere"]
-    return {name: elsewhere(Path(one["config"]), docs) for name, one in asked.items()}
+def elsewhere(docs: Path) -> dict[str, dict[str, Estimated]]:
+    """Return of each config that the README may quote, by its name there, the questions on its published runs."""
+    found = {}
+    for name, one in read_mapping(README)["elsewhere"].items():
+        config = layered(Path(one["config"]))
+        store = Place(docs, Path(config.results).name).folder / "runs.csv"
+        if store.exists():
+            own, made = estimated(config, numbers.read(store))
+            found[name] = corrected(made, outcomes_of(made.values(), own))
+    return found
 
 
 def outcomes_of(made: Iterable[Estimated], config: Config) -> pd.DataFrame:
     """Return the primary outcomes of a config, corrected together."""
     return estimates.primary_outcomes([each.frame for each in made], len(config.primary.outcomes))
+
+
+def corrected(made: Mapping[str, Estimated], outcomes: pd.DataFrame) -> dict[str, Estimated]:
+    """Return questions that know the outcomes which are corrected together."""
+    return {name: replace(found, outcomes=outcomes) for name, found in made.items()}
 
 
 def publish(
@@ -191,35 +183,30 @@ def publish(
     if not len(frame):
         raise UserError(f"{config.results}: no finished run; run `./snakemake --cores all report` first")
     own, made = estimated(config, frame)
-    beyond = {} if place.name else all_elsewhere(place.docs)
+    beyond = {} if place.name else elsewhere(place.docs)
     fresh = beyond.get(CONFIRMATION.stem, {})
     outcomes = outcomes_of((*fresh.values(), *made.values()), own)
+    made = corrected(made, outcomes)
     # Without a number of its sentences a page waits for them.
-    there = {name for name in made if (place.folder / f"{name}.md").exists()}
-    ready = {name for name, found in made.items() if is_answered(found) and found.own.seeds}
-    made = {n: replace(found, outcomes=outcomes) for n, found in made.items() if n in ready | there}
-    drawn = commit()
-    texts = {
-        name: pages.page(found, own, pages.provenance(frame, found.own, drawn), place.address(name))
-        for name, found in made.items()
-        if name in ready
-    }
-    others = of_other_stages(Path(config.results), place)
+    ready = {name: found for name, found in made.items() if found.own.seeds and said(found)}
+    drawn, written = commit(), {}
+    for name, found in ready.items():
+        page = pages.page(found, own, pages.provenance(frame, found.own, drawn), published=True)
+        written[name] = page.text, {figure: style.to_svg(each) for figure, each in page.figures.items()}
+    written |= of_other_stages(Path(config.results))
+    made = {n: found for n, found in made.items() if n in ready or (place.folder / f"{n}.md").exists()}
     numbers.write(frame, store)
-    for name, page in texts.items():
-        figures = {figure: style.to_svg(drawing) for figure, drawing in page.figures.items()}
-        write_page(place, name, page.text, figures)
-        write_csv(made[name], place.folder / f"{name}.csv")
-    for name, (text, figures) in others.items():
+    for name, (text, figures) in written.items():
         write_page(place, name, text, figures)
+    for name, found in ready.items():
+        write_csv(found, place.folder / f"{name}.csv")
     write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place))
     if readme_file is not None:
         quoted = {f"{at}/{name}": found for at, each in beyond.items() for name, found in each.items()}
-        said = made | quoted
         for file, docs in ((readme_file, place.docs), (place.docs / "index.md", Path())):
             if file.exists():
-                write_readme(file, said, docs)
-    return [*texts, *others]
+                write_readme(file, made | quoted, docs)
+    return list(written)
 
 
 def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame, place: Place) -> str:
@@ -227,33 +214,25 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
 
     A question whose sentences need numbers that are not known by run has none: its page stands as it was published.
     """
-    rows: list[dict] = []
+    rows = []
     for name, found in made.items():
-        said = answer(found) if is_answered(found) else []
-        n = max((line["n"] for line in found.lines if line["contrast"] != estimates.RATE), default=0)
-        rows.append({"name": name, "title": found.own.question.title, "n": n})
-        rows[-1]["answer"] = " ".join(said)
-        rows[-1]["mixes"] = found.mixes
-        rows[-1]["primary"] = any(line["primary"] for line in found.lines)
+        frame = found.frame
+        row = {"name": name, "made": found, "primary": frame["primary"].any()}
+        row["n"] = max(frame.loc[frame["contrast"].ne(estimates.RATE), "n"], default=0)
+        rows.append(row | {"answer": said(found)})
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
     )
-    titles = {
-        path.stem: path.read_text(encoding="utf-8").split("\n", 1)[0][2:]
-        for path in place.folder.glob("*.md")
-    }
-    others = {name: title for name, title in sorted(titles.items()) if name not in made}
-    fresh = place.name or not outcomes["named"].str.startswith("afterwards").all()
+    titles = {path.stem: path.read_text("utf-8").split("\n", 1)[0][2:] for path in place.folder.glob("*.md")}
     return render(
         "results.md.j2",
         rows=rows,
         outcomes=named_outcomes(config, outcomes, made),
         named=config.primary.named,
-        fresh=fresh,
+        fresh=place.name or not outcomes["named"].str.startswith("afterwards").all(),
         place=place,
         called=read_mapping(README)["elsewhere"].get(place.name, {}).get("called", place.name),
-        folder=place.folder.name,
-        others=others,
+        others={name: title for name, title in sorted(titles.items()) if name not in made},
         teachers=TEACHERS,
     )
 
@@ -281,10 +260,19 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
     shown = asked["figure"]
     if shown not in made:
         return
-    kind = made[shown].own.question.figure.kind
-    said = {key: [_answer(made, one) for one in asked[key]] for key in ("findings", "failed")}
-    called = {name: one["called"] for name, one in asked["elsewhere"].items()}
-    text = render("readme.md.j2", docs=docs, figure=f"{shown}-{kind}", called=called, **said)
+
+    def quoted(one: str) -> tuple[str, str]:
+        name, _, number = one.partition(".")
+        return name, said(made[name], int(number or 0)) if name in made else ""
+
+    text = render(
+        "readme.md.j2",
+        docs=docs,
+        figure=f"{shown}-{made[shown].own.question.figure.kind}",
+        called={name: one["called"] for name, one in asked["elsewhere"].items()},
+        findings=map(quoted, asked["findings"]),
+        failed=map(quoted, asked["failed"]),
+    )
     page = file.read_text(encoding="utf-8")
     before, opened, rest = page.partition(OPEN)
     _, closed, after = rest.partition(CLOSE)
@@ -295,36 +283,37 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
     write_text(file, f"{before}{OPEN}\n\n{text.strip()}\n\n{CLOSE}{after}")
 
 
-def _answer(made: Mapping[str, Estimated], one: str) -> tuple[str, str]:
-    """Return (question, its answer) of `Q10`, or of `Q10.2` its second sentence alone; "" without its number."""
-    name, _, number = one.partition(".")
-    if name not in made or not is_answered(made[name]):
-        return name, ""
-    if not number:
-        return name, " ".join(answer(made[name]))
-    found, place = made[name], int(number) - 1
-    says = found.own.question.says[place : place + 1]
-    return name, sentences(found)[place] if all(has_number(found, each) for each in says) else ""
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Publish the config's results; print a UserError as one line and return 2."""
-    parser = argparse.ArgumentParser(
-        prog="python -m projected_grpo.pages.publish", description=__doc__.splitlines()[0]
-    )
+def command(
+    parser: argparse.ArgumentParser,
+    arguments: list[str] | None,
+    work: Callable[[Config, dict[str, Question], Place, argparse.Namespace], str],
+) -> int:
+    """Run a command on the results of a config and print what it says; a UserError as one line, and return 2."""
     parser.add_argument("--configfile", default=DEFAULT, type=Path)
     parser.add_argument("--docs", default="docs", type=Path)
-    parser.add_argument("--readme", default="README.md", type=Path)
     options = parser.parse_args(arguments)
     try:
         config, questions = read_tree(options.configfile)
-        place = place_of(options.configfile, config, options.docs)
-        names = publish(config, questions, place, None if place.name else options.readme)
+        said = work(config, questions, place_of(options.configfile, config, options.docs), options)
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"wrote {len(names)} pages and {place.folder.with_suffix('.md')}")
+    print(said)
     return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Publish the config's results."""
+    parser = argparse.ArgumentParser(
+        prog="python -m projected_grpo.pages.publish", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--readme", default="README.md", type=Path)
+
+    def work(config: Config, questions: dict, place: Place, options: argparse.Namespace) -> str:
+        names = publish(config, questions, place, None if place.name else options.readme)
+        return f"wrote {len(names)} pages and {place.folder.with_suffix('.md')}"
+
+    return command(parser, arguments, work)
 
 
 def layered(file: Path, **said: object) -> Config:

@@ -13,7 +13,7 @@ from projected_grpo.measures.columns import wide
 from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.numbers import of_tree
-from projected_grpo.measures.published import published
+from projected_grpo.measures.published import published as published_figures
 from projected_grpo.pages import figures, words
 from projected_grpo.pages.answer import Estimated, answer, lost
 from projected_grpo.pages.context import Context, banner, spreads
@@ -84,17 +84,8 @@ def wrecked(made: Estimated, honest: str) -> list[str]:
     return [e["row"] for e in lines if e["after"] is not None and e["after"] < (e["before"] or 0) / 2]
 
 
-def page(
-    made: Estimated,
-    config: Config,
-    provenance: Mapping[str, object],
-    prefix: str | None = None,
-) -> Page:
-    """Return the page of a question.
-
-    provenance: what stands at its end (`provenance`); prefix: of the addresses of its figure, by default as seen
-    from the results folder.
-    """
+def page(made: Estimated, config: Config, provenance: Mapping, published: bool = False) -> Page:
+    """Return the page of a question; provenance: what stands at its end (`provenance`)."""
     own, question, about = made.own, made.own.question, made.own.about
     drawing = figures.of_question(made, config)
     honest = HONEST.get(about.name, "honest")
@@ -117,10 +108,10 @@ def page(
         made=made,
         banner=banner(config),
         answer=answer(made),
-        lost=[one["row"] for one in lost(made)],
-        figure=question.figure.kind if drawing else "",
-        figures=address(question.name) if prefix is None else prefix,
-        published=prefix is not None,
+        lost=[one["row"] for one, _ in lost(made)],
+        kind=question.figure.kind if drawing else "",
+        address=address(question.name),
+        published=published,
         first=first_rows(made),
         shown=[MEASURES[name] for name in shown],
         compared=compared(made),
@@ -129,7 +120,7 @@ def page(
         absent=[name for name in own.rows if name not in there],
         unknown=[MEASURES[name].head for name in question.measures if name not in measures],
         wrecked=wrecked(made, honest),
-        paper=published(own),
+        paper=published_figures(own),
         n=max([0, *made.frame["n"]]),
         primary=[line for line in made.lines if line["primary"]],
         waiting=[one.choice for one in asked if one.row is None and one.choice],
@@ -138,7 +129,11 @@ def page(
         tuned=set(barren["measure"]) <= set(own.floors),
         organism=config.is_small,
         came_from=provenance,
-        left_out=_reasons(own),
+        left_out=[
+            f"{name} ({why})"
+            for why in dict.fromkeys(own.left_out.values())
+            for name in words.short(cell for cell, of in own.left_out.items() if of == why)
+        ],
         **plane,
     )
     frames = {".parquet": wide(own, made.frame), ".estimates.parquet": made.frame}
@@ -166,19 +161,10 @@ def _barren(made: Estimated, lines: pd.DataFrame) -> list[str]:
 
 def _power(made: Estimated, config: Config) -> float | None:
     """Return the smallest difference that one test finds with 80% power at this n, by the spread of a pilot."""
-    pilot, about = spreads(config), made.own.about.name
-    spread = max(
-        (pilot.get(row.setting.mix, {}).get(about, 0.0) for row in made.own.rows.values()), default=0.0
-    )
+    pilots = [spreads(config).get(row.setting.mix, {}) for row in made.own.rows.values()]
+    spread = max((pilot.get(made.own.about.name, 0.0) for pilot in pilots), default=0.0)
     ns = [line["n"] for line in made.claims() if line["n"] > 1]
     return stats.detectable(spread, min(ns)) if spread and ns else None
-
-
-def _reasons(own: Measured) -> list[str]:
-    by_reason: dict[str, list[str]] = {}
-    for cell, why in own.left_out.items():
-        by_reason.setdefault(why, []).append(cell)
-    return [f"{cell} ({why})" for why, cells in by_reason.items() for cell in words.short(cells)]
 
 
 def provenance(frame: pd.DataFrame, own: Measured, drawn: str) -> dict[str, object]:

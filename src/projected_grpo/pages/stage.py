@@ -64,11 +64,11 @@ class Numbers:
 
         values, seeds = self.of(weights, measure), self.seeds
         missed = {seed: values.get(seed) for seed in seeds if seed not in values or not within(values[seed])}
-        mean, met = stats.mean(values), len(seeds) - len(missed)
+        mean = stats.mean(values)
         reached = None if mean is None else (not missed if each else within(mean))
-        found = {"words": what, "mean": mean, "met": met, "of": len(seeds), "reached": reached}
         ends = {"lowest": min(values.values(), default=None), "highest": max(values.values(), default=None)}
-        return found | ends | {"missed": missed if each else {}, "without": len(seeds) - len(values)}
+        found = {"words": what, "mean": mean, "reached": reached, **ends}
+        return found | {"missed": missed if each else {}, "without": len(seeds) - len(values)}
 
     def compared(self, asked: Mapping[str, Weights] | Iterable[str], measures: Iterable[str]) -> list[dict]:
         """Test combinations of rows, or rows, against zero on each measure; Holm's p over those of a measure."""
