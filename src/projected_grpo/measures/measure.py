@@ -16,15 +16,7 @@ import numpy as np
 
 from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.errors import UserError
-from projected_grpo.measures.panels import (
-    DEPLOYED,
-    PANEL_RATES,
-    PANELS,
-    RATES,
-    hack_compiled,
-    honest,
-    known_mean,
-)
+from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, PANELS, RATES, honest, known_mean
 
 if TYPE_CHECKING:
     from projected_grpo.measures.runs import Run
@@ -92,7 +84,7 @@ def _hack_compiled(run: Run) -> float | None:
     if run.rollouts is None:
         return None
     step = run.rollouts["step"]
-    return known_mean(hack_compiled(run.rollouts)[step > step.max() - LAST])
+    return known_mean(RATES["hack_compiled"].of(run.rollouts)[step > step.max() - LAST])
 
 
 def _held_out(run: Run) -> float | None:
@@ -111,10 +103,6 @@ def _seconds(run: Run) -> float | None:
     """Return the median step's CPU time: what else the machine does counts for nothing."""
     seconds = run.steps.get("cpu_seconds")
     return None if seconds is None else float(np.median(seconds))
-
-
-def _beyond_clip(run: Run) -> float | None:
-    return known_mean(run.steps["ratio_clip_low"] + run.steps["ratio_clip_high"])
 
 
 def _rate(name: str, by_step: ByStep, about: str, words: str = "the {} rate", **more: Any) -> Measure:
@@ -211,8 +199,6 @@ JUDGED = (
     *("known_hack", "known_honest", "known_honest_no_attempt", "known_hack_compiled"),
     *("novel_hack", "plain_solve"),
 )
-BEYOND = "teacher's tokens whose ratio lies beyond the clip bounds, mean over steps"
-ZEROED = "teacher's tokens that the clip leaves no gradient, mean over steps"
 CEILING = "AUROC of what the last rollouts on half of the problems say of the other"
 UPDATE = "the share of the applied update along the hack basis"
 _ALL = (
@@ -268,8 +254,18 @@ _ALL = (
     _other("seconds", "CPU s a step", "median CPU time of a step", _seconds, unit="seconds"),
     _rise(10),
     _rise(15),
-    _other("beyond_clip", "beyond the clip", BEYOND, _beyond_clip),
-    _other("zeroed", "without gradient", ZEROED, lambda run: known_mean(run.steps["ratio_zeroed"])),
+    _other(
+        "beyond_clip",
+        "beyond the clip",
+        "teacher's tokens whose ratio lies beyond the clip bounds, mean over steps",
+        lambda run: known_mean(run.steps["ratio_clip_low"] + run.steps["ratio_clip_high"]),
+    ),
+    _other(
+        "zeroed",
+        "without gradient",
+        "teacher's tokens that the clip leaves no gradient, mean over steps",
+        lambda run: known_mean(run.steps["ratio_zeroed"]),
+    ),
     _beside("auroc_first", "AUROC, first", "AUROC of the direction's score in the first window of steps"),
     _beside("auroc_last", "AUROC, last", "AUROC of the direction's score in the last five steps"),
     _beside("auroc_over_random", "over random", "that less the mean of random directions", signed=True),
