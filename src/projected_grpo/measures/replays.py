@@ -103,13 +103,6 @@ def _sides(rows: pd.DataFrame, value: str = ALIGNMENT) -> Sides:
     return tested(*(rows.loc[rows["gt_pass"].eq(right), value].to_numpy() for right in (False, True)))
 
 
-def _within(rows: pd.DataFrame) -> Sides:
-    """Compare both kinds of hack of each problem that has them."""
-    means = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT)
-    both = means.reindex(columns=[False, True]).dropna()
-    return tested(both[False].to_numpy(), both[True].to_numpy(), paired=True)
-
-
 def matched(rows: pd.DataFrame) -> pd.DataFrame:
     """Return equally many wrong and right hacks, paired so that their lengths hardly differ.
 
@@ -130,11 +123,15 @@ def readings(samples: pd.DataFrame) -> dict[str, Sides]:
     within problems; among hacks of matched length.
     """
     rows = hacked_rows(samples)
+    by_problem = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT)
+    by_problem = by_problem.reindex(columns=[False, True])
+    wrong, right = (by_problem[kind].dropna().to_numpy() for kind in by_problem)
+    both = by_problem.dropna()
     return {
         "t4": _sides(rows),
         "t4_start": _sides(hacked_rows(samples, AT_START), AT_START),
-        "t4_problems": _sides(rows.groupby(["problem_id", "gt_pass"])[ALIGNMENT].mean().reset_index()),
-        "t4_within": _within(rows),
+        "t4_problems": tested(wrong, right),
+        "t4_within": tested(both[False].to_numpy(), both[True].to_numpy(), paired=True),
         "t4_matched": _sides(matched(rows)),
     }
 

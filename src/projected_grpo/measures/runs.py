@@ -106,12 +106,10 @@ def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
     if not isinstance(final, dict):
         raise UserError(f"{path}: final is {final!r}, allowed: a mapping of rates, or null")
     for name in FINAL:
-        value = final.get(name)
-        if value is None and name.startswith("hack"):
-            raise UserError(f"{path}: no final.{name}; delete the run's folder to remake it")
-        number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-        if value is not None and not number:
-            raise UserError(f"{path}: final.{name} is {value!r}, allowed: a number in 0 ... 1, or null")
+        value, optional = final.get(name), not name.startswith("hack")
+        if not (optional if value is None else type(value) in (int, float) and 0 <= value <= 1):
+            allowed = f"a number in 0 ... 1{', or null' * optional}; delete the run's folder to remake it"
+            raise UserError(f"{path}: final.{name} is {value!r}, allowed: {allowed}")
 
 
 def _flat(value: Any, key: str = "") -> dict[str, Any]:
