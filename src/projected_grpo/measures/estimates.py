@@ -8,7 +8,6 @@ in `contrasts`. Pages draw and say nothing that does not stand here or in the nu
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,14 +86,10 @@ class Measured:
             return MEASURES["hack_heldout"]
         return MEASURES["hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"]
 
-    @cached_property
-    def short(self) -> set[str]:
-        """Return the rows that lack runs."""
-        return {n for n, row in self.rows.items() if any(cell.id in self.left_out for cell in row.cells)}
-
     def waits(self, rows: Iterable[str]) -> bool:
         """Return whether any of these rows lacks runs."""
-        return not self.short.isdisjoint(rows)
+        own = (self.rows[name] for name in rows if name in self.rows)
+        return any(cell.id in self.left_out for row in own for cell in row.cells)
 
     @property
     def seeds(self) -> tuple[int, ...]:

@@ -18,7 +18,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import beside
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.runs import FINAL, Loaded, Run, base_rates, load_runs, stopped_rates
+from projected_grpo.measures.panels import base_file, panel_rates
+from projected_grpo.measures.runs import FINAL, Loaded, Run, load_runs, read_panels
 
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 # Of a run; all but the first two may be null. `made`: the commit at which it was made.
@@ -68,16 +69,19 @@ def of_bases(results: Path, questions: Iterable[Question]) -> Iterator[Known]:
     """
     models = {cell.model: cell.seed for question in questions for cell in reversed(question.cells)}
     for model, seed in models.items():
-        yield {"cell": BASE.format(model), "seed": seed, "model": model}, base_rates(results, model)
+        if (path := Path(results) / base_file(model)).exists():
+            own = {"cell": BASE.format(model), "seed": seed, "model": model}
+            yield own, panel_rates(read_panels(path))
 
 
 def of_stopped(results: Path, questions: Iterable[Question]) -> Iterator[Known]:
     """Yield plain runs that end earlier, where they were judged so; `dose`: how much was trained."""
     for file, cell in chain.from_iterable(beside.early_ends(question).items() for question in questions):
-        path = Path(results) / file
-        for step, rates in stopped_rates(path).items() if path.exists() else ():
-            own = {"cell": STOPPED.format(step, cell.id), "seed": cell.seed, "model": cell.model}
-            yield own, rates
+        if not (path := Path(results) / file).exists():
+            continue
+        for (step, dose), facts in read_panels(path, ("after", "dose")).groupby(["after", "dose"]):
+            own = {"cell": STOPPED.format(int(step), cell.id), "seed": cell.seed, "model": cell.model}
+            yield own, panel_rates(facts) | {"dose": dose}
 
 
 def tidy(*known: Iterable[Known]) -> pd.DataFrame:

@@ -90,8 +90,7 @@ def recovered(own: Measured) -> dict[str, float]:
     Of means over seeds: honest less plain training's, by that of plain training without a teacher. Empty without such
     a row, or where nothing is lost.
     """
-    found = {name: stats.mean(own.of(name, HONEST)) for name in own.rows}
-    means = {name: mean for name, mean in found.items() if mean is not None}
+    means = {name: mean for name in own.rows if (mean := stats.mean(own.of(name, HONEST))) is not None}
     vanilla = vanilla_of(own)
     if vanilla not in means:
         return {}
