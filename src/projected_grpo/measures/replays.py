@@ -29,14 +29,8 @@ STEP_KEYS = ("step", "modules", *STEP_NUMBERS)
 class Replay:
     """One replay: a row per pool sample and a row per step; null, as of a zero gradient's alignment, is NaN."""
 
-    folder: Path
     samples: pd.DataFrame
     steps: pd.DataFrame
-
-    @property
-    def bound(self) -> float:
-        """What no alignment exceeds: the root of the modules that have axes."""
-        return math.sqrt(int(self.steps["modules"].iloc[0]))
 
 
 def read_replay(folder: Path, n_steps: int) -> Replay:
@@ -60,7 +54,7 @@ def read_replay(folder: Path, n_steps: int) -> Replay:
         steps += found
         samples += [row for row in rows if row is not found[0]]
     of_samples = pd.DataFrame(samples).astype(dict.fromkeys(NUMBERS, float))
-    return Replay(Path(folder), of_samples, pd.DataFrame(steps).astype(dict.fromkeys(STEP_NUMBERS, float)))
+    return Replay(of_samples, pd.DataFrame(steps).astype(dict.fromkeys(STEP_NUMBERS, float)))
 
 
 @dataclass(frozen=True)
@@ -146,8 +140,9 @@ def contrast_numbers(replay: Replay) -> dict[str, float | None]:
     """
     found: dict[str, float | None] = {}
     sides = readings(replay.samples)
+    bound = math.sqrt(int(replay.steps["modules"].iloc[0]))  # what no alignment exceeds
     for name, one in sides.items():
-        gap = None if one.gap is None else one.gap / replay.bound
+        gap = None if one.gap is None else one.gap / bound
         met = one.t is not None and one.p is not None and one.t > 2 and one.p < 0.05
         found |= {name: one.t, f"{name}_p": one.p, f"{name}_met": float(met), f"{name}_gap": gap}
     found |= {"wrong": float(len(sides["t4"].wrong)), "right": float(len(sides["t4"].right))}
