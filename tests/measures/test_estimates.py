@@ -138,7 +138,7 @@ def test_primary_outcomes_are_one_family_of_all_that_were_asked_for(frame, quest
     ]
     found = table.primary_outcomes(frames, 7).set_index("question")
     assert list(found.index) == ["Q10", "Q14"]
-    assert found["p_holm"].tolist() == pytest.approx(stats.holm([*found["p"], *[1.0] * 5])[:2])
+    assert found["p_holm"].tolist() == pytest.approx(list(stats.holm([*found["p"], *[1.0] * 5])[:2]))
     # By itself Q14's drop is shown (p = 0.028); as one of seven it is not.
     assert found["verdict"].tolist() == ["effect", "not shown"]
     assert table.primary_outcomes(frames, 2)["verdict"].tolist() == ["effect", "effect"]

@@ -86,7 +86,7 @@ def test_what_hacks_less_than_the_base_is_held_against_the_base(made):
     honest = by_seed([0.4, 0.5, 0.45, 0.4, 0.6, 0.5])
     assert made.names[0] == BASE
     pair = made.excess(by_seed([0.0] * 6), honest)
-    against = stats.paired(honest, {seed: made.honest[seed][0] for seed in SEEDS})
+    against = stats.one_sample({seed: honest[seed] - made.honest[seed][0] for seed in SEEDS})
     assert pair.delta == pytest.approx(against.delta) and pair.lo == pytest.approx(against.lo)
     unjudged = replace(made, names=("less x0.1", *made.names[1:]))
     assert unjudged.excess(by_seed([0.0] * 6), honest) is None

@@ -111,8 +111,9 @@ def broken():
 
     def of(run):
         path = run.folder / "deployed.parquet"
-        facts = read_panels(path) if path.exists() else None
-        return facts and 1 - facts["can_compile"][facts["panel"] == "novel"].mean()
+        if path.exists():
+            return 1 - read_panels(path).query("panel == 'novel'")["can_compile"].mean()
+        return None
 
     return Measure(
         "broken", "no code", "the share without code", "rollouts without code", of, file="deployed.parquet",

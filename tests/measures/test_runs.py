@@ -164,7 +164,7 @@ def test_damaged_run_json_is_an_error(tmp_path):
     info = json.loads(path.read_text())
     del info["final"]["hack_ablated"]
     path.write_text(json.dumps(info))
-    with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json: no final\.hack_ablated"):
+    with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json: final\.hack_ablated is None"):
         measure(question, tmp_path)
     path.write_text(path.read_text()[:50])
     with pytest.raises(UserError, match=r"vanilla-final-m0\.5-s42/run\.json"):

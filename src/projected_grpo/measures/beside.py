@@ -16,7 +16,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
 
 Found = dict[str, float | None]  # measure -> value of one run
-Reader = Callable[[list[Path]], Found]
+Source = tuple[Cell, list[str], Callable[[list[Path]], Found]]  # a run, files beside it, what reads them
 REFERENCE = "own_mode"  # the pairs of the exploits themselves, which every other set is held against
 
 
@@ -71,12 +71,12 @@ def numbers(question: Question, config: Config) -> Iterator[tuple[Cell, dict[str
             yield cell, {name: float(value) for name, value in read(paths).items() if value is not None}
 
 
-def _sources(question: Question, config: Config) -> Iterator[tuple[Cell, list[str], Reader]]:
+def _sources(question: Question, config: Config) -> Iterator[Source]:
     probe = PROBES.get(question.name)
     frozen = [cell for cell in question.cells if cell.basis and not cell.setting.knob("refresh")]
     if question.name == DETECTOR:
         for cell in question.cells:
-            yield cell, [f"detector/{cell.id}.parquet"], partial(_ranking, config.detector.pairs)
+            yield cell, [f"detector/{cell.id}.parquet"], partial(_ranking, subject=config.detector.pairs)
     for cell in frozen if probe else ():
         if config.knobs(str(cell.setting.basis)).control == "none":
             yield cell, replay_files(f"{cell.model}/{cell.basis}/vanilla", config), _t4
@@ -85,12 +85,12 @@ def _sources(question: Question, config: Config) -> Iterator[tuple[Cell, list[st
     if probe == "loss":
         yield from _losses(question, config)
     if question.kind == "trend":
-        used = {model for model in {cell.model for cell in question.cells} if uses(question, model, config)}
-        for cell in (cell for cell in question.cells if cell.model in used):
-            yield cell, [f"probe/overlaps/{question.name}/{cell.model}.json"], partial(_overlap, cell)
+        used = {cell.model: uses(question, cell.model, config) for cell in question.cells}
+        for cell in (cell for cell in question.cells if used[cell.model]):
+            yield cell, [f"probe/overlaps/{question.name}/{cell.model}.json"], partial(_overlap, cell=cell)
 
 
-def _losses(question: Question, config: Config) -> Iterator[tuple[Cell, list[str], Reader]]:
+def _losses(question: Question, config: Config) -> Iterator[Source]:
     """Yield each run along a GRPO basis, whose tensor is compared with that of the NLL."""
     based = [(row, config.knobs(basis)) for row in question.rows if (basis := row.setting.basis)]
     twins = {own.pairs: row.cells for row, own in reversed(based) if own.loss == "nll"}
@@ -100,7 +100,7 @@ def _losses(question: Question, config: Config) -> Iterator[tuple[Cell, list[str
                 yield cell, [f"probe/{cell.model}/{other.basis}-vs-{cell.basis}.json"], _loss
 
 
-def _ranking(subject: str, paths: list[Path]) -> Found:
+def _ranking(paths: list[Path], subject: str) -> Found:
     from projected_grpo.measures.detector import ranking_numbers
 
     return dict(ranking_numbers(paths[0], subject))
@@ -121,7 +121,7 @@ def _loss(paths: list[Path]) -> Found:
     return {"overlap_losses": found["overlap"], "overlap_reweighted": found["overlap_reweighted"]}
 
 
-def _overlap(cell: Cell, paths: list[Path]) -> Found:
+def _overlap(paths: list[Path], cell: Cell) -> Found:
     """Return how the run's axes lie beside the exploits' own, of all bases on its model."""
     use, bases = cell.use, read_json(paths[0])["bases"]
     own = [one for one in bases if use and cell.basis == one["basis"] and use.k == one["k"]]

@@ -5,7 +5,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -48,21 +48,24 @@ def wide(own: Measured, frame: pd.DataFrame) -> pd.DataFrame:
     rows, theirs = own.rows.values(), published(own)
     seeds = [numbers.seeds_of(own.values[name]) for name in own.rows]
     some = [name for name in WHERE_THERE if frame["measure"].eq(name).any()]
-    taken = [
-        (name, estimates.RATE, name, "mean") for name in (*MEANS, *some)
-    ]  # column, contrast, measure, key
-    taken += [(f"{name}_std", estimates.RATE, name, "std") for name in STDS]
+    # Column -> where it stands in the estimates.
+    taken = {name: ("mean", estimates.RATE, name) for name in (*MEANS, *some)}
+    taken |= {f"{name}_std": ("std", estimates.RATE, name) for name in STDS}
     for name in DELTAS:
-        taken += [(form.format(name), estimates.BASELINE, name, key) for form, (key, _) in DIFFERENCE.items()]
+        taken |= {form.format(name): (key, estimates.BASELINE, name) for form, (key, _) in DIFFERENCE.items()}
     if "hack_heldout" in some:
-        taken.append(("delta_hack_heldout", estimates.BASELINE, "hack_heldout", "delta"))
-    lines = {key: part.set_index("row") for key, part in frame.groupby(["contrast", "measure"])}
-    made: dict[str, Sequence] = {"row": list(own.rows), "arm": [row.setting.arm for row in rows]}
-    made |= {"n": list(map(len, seeds)), "seeds": [";".join(map(str, each)) for each in seeds]}
-    made |= {"steps": [row.cells[0].steps for row in rows], "baseline": [row.baseline for row in rows]}
-    for name, contrast, measure, key in taken:
-        own_lines = lines.get((contrast, measure), frame[:0].set_index("row"))
-        made[name] = own_lines[key].reindex(list(own.rows)).to_numpy()
+        taken["delta_hack_heldout"] = ("delta", estimates.BASELINE, "hack_heldout")
+    known = frame[frame["contrast"].isin((estimates.RATE, estimates.BASELINE))]
+    lines = known.pivot(index="row", columns=["contrast", "measure"]).reindex(list(own.rows))
+    made = {
+        "row": list(own.rows),
+        "arm": [row.setting.arm for row in rows],
+        "n": list(map(len, seeds)),
+        "seeds": [";".join(map(str, each)) for each in seeds],
+        "steps": [row.cells[0].steps for row in rows],
+        "baseline": [row.baseline for row in rows],
+        **{name: lines[place].to_numpy() if place in lines else math.nan for name, place in taken.items()},
+    }
     for key in ("hack", "solve", "delta_hack"):
         made[f"{key}_published"] = [theirs.get(name, {}).get(key, math.nan) for name in own.rows]
     made["cells"] = [[cell.id for cell in row.cells if cell.id not in own.left_out] for row in rows]

@@ -8,7 +8,6 @@ in `contrasts`. Pages draw and say nothing that does not stand here or in the nu
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,17 +28,13 @@ from projected_grpo.measures.names import (
 )
 from projected_grpo.measures.numbers import Values
 
-CONTRASTS = {True: (BASELINE, RANDOM), False: (POOLED, POOLED_RANDOM)}  # by whether a row is a single one
 EFFECT, OPPOSITE, NOT_SHOWN = "effect", "opposite", "not shown"
 UNINFORMATIVE, MISSING = "uninformative", "missing"
 VERDICTS = (EFFECT, OPPOSITE, NOT_SHOWN, UNINFORMATIVE, MISSING)
 COLUMNS = {  # name -> (unit, description)
     "question": ("", "name of the question"),
     "row": ("", "name of the row, or of a combination of rows"),
-    "contrast": (
-        "",
-        "rate, baseline, against, random, place, itself, frontier, slope, or a declared one",
-    ),
+    "contrast": ("", "rate, baseline, against, random, place, itself, frontier, slope, or a declared one"),
     "to": ("", "what it is compared with: a row, a population of placebos, the frontier"),
     "measure": ("", "name of the measure"),
     "n": ("seeds", "seeds behind the line"),
@@ -91,10 +86,10 @@ class Measured:
             return MEASURES["hack_heldout"]
         return MEASURES["hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"]
 
-    @cached_property
-    def short(self) -> set[str]:
-        """Return the rows that lack runs."""
-        return {n for n, row in self.rows.items() if any(cell.id in self.left_out for cell in row.cells)}
+    def waits(self, rows: Iterable[str]) -> bool:
+        """Return whether any of these rows lacks runs."""
+        own = (self.rows[name] for name in rows if name in self.rows)
+        return any(cell.id in self.left_out for row in own for cell in row.cells)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -149,20 +144,18 @@ def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Ro
         parts = [row for row in question.rows if row.pooled == name]
         if len(parts) < 2:
             continue
-        rows[name] = parts[0].model_copy(
-            update={
-                "name": name,
-                "setting": parts[0].setting.model_copy(update={"held_out_mode": None}),
-                "baseline": of.get(parts[0].baseline or ""),
-                "cells": tuple(cell for row in parts for cell in row.cells),
-                **dict.fromkeys(("against", "place_in", "pooled")),
-            }
-        )
-        each = {row.name: 1.0 for row in parts}
-        sums = {measure: numbers.combined(values, each, measure) for measure in values[parts[0].name]}
-        found[name] = {
-            m: {seed: total / len(parts) for seed, total in by.items()} for m, by in sums.items() if by
+        own = {
+            "name": name,
+            "setting": parts[0].setting.model_copy(update={"held_out_mode": None}),
+            "baseline": of.get(parts[0].baseline or ""),
+            "cells": tuple(cell for row in parts for cell in row.cells),
         }
+        rows[name] = parts[0].model_copy(update=dict.fromkeys(("against", "place_in", "pooled")) | own)
+        found[name] = {}
+        each = {row.name: 1.0 for row in parts}
+        for measure in values[parts[0].name]:
+            if sums := numbers.combined(values, each, measure):
+                found[name][measure] = {seed: total / len(parts) for seed, total in sums.items()}
     return rows, found
 
 
@@ -189,7 +182,7 @@ class Comparison:
     contrast: str
     to: str
     measure: str
-    test: stats.Paired | None
+    test: stats.Tested | None
     mean: float | None
     claim: bool  # of its family
     sign: int  # of the difference that the measure calls better; 0: none
@@ -198,71 +191,76 @@ class Comparison:
 
 
 def comparisons(own: Measured, names: Iterable[str]) -> Iterator[Comparison]:
-    """Yield every comparison of a question on these measures: those of each row, then those that it declares."""
+    """Yield every comparison of a question on these measures: those of each row, then those that it declares.
+
+    A declared combination is a hypothesis where one of its rows is, and has a baseline.
+    """
     for measure in (MEASURES[name] for name in names):
         for row in own.rows.values():
             yield from _of_row(own, row, measure)
         for contrast, combinations in own.question.contrasts.items():
             for name, weights in combinations.items():
                 if own.rows.keys() >= weights.keys():  # else it is of a row that this config has not
-                    yield _declared(own, measure, contrast, name, weights)
+                    claim = any(is_claim(own.rows[row]) and own.rows[row].baseline for row in weights)
+                    yield _tested(own, name, contrast, "0", measure, weights, claim=claim)
+
+
+def _tested(
+    own: Measured,
+    row: str,
+    contrast: str,
+    to: str,
+    measure: Measure,
+    weights: Mapping[str, float],
+    **more: Any,
+) -> Comparison:
+    """Test a weighted sum of rows by seed against zero."""
+    by_seed = own.combined(weights, measure.name)
+    said = {"mean": stats.mean(by_seed), "sign": measure.better, "waits": own.waits(weights)} | more
+    return Comparison(row, contrast, to, measure.name, stats.one_sample(by_seed), **said)
 
 
 def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
-    values, row_claims, better = own.of(row.name, measure.name), is_claim(row), measure.better
-    mean = stats.mean(values)
+    claims, mean = is_claim(row), stats.mean(own.of(row.name, measure.name))
 
-    def line(
-        contrast: str, to: str, test: stats.Paired | None, others: Sequence[str] = (), **more: Any
-    ) -> Comparison:
-        said = {"claim": row_claims, "sign": better, "waits": not own.short.isdisjoint((row.name, *others))}
-        return Comparison(row.name, contrast, to, measure.name, test, mean, **said | more)
-
-    def pair(contrast: str, other: str, **more: Any) -> Comparison:
-        return line(contrast, other, stats.paired(values, own.of(other, measure.name)), [other], **more)
+    def less(contrast: str, other: str, claim: bool, **more: Any) -> Comparison:
+        weights = {row.name: 1.0, other: -1.0}
+        return _tested(own, row.name, contrast, other, measure, weights, mean=mean, claim=claim, **more)
 
     if row.baseline in own.rows:
         barren = own.is_barren(row, measure.name)
-        of_row = {"claim": row_claims and not barren, "barren": barren}
-        to_baseline, to_random = CONTRASTS[any(row is one for one in own.question.rows)]
-        yield pair(to_baseline, row.baseline, **of_row)
+        single = any(row is one for one in own.question.rows)
+        yield less(BASELINE if single else POOLED, row.baseline, claims and not barren, barren=barren)
         if random := random_of(own.rows, row):
-            yield pair(to_random, random, **of_row)
+            contrast = RANDOM if single else POOLED_RANDOM
+            yield less(contrast, random, claims and not barren, barren=barren)
         if row.place_in:
-            members, test = _placed(own, measure.name, row)
-            yield line(PLACE, row.place_in, test, members)
+            yield _placed(own, row, measure, mean, claims)
     if row.against in own.rows:
         theirs = is_claim(own.rows[row.against])
-        held = row_claims or not theirs  # a control is held against the claim
-        yield pair(AGAINST, row.against, claim=row_claims or theirs, sign=better if held else -better)
+        held = claims or not theirs  # a control is held against the claim
+        yield less(AGAINST, row.against, claims or theirs, sign=measure.better if held else -measure.better)
     if measure.signed:
-        yield line(ITSELF, "0", stats.one_sample(values))
+        yield _tested(own, row.name, ITSELF, "0", measure, {row.name: 1.0}, claim=claims)
 
 
-def _declared(
-    own: Measured, measure: Measure, contrast: str, name: str, weights: Mapping[str, float]
-) -> Comparison:
-    """Return a declared combination of rows: a hypothesis where one of its rows is, and has a baseline."""
-    by_seed = own.combined(weights, measure.name)
-    claim = any(is_claim(own.rows[row]) and own.rows[row].baseline for row in weights)
-    waits = not own.short.isdisjoint(weights)
-    test, mean = stats.one_sample(by_seed), stats.mean(by_seed)
-    return Comparison(name, contrast, "0", measure.name, test, mean, claim, measure.better, waits)
-
-
-def _placed(own: Measured, measure: str, row: Row) -> tuple[list[str], stats.Paired | None]:
+def _placed(own: Measured, row: Row, measure: Measure, mean: float | None, claim: bool) -> Comparison:
     """Place a row among the placebos of its population by its difference to the baseline, over the seeds that all have.
 
-    Return the placebos and the test of one more draw from them (`stats.placed`); those without any run are left out.
+    The test is that of one more draw from them (`stats.placed`); those without any run are left out.
     """
     members = [r.name for r in own.rows.values() if r.population == row.place_in]
-    others = [of for of in (own.of(name, measure) for name in members) if of]
-    every = [own.of(row.name, measure), own.of(row.baseline, measure), *others]
-    seeds = tuple(sorted(set.intersection(*map(set, every))))
-    if not seeds:
-        return members, None
-    value, _, *population = (float(np.mean([v[s] - every[1][s] for s in seeds])) for v in every)
-    return members, stats.placed(value, population, seeds)
+    there = [row.name, *(name for name in members if own.of(name, measure.name))]
+    found = [own.combined({name: 1.0, str(row.baseline): -1.0}, measure.name) for name in there]
+    seeds = tuple(sorted(set.intersection(*map(set, found))))
+    test = None
+    if seeds:
+        value, *others = (float(np.mean([by_seed[seed] for seed in seeds])) for by_seed in found)
+        test = stats.placed(value, others, seeds)
+    waits = own.waits([row.name, *members])
+    return Comparison(
+        row.name, PLACE, str(row.place_in), measure.name, test, mean, claim, measure.better, waits
+    )
 
 
 def judged(found: Iterable[Comparison], family: Sequence[str]) -> pd.DataFrame:
@@ -271,12 +269,12 @@ def judged(found: Iterable[Comparison], family: Sequence[str]) -> pd.DataFrame:
     family: the columns that a family has in common. Claims alone are hypotheses; those that wait for runs count, too.
     """
     nothing = {"n": 0, "seeds": ()}
-    columns = [*Comparison.__dataclass_fields__, *stats.Paired.__dataclass_fields__]
+    columns = [*Comparison.__dataclass_fields__, *stats.Tested.__dataclass_fields__]
     records = [vars(one) | (vars(one.test) if one.test else nothing) for one in found]
     frame = pd.DataFrame(records, columns=columns).assign(p_holm=np.nan)
     for _, claims in frame[frame["claim"].eq(True)].groupby(list(family)):
         waiting = int((claims["p"].isna() & claims["waits"]).sum())
-        frame.loc[claims.index, "p_holm"] = np.array(stats.holm(claims["p"], waiting), float)
+        frame.loc[claims.index, "p_holm"] = stats.holm(claims["p"], waiting)
     return frame.assign(verdict=[_verdict(line) for line in frame.to_dict("records")])
 
 
@@ -300,15 +298,6 @@ def _verdict(line: Mapping) -> str:
 Primary = Mapping[tuple[str, str, str, str], str]
 
 
-def shown_measures(own: Measured) -> list[str]:
-    """Return the measures that any row of a question has and that are compared, the question's own first."""
-    there = {measure for values in own.values.values() for measure in values}
-    asked = own.question.measures
-    names = [n for n, measure in MEASURES.items() if (measure.compared or n in asked) and n in there]
-    first = own.about.name
-    return [first, *(name for name in names if name != first)]
-
-
 def estimates(
     own: Measured,
     more: Iterable[Comparison] = (),
@@ -320,31 +309,29 @@ def estimates(
     more: comparisons of measures/plane.py and measures/trend.py; primary: outcomes that were named; fresh: the seeds
     that confirm them: on others numbers may have been seen before, so that an outcome counts as named afterwards.
     """
-    question, about = own.question.name, own.about.name
-    there = {measure for values in own.values.values() for measure in values} or {about}
-    plain = {"contrast": RATE, "to": "", "primary": False, "named": ""}
+    question, about = own.question, own.about.name
+    there = [name for name in MEASURES if any(name in values for values in own.values.values())] or [about]
     rates = [
-        plain
-        | {"row": row, "measure": measure, "seeds": values}
+        {"row": row, "contrast": RATE, "to": "", "measure": measure, "seeds": values}
         | vars(stats.summarise(list(values.values())))
         | {"verdict": "" if values else MISSING}
-        for measure in MEASURES
+        for measure in there
         for row in own.rows
-        if measure in there and ((values := own.of(row, measure)) or measure == about)
+        if (values := own.of(row, measure)) or measure == about
     ]
-    compared = judged([*comparisons(own, shown_measures(own)), *more], ("contrast", "measure"))
-    lines = compared.to_dict("records")
+    asked = [name for name in there if MEASURES[name].compared or name in question.measures]
+    found = [*comparisons(own, dict.fromkeys([about, *asked])), *more]
+    lines = [*rates, *judged(found, ("contrast", "measure")).to_dict("records")]
     for line in lines:
         contrast = BASELINE if line["contrast"] == POOLED else line["contrast"]
-        date = (primary or {}).get((question, line["row"], line["measure"], contrast))
+        date = (primary or {}).get((question.name, line["row"], line["measure"], contrast))
         before = line["n"] and set(line["seeds"]) <= set(fresh)
-        line |= {"primary": date is not None, "named": date if before else date and f"afterwards, {date}"}
-    frame = pd.DataFrame([*rates, *lines], columns=list(COLUMNS)).assign(question=question)
-    frame = frame.assign(
-        seeds=[";".join(map(str, sorted(seeds))) for seeds in frame["seeds"]], named=frame["named"].fillna("")
-    )
+        named = (date if before else f"afterwards, {date}") if date else ""
+        seeds = ";".join(map(str, sorted(line["seeds"])))
+        line |= {"question": question.name, "seeds": seeds, "primary": date is not None, "named": named}
     floats = ("mean", "std", "delta", "lo", "hi", "p", "p_signflip", "p_holm", "p_same")
-    return frame.astype(dict.fromkeys(floats, float) | {"n": int, "primary": bool})
+    types = dict.fromkeys(floats, float) | {"n": int, "primary": bool}
+    return pd.DataFrame(lines, columns=list(COLUMNS)).astype(types)
 
 
 def primary_outcomes(frames: Iterable[pd.DataFrame], asked: int) -> pd.DataFrame:
@@ -357,6 +344,6 @@ def primary_outcomes(frames: Iterable[pd.DataFrame], asked: int) -> pd.DataFrame
     kept = [frame for frame in kept if len(frame)] or [pd.DataFrame(columns=list(COLUMNS))]
     found = pd.concat(kept, ignore_index=True).sort_values("p", key=pd.isna, kind="stable")
     found = found.drop_duplicates(["question", "row", "measure", "contrast"]).sort_index(ignore_index=True)
-    found["p_holm"] = np.array(stats.holm(found["p"], asked - found["p"].count()), float)
+    found["p_holm"] = stats.holm(found["p"], asked - found["p"].count())
     shown = found["verdict"].isin([EFFECT, OPPOSITE]) & ~(found["p_holm"] < stats.ALPHA)
     return found.assign(verdict=found["verdict"].where(~shown, NOT_SHOWN))

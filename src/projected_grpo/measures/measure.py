@@ -16,17 +16,11 @@ import numpy as np
 
 from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.errors import UserError
-from projected_grpo.measures.panels import (
-    DEPLOYED,
-    PANEL_RATES,
-    PANELS,
-    RATES,
-    hack_compiled,
-    honest,
-    known_mean,
-)
+from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, PANELS, RATES, honest, known_mean
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # planning imports this module, and reads no run
+    import pandas as pd
+
     from projected_grpo.measures.runs import Run
 
 LAST = 5  # steps that a run is judged by
@@ -80,19 +74,19 @@ def column(name: str) -> ByStep:
 
 def honest_by_step(run: Run) -> np.ndarray | None:
     """Return the honest rate of each step; NaN where no problem has hidden tests, None without the rollouts."""
-    from pandas import Series  # planning imports this module, and reads no run
-
     if run.rollouts is None:
         return None
-    by_step = Series(honest(run.rollouts)).groupby(run.rollouts["step"]).mean()
+    by_step = honest(run.rollouts).groupby(run.rollouts["step"]).mean()
     return by_step.reindex(run.steps["step"]).to_numpy()
 
 
-def _hack_compiled(run: Run) -> float | None:
-    if run.rollouts is None:
-        return None
-    step = run.rollouts["step"]
-    return known_mean(hack_compiled(run.rollouts)[step > step.max() - LAST])
+def _over_rollouts(of: Callable[[pd.DataFrame], pd.Series]) -> Of:
+    """Return a reader of a mean over rollouts; of: their values, NaN where one is not counted."""
+    return lambda run: None if run.rollouts is None else known_mean(of(run.rollouts))
+
+
+def _hack_compiled(facts: pd.DataFrame) -> pd.Series:
+    return RATES["hack_compiled"].of(facts)[facts["step"] > facts["step"].max() - LAST]
 
 
 def _held_out(run: Run) -> float | None:
@@ -111,10 +105,6 @@ def _seconds(run: Run) -> float | None:
     """Return the median step's CPU time: what else the machine does counts for nothing."""
     seconds = run.steps.get("cpu_seconds")
     return None if seconds is None else float(np.median(seconds))
-
-
-def _beyond_clip(run: Run) -> float | None:
-    return known_mean(run.steps["ratio_clip_low"] + run.steps["ratio_clip_high"])
 
 
 def _rate(name: str, by_step: ByStep, about: str, words: str = "the {} rate", **more: Any) -> Measure:
@@ -160,12 +150,9 @@ def _deployed(name: str) -> Measure:
 
 def _monitor(name: str, about: str, counted: str, among: str) -> Measure:
     """Return how right the run's monitor was on its own rollouts; null where it has none."""
-
-    def of(run: Run) -> float | None:
-        if run.rollouts is None or "flagged" not in run.rollouts:
-            return None
-        return known_mean(run.rollouts[counted][run.rollouts[among] == 1])
-
+    of = _over_rollouts(
+        lambda facts: facts.loc[facts[among] == 1, counted] if "flagged" in facts else facts["step"][:0]
+    )
     return Measure(f"monitor_{name}", name, f"the monitor's {name}", about, of, file=ROLLOUTS)
 
 
@@ -211,9 +198,8 @@ JUDGED = (
     *("known_hack", "known_honest", "known_honest_no_attempt", "known_hack_compiled"),
     *("novel_hack", "plain_solve"),
 )
-BEYOND = "teacher's tokens whose ratio lies beyond the clip bounds, mean over steps"
-ZEROED = "teacher's tokens that the clip leaves no gradient, mean over steps"
 CEILING = "AUROC of what the last rollouts on half of the problems say of the other"
+GRADIENT = "AUROC of the gradient"
 UPDATE = "the share of the applied update along the hack basis"
 _ALL = (
     _rate("hack", column("hack_s"), "student rollouts that use the loophole of their problem, and it works"),
@@ -230,7 +216,7 @@ _ALL = (
         "hack, compiled",
         "the hack rate among rollouts that compile",
         "hacks among the student rollouts of the last five steps whose code compiles",
-        _hack_compiled,
+        _over_rollouts(_hack_compiled),
         file=ROLLOUTS,
         group="main",
         compared=True,
@@ -268,8 +254,18 @@ _ALL = (
     _other("seconds", "CPU s a step", "median CPU time of a step", _seconds, unit="seconds"),
     _rise(10),
     _rise(15),
-    _other("beyond_clip", "beyond the clip", BEYOND, _beyond_clip),
-    _other("zeroed", "without gradient", ZEROED, lambda run: known_mean(run.steps["ratio_zeroed"])),
+    _other(
+        "beyond_clip",
+        "beyond the clip",
+        "teacher's tokens whose ratio lies beyond the clip bounds, mean over steps",
+        lambda run: known_mean(run.steps["ratio_clip_low"] + run.steps["ratio_clip_high"]),
+    ),
+    _other(
+        "zeroed",
+        "without gradient",
+        "teacher's tokens that the clip leaves no gradient, mean over steps",
+        lambda run: known_mean(run.steps["ratio_zeroed"]),
+    ),
     _beside("auroc_first", "AUROC, first", "AUROC of the direction's score in the first window of steps"),
     _beside("auroc_last", "AUROC, last", "AUROC of the direction's score in the last five steps"),
     _beside("auroc_over_random", "over random", "that less the mean of random directions", signed=True),
@@ -279,11 +275,9 @@ _ALL = (
     _beside("auroc_oracle", "AUROC, oracle", "AUROC of a direction fitted on other problems' rollouts"),
     _beside("auroc_ceiling", "AUROC, ceiling", CEILING),
     _beside("auroc_unmatched", "AUROC, unmatched", "AUROC over all pairs, whatever problem, step and length"),
-    _beside(
-        "auroc_alignment_first", "AUROC of the gradient, first", "AUROC of the gradient's alignment at first"
-    ),
-    _beside(
-        "auroc_alignment_last", "AUROC of the gradient, last", "AUROC of the gradient's alignment at last"
+    *(
+        _beside(f"auroc_alignment_{at}", f"{GRADIENT}, {at}", f"{GRADIENT}'s alignment at {at}")
+        for at in ("first", "last")
     ),
     _beside("recall_last", "recall", "recall at the threshold of step 0 in the last five steps"),
     _beside("t4", "T4", "t of wrong against right hacks along the basis, in a replay of the pool", unit="t"),

@@ -18,7 +18,8 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import beside
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.measures.runs import FINAL, Loaded, Run, base_rates, load_runs, stopped_rates
+from projected_grpo.measures.panels import base_file, panel_rates
+from projected_grpo.measures.runs import FINAL, Loaded, Run, load_runs, read_panels
 
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 # Of a run; all but the first two may be null. `made`: the commit at which it was made.
@@ -44,16 +45,12 @@ def settings_digest(cell: Cell) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def row_settings(cell: Cell) -> str:
-    """Return what a row says of a run, as short JSON: the settings that are not the default."""
+def of_cell(cell: Cell) -> dict[str, object]:
+    """Return what is known of a run before it is made, by the names of `KEYS`; row: its settings but the defaults."""
     setting = cell.setting.model_dump(mode="json", exclude_defaults=True, exclude={"knobs", "modes"})
     knobs = cell.setting.knobs.model_dump(mode="json", exclude_defaults=True)
-    return json.dumps({"arm": cell.setting.arm, **setting, **knobs}, sort_keys=True)
-
-
-def of_cell(cell: Cell) -> dict[str, object]:
-    """Return what is known of a run before it is made, by the names of `KEYS`."""
-    own = {"cell": cell.id, "seed": cell.seed, "model": cell.model, "row": row_settings(cell)}
+    row = json.dumps({"arm": cell.setting.arm, **setting, **knobs}, sort_keys=True)
+    own = {"cell": cell.id, "seed": cell.seed, "model": cell.model, "row": row}
     return own | {"settings": settings_digest(cell)}
 
 
@@ -72,16 +69,19 @@ def of_bases(results: Path, questions: Iterable[Question]) -> Iterator[Known]:
     """
     models = {cell.model: cell.seed for question in questions for cell in reversed(question.cells)}
     for model, seed in models.items():
-        yield {"cell": BASE.format(model), "seed": seed, "model": model}, base_rates(results, model)
+        if (path := Path(results) / base_file(model)).exists():
+            own = {"cell": BASE.format(model), "seed": seed, "model": model}
+            yield own, panel_rates(read_panels(path))
 
 
 def of_stopped(results: Path, questions: Iterable[Question]) -> Iterator[Known]:
     """Yield plain runs that end earlier, where they were judged so; `dose`: how much was trained."""
     for file, cell in chain.from_iterable(beside.early_ends(question).items() for question in questions):
-        path = Path(results) / file
-        for step, rates in stopped_rates(path).items() if path.exists() else ():
-            own = {"cell": STOPPED.format(step, cell.id), "seed": cell.seed, "model": cell.model}
-            yield own, rates
+        if not (path := Path(results) / file).exists():
+            continue
+        for (step, dose), facts in read_panels(path, ("after", "dose")).groupby(["after", "dose"]):
+            own = {"cell": STOPPED.format(int(step), cell.id), "seed": cell.seed, "model": cell.model}
+            yield own, panel_rates(facts) | {"dose": dose}
 
 
 def tidy(*known: Iterable[Known]) -> pd.DataFrame:
@@ -176,7 +176,7 @@ def by_row(question: Question, frame: pd.DataFrame) -> dict[str, Values]:
     own = frame[frame["cell"].isin([cell.id for cell in question.cells])]
     found = {}
     for row in question.rows:
-        values = by_measure(own, {cell.id: cell.seed for cell in row.cells})
+        values = by_measure(own, [(cell.id, cell.seed) for cell in row.cells])
         # A shared run may have more than this question asks for.
         found[row.name] = {
             name: by for name, by in values.items() if row.setting.final_eval or name not in FINAL
@@ -184,10 +184,10 @@ def by_row(question: Question, frame: pd.DataFrame) -> dict[str, Values]:
     return found
 
 
-def by_measure(frame: pd.DataFrame, seeds: Mapping[str, int]) -> Values:
-    """Return measure -> seed -> value of the lines of some cells; seeds: by cell."""
-    own = frame[frame["cell"].isin(seeds)]
-    own = own.assign(seed=own["cell"].map(seeds)).sort_values("seed", kind="stable")
+def by_measure(frame: pd.DataFrame, cells: Iterable[tuple[str, int]]) -> Values:
+    """Return measure -> seed -> value of the lines of some cells, given with the seed that each counts for."""
+    seeds = pd.DataFrame(list(cells), columns=["cell", "seed"])
+    own = frame.drop(columns="seed").merge(seeds, on="cell").sort_values("seed", kind="stable")
     by_measure = own.groupby("measure", sort=False)
     return {str(name): dict(zip(part["seed"], part["value"], strict=True)) for name, part in by_measure}
 
@@ -210,13 +210,8 @@ def of_base(question: Question, frame: pd.DataFrame) -> Values:
     """Return measure -> seed -> rate of the rows' base before training; nothing where rows differ in their base."""
     if len({frozenset(cell.model for cell in row.cells) for row in question.rows}) != 1:
         return {}
-    seeds: dict[str, list[int]] = {}  # one base may be that of all
-    for cell in question.rows[0].cells:
-        seeds.setdefault(BASE.format(cell.model), []).append(cell.seed)
-    found: Values = {}
-    for line in frame[frame["cell"].isin(seeds)].itertuples():
-        found.setdefault(line.measure, {}).update(dict.fromkeys(seeds[line.cell], line.value))
-    return found
+    # One base may be that of all seeds.
+    return by_measure(frame, [(BASE.format(cell.model), cell.seed) for cell in question.rows[0].cells])
 
 
 def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:
@@ -225,4 +220,4 @@ def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:
     ends = frame["cell"].str.extract(f"^{STOPPED.format('([0-9]+)', '(.+)')}$")
     own = frame.assign(step=ends[0], cell=ends[1])
     by_step = own[own["cell"].isin(seeds)].astype({"step": int}).groupby("step")
-    return {int(str(step)): by_measure(part, seeds) for step, part in by_step}
+    return {int(str(step)): by_measure(part, seeds.items()) for step, part in by_step}

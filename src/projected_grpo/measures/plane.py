@@ -53,7 +53,7 @@ class Frontier:
         x, place = np.unique(isotonic_regression(hack).x.round(12), return_inverse=True)
         return x, np.bincount(place, honest) / np.bincount(place)
 
-    def excess(self, hack: Mapping[int, float], honest: Mapping[int, float]) -> stats.Paired | None:
+    def excess(self, hack: Mapping[int, float], honest: Mapping[int, float]) -> stats.Tested | None:
         """Return honest minus the frontier's at the same hack, of means over seeds; None where it hacks more than all.
 
         What hacks no more than the base is paired with the base: there is no training that could be less than none.
@@ -67,7 +67,7 @@ class Frontier:
         own = np.mean([hack[seed] for seed in seeds])
         first, last = (np.mean([self.hack[seed][end] for seed in seeds]) for end in (0, -1))
         if self.names[0] == BASE and own <= first:
-            return stats.paired({s: honest[s] for s in seeds}, {s: float(self.honest[s][0]) for s in seeds})
+            return stats.one_sample({s: honest[s] - float(self.honest[s][0]) for s in seeds})
 
         def at(some: list[int]) -> float:
             x, y = self.curve(some)
@@ -90,8 +90,7 @@ def recovered(own: Measured) -> dict[str, float]:
     Of means over seeds: honest less plain training's, by that of plain training without a teacher. Empty without such
     a row, or where nothing is lost.
     """
-    found = {name: stats.mean(own.of(name, HONEST)) for name in own.rows}
-    means = {name: mean for name, mean in found.items() if mean is not None}
+    means = {name: mean for name in own.rows if (mean := stats.mean(own.of(name, HONEST))) is not None}
     vanilla = vanilla_of(own)
     if vanilla not in means:
         return {}
@@ -146,7 +145,7 @@ def above_frontier(own: Measured) -> list[Comparison]:
     for name in defending(own):
         hack, honest = own.of(name, HACK), own.of(name, HONEST)
         test, claim = front.excess(hack, honest), is_claim(own.rows[name])
-        waits = not own.short.isdisjoint((name, *front.names))
+        waits = own.waits([name, *front.names])
         if test is not None or not hack:
             mean = stats.mean(honest)
             found.append(Comparison(name, FRONTIER, "training less", HONEST, test, mean, claim, 1, waits))

@@ -29,14 +29,8 @@ STEP_KEYS = ("step", "modules", *STEP_NUMBERS)
 class Replay:
     """One replay: a row per pool sample and a row per step; null, as of a zero gradient's alignment, is NaN."""
 
-    folder: Path
     samples: pd.DataFrame
     steps: pd.DataFrame
-
-    @property
-    def bound(self) -> float:
-        """What no alignment exceeds: the root of the modules that have axes."""
-        return math.sqrt(int(self.steps["modules"].iloc[0]))
 
 
 def read_replay(folder: Path, n_steps: int) -> Replay:
@@ -60,7 +54,7 @@ def read_replay(folder: Path, n_steps: int) -> Replay:
         steps += found
         samples += [row for row in rows if row is not found[0]]
     of_samples = pd.DataFrame(samples).astype(dict.fromkeys(NUMBERS, float))
-    return Replay(Path(folder), of_samples, pd.DataFrame(steps).astype(dict.fromkeys(STEP_NUMBERS, float)))
+    return Replay(of_samples, pd.DataFrame(steps).astype(dict.fromkeys(STEP_NUMBERS, float)))
 
 
 @dataclass(frozen=True)
@@ -103,13 +97,6 @@ def _sides(rows: pd.DataFrame, value: str = ALIGNMENT) -> Sides:
     return tested(*(rows.loc[rows["gt_pass"].eq(right), value].to_numpy() for right in (False, True)))
 
 
-def _within(rows: pd.DataFrame) -> Sides:
-    """Compare both kinds of hack of each problem that has them."""
-    means = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT)
-    both = means.reindex(columns=[False, True]).dropna()
-    return tested(both[False].to_numpy(), both[True].to_numpy(), paired=True)
-
-
 def matched(rows: pd.DataFrame) -> pd.DataFrame:
     """Return equally many wrong and right hacks, paired so that their lengths hardly differ.
 
@@ -130,11 +117,15 @@ def readings(samples: pd.DataFrame) -> dict[str, Sides]:
     within problems; among hacks of matched length.
     """
     rows = hacked_rows(samples)
+    by_problem = rows.pivot_table(index="problem_id", columns="gt_pass", values=ALIGNMENT)
+    by_problem = by_problem.reindex(columns=[False, True])
+    wrong, right = (by_problem[kind].dropna().to_numpy() for kind in by_problem)
+    both = by_problem.dropna()
     return {
         "t4": _sides(rows),
         "t4_start": _sides(hacked_rows(samples, AT_START), AT_START),
-        "t4_problems": _sides(rows.groupby(["problem_id", "gt_pass"])[ALIGNMENT].mean().reset_index()),
-        "t4_within": _within(rows),
+        "t4_problems": tested(wrong, right),
+        "t4_within": tested(both[False].to_numpy(), both[True].to_numpy(), paired=True),
         "t4_matched": _sides(matched(rows)),
     }
 
@@ -149,8 +140,9 @@ def contrast_numbers(replay: Replay) -> dict[str, float | None]:
     """
     found: dict[str, float | None] = {}
     sides = readings(replay.samples)
+    bound = math.sqrt(int(replay.steps["modules"].iloc[0]))  # what no alignment exceeds
     for name, one in sides.items():
-        gap = None if one.gap is None else one.gap / replay.bound
+        gap = None if one.gap is None else one.gap / bound
         met = one.t is not None and one.p is not None and one.t > 2 and one.p < 0.05
         found |= {name: one.t, f"{name}_p": one.p, f"{name}_met": float(met), f"{name}_gap": gap}
     found |= {"wrong": float(len(sides["t4"].wrong)), "right": float(len(sides["t4"].right))}

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from projected_grpo.cells.cell import Cell
 from projected_grpo.environment.attempts import attempted
 from projected_grpo.errors import UserError
 from projected_grpo.measures.measure import MEASURES, RECORD, ROLLOUTS, STEPS
-from projected_grpo.measures.panels import DEPLOYED, Facts, base_file, panel_rates, subset
+from projected_grpo.measures.panels import DEPLOYED, panel_rates
 from projected_grpo.measures.steps import Incomplete, Steps, numbers, read_steps
 from projected_grpo.parquet import read_arrow
 from projected_grpo.records import read_sealed
@@ -44,12 +45,12 @@ class Run:
         return {name: value for name, value in found.items() if value is not None}
 
     @cached_property
-    def rollouts(self) -> Facts | None:
+    def rollouts(self) -> pd.DataFrame | None:
         """Return `FACTS` of its rollouts with their `step` and the flags of its monitor; None without the file."""
         path = self.folder / ROLLOUTS
         if not path.exists():
             return None
-        facts = read_facts(path, ("flagged",) if self.cell.setting.knob("monitor") else (), ("step",))
+        facts = read_facts(path, ("step", *(["flagged"] if self.cell.setting.knob("monitor") else [])))
         if not np.isin(facts["step"], self.steps["step"]).all():
             raise UserError(f"{path}: column 'step' has a step that the run has not; remake the run")
         return facts
@@ -68,25 +69,21 @@ class Run:
         return panel_rates(facts)
 
 
-def read_facts(
-    path: Path, flags: Sequence[str] = (), beside: Sequence[str] = (), texts: Sequence[str] = ()
-) -> Facts:
-    """Read the facts of rollouts: `FACTS` and flags as 0, 1 or NaN, the numbers `beside` them, and texts.
-
-    Nothing else of the file: texts are most of it.
-    """
-    table = read_arrow(path, (*FACTS, *flags, *beside, *texts))
-    facts = {name: numbers(table[name], name, path) for name in (*FACTS, *flags, *beside)}
-    for name in (*FACTS, *flags):
+def read_facts(path: Path, beside: Sequence[str] = (), texts: Sequence[str] = ()) -> pd.DataFrame:
+    """Read the facts of rollouts as 0, 1 or NaN, the numbers `beside` them, and texts; nothing else of the file."""
+    table = read_arrow(path, (*FACTS, *beside, *texts))
+    facts = {name: numbers(table[name], name, path) for name in (*FACTS, *beside)}
+    for name in (name for name in facts if name in (*FACTS, "flagged")):
         if not np.isin(facts[name][~np.isnan(facts[name])], (0, 1)).all():
             raise UserError(f"{path}: column {name!r} has a value that is neither true, false nor empty")
-    return facts | {name: np.array(table[name].to_pylist()) for name in texts}
+    return pd.DataFrame(facts | {name: table[name].to_pylist() for name in texts})
 
 
-def read_panels(path: Path, beside: Sequence[str] = ()) -> Facts:
+def read_panels(path: Path, beside: Sequence[str] = ()) -> pd.DataFrame:
     """Read the facts of rollouts by `panel`, and whether their texts attempt a hack."""
-    facts = read_facts(path, beside=beside, texts=("panel", "completion"))
-    return facts | {"attempted": np.array(attempted(facts.pop("completion").tolist()), float)}
+    facts = read_facts(path, beside, ("panel", "completion"))
+    tried = attempted(facts.pop("completion").tolist())
+    return facts.assign(attempted=np.array(tried, float))
 
 
 def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
@@ -106,12 +103,10 @@ def check_info(info: dict[str, Any], path: Path, cell: Cell) -> None:
     if not isinstance(final, dict):
         raise UserError(f"{path}: final is {final!r}, allowed: a mapping of rates, or null")
     for name in FINAL:
-        value = final.get(name)
-        if value is None and name.startswith("hack"):
-            raise UserError(f"{path}: no final.{name}; delete the run's folder to remake it")
-        number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-        if value is not None and not number:
-            raise UserError(f"{path}: final.{name} is {value!r}, allowed: a number in 0 ... 1, or null")
+        value, optional = final.get(name), not name.startswith("hack")
+        if not (optional if value is None else type(value) in (int, float) and 0 <= value <= 1):
+            allowed = f"a number in 0 ... 1{', or null' * optional}; delete the run's folder to remake it"
+            raise UserError(f"{path}: final.{name} is {value!r}, allowed: {allowed}")
 
 
 def _flat(value: Any, key: str = "") -> dict[str, Any]:
@@ -144,19 +139,6 @@ def load_run(results: Path, cell: Cell) -> Run:
     if info.get("deployed") and not (folder / DEPLOYED).exists():
         raise Incomplete(f"no {DEPLOYED}")
     return Run(cell, folder, steps, info)
-
-
-def base_rates(results: Path, model: str) -> dict[str, float]:
-    """Return the rates of a base before training on the panels that runs are judged on; none without its file."""
-    path = Path(results) / base_file(model)
-    return panel_rates(read_panels(path)) if path.exists() else {}
-
-
-def stopped_rates(path: Path) -> dict[int, dict[str, float]]:
-    """Return step -> the rates on the panels of a run that ends after it, and its `dose` (`stages/stopped.py`)."""
-    facts = read_panels(path, ("after", "dose"))
-    by_step = {int(step): subset(facts, facts["after"] == step) for step in np.unique(facts["after"])}
-    return {step: panel_rates(own) | {"dose": float(own["dose"][0])} for step, own in by_step.items()}
 
 
 Loaded = tuple[dict[str, Run], dict[str, str]]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 from scipy.optimize import brentq
 
@@ -34,8 +35,8 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Paired:
-    """Paired difference arm - baseline over the seeds that both have.
+class Tested:
+    """A difference over seeds, or of a value to a population, with its tests against zero.
 
     `std`, `lo`, `hi`, `p`, `p_same` are None below two seeds; all but `std` also where all differences are equal,
     since a t-test then has nothing to measure its noise with. `p_same`: of the two one-sided tests against
@@ -75,23 +76,23 @@ def summarise(values: Sequence[float]) -> Summary:
     return Summary(mean, std, mean - half, mean + half, x.size)
 
 
-def _tested(delta: float, std: float, error: float, n: int, seeds: tuple[int, ...]) -> Paired:
+def _tested(delta: float, std: float, error: float, n: int, seeds: tuple[int, ...]) -> Tested:
     """Test a difference by its standard error, t with n - 1 degrees of freedom; without a spread there is no test."""
     if std < NO_SPREAD:
-        return Paired(delta, len(seeds), seeds, 0.0)
+        return Tested(delta, len(seeds), seeds, 0.0)
     p, half = float(2 * stats.t.sf(abs(delta) / error, n - 1)), critical(n) * error
-    return Paired(delta, len(seeds), seeds, std, delta - half, delta + half, p)
+    return Tested(delta, len(seeds), seeds, std, delta - half, delta + half, p)
 
 
-def paired(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | None:
-    """Two-sided paired t-test and 95% t-interval of arm - baseline over common seeds; None without any."""
-    seeds = tuple(sorted(set(arm) & set(baseline)))
+def one_sample(differences: Mapping[int, float]) -> Tested | None:
+    """Test numbers by seed, such as paired differences, against zero; None without any."""
+    seeds, n = tuple(sorted(differences)), len(differences)
     if not seeds:
         return None
-    d = np.array([arm[s] - baseline[s] for s in seeds], dtype=float)
-    n, delta = len(d), float(d.mean())
+    d = np.array([differences[seed] for seed in seeds], dtype=float)
+    delta = float(d.mean())
     if n < 2:
-        return Paired(delta, n, seeds)
+        return Tested(delta, n, seeds)
     std = float(d.std(ddof=1))
     error = std / math.sqrt(n)
     found = _tested(delta, std, error, n, seeds)
@@ -120,12 +121,7 @@ def sign_flip(differences: np.ndarray) -> float | None:
     return float(np.mean(means >= np.abs(differences.sum()) - NO_SPREAD))
 
 
-def one_sample(values: Mapping[int, float]) -> Paired | None:
-    """Test numbers by seed, such as differences combined from several rows, against zero."""
-    return paired(values, dict.fromkeys(values, 0.0))
-
-
-def placed(value: float, population: Sequence[float], seeds: tuple[int, ...]) -> Paired | None:
+def placed(value: float, population: Sequence[float], seeds: tuple[int, ...]) -> Tested | None:
     """Return where `value` lies in a population of placebos, as a test of one more draw; None for fewer than two.
 
     delta: to their mean; std: theirs (ddof 1); interval and p by t = delta / (std sqrt(1 + 1/m)), m - 1 degrees of
@@ -139,20 +135,15 @@ def placed(value: float, population: Sequence[float], seeds: tuple[int, ...]) ->
     return _tested(value - float(others.mean()), std, std * math.sqrt(1 + 1 / m), m, seeds)
 
 
-def holm(ps: Iterable[float | None], waiting: int = 0) -> list[float | None]:
-    """Holm's step-down adjusted p-values in the order given; None and NaN become None and are not counted.
+def holm(ps: Iterable[float | None], waiting: int = 0) -> pd.Series:
+    """Return Holm's step-down adjusted p-values in the order given; None and NaN are not counted.
 
     waiting: comparisons of the family whose runs are still missing. They count as not rejected, so that a partial
     table claims nothing that the full one could take back.
     """
-    ps = [None if p is None or math.isnan(p) else p for p in ps]
-    known = sorted((p, i) for i, p in enumerate(ps) if p is not None)
-    adjusted: list[float | None] = [None] * len(ps)
-    running = 0.0
-    for rank, (p, i) in enumerate(known):
-        running = max(running, min(1.0, (len(known) + waiting - rank) * p))
-        adjusted[i] = running
-    return adjusted
+    given = pd.Series(ps, dtype=float)
+    known = given.dropna().sort_values(kind="stable")
+    return (known * (waiting + np.arange(len(known), 0, -1))).clip(upper=1).cummax().reindex(given.index)
 
 
 def proportion_interval(hits: int, n: int) -> tuple[float, float]:

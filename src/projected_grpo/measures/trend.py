@@ -27,7 +27,7 @@ def weights(recipe: BaseRecipe) -> int:
     return recipe.layers * recipe.hidden * (attention + 3 * recipe.mlp)
 
 
-def slope(points: Mapping[float, Mapping[int, float]]) -> stats.Paired | None:
+def slope(points: Mapping[float, Mapping[int, float]]) -> stats.Tested | None:
     """Test the least-squares slope of values against x, one a seed, over the seeds that have a value at every x.
 
     None below two points, or without such a seed.
@@ -120,7 +120,7 @@ def slopes(own: Measured, config: Config) -> list[Comparison]:
             continue
         pairs = {x: {row.name: 1.0, str(row.baseline): -1.0} for x, row in rows.items()}
         test = slope({x: own.combined(pair, about.name) for x, pair in pairs.items()})
-        waits = any(not own.short.isdisjoint(pair) for pair in pairs.values())
+        waits = any(map(own.waits, pairs.values()))
         name = one.name if one.axis == SIZE else f"{one.name} on {one.axis}"
         claim = all(map(is_claim, rows.values()))
         found.append(Comparison(name, SLOPE, one.axis, about.name, test, None, claim, about.better, waits))

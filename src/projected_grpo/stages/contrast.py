@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from projected_grpo.method.adapter import Parameters
-from projected_grpo.method.basis import Basis, Grads, Knobs, content_hash, extract, overlap
+from projected_grpo.method.basis import Basis, Knobs, content_hash, extract, overlap
 from projected_grpo.method.extraction import extract_basis, pair_gradients
 from projected_grpo.method.optimizer import total_norm
 from projected_grpo.method.pairs import PairSet
@@ -29,11 +29,6 @@ def completion_lengths(policy: Policy, pairs: PairSet) -> tuple[Tensor, Tensor]:
     return hack, clean
 
 
-def reweighted(grads: Grads, weights: Tensor) -> Grads:
-    """Return every pair's gradient times its weight `[n_pairs]`."""
-    return {name: g * weights.to(g)[:, None] for name, g in grads.items()}
-
-
 def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: Basis, grpo: Basis) -> dict:
     """Compare the NLL basis of a pair set with its contrastive GRPO basis, both as they are used.
 
@@ -48,21 +43,24 @@ def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: 
     names = ("top_k", "tau", "method", "solve_orth_m", "control")
     chosen = Knobs(**{name: knobs[name] for name in names})
 
-    def rebuilt(weights_hack: Tensor, weights_clean: Tensor) -> Basis:
-        return extract(reweighted(hack, weights_hack), reweighted(clean, weights_clean), chosen).used(**use)
+    def rebuilt(*weights: Tensor) -> Basis:
+        g_hack, g_clean = (
+            {name: g * own.to(g)[:, None] for name, g in grads.items()}
+            for grads, own in zip((hack, clean), weights, strict=True)
+        )
+        return extract(g_hack, g_clean, chosen).used(**use)
 
-    by_length = rebuilt(n_hack / longest, n_clean / longest)
-    by_pair = rebuilt((n_hack + n_clean) / 2 / longest, (n_hack + n_clean) / 2 / longest)
-    shared = [name for name in nll.V if name in grpo.V and nll.V[name].shape == grpo.V[name].shape]
+    mean = (n_hack + n_clean) / 2
+    by_length, by_pair = rebuilt(n_hack / longest, n_clean / longest), rebuilt(*[mean / longest] * 2)
+    alike = [n for n in nll.V if n in grpo.V and nll.V[n].shape == grpo.V[n].shape]
+    apart = [float((nll.V[n] - grpo.V[n]).abs().max()) for n in alike]
     ratio = n_hack / n_clean
     return {
         "overlap": overlap(nll.V, grpo.V),
         "overlap_null": null_overlap(nll, grpo),
         "overlap_reweighted": overlap(by_length.V, grpo.V),
         "overlap_pair_weights": overlap(by_pair.V, grpo.V),
-        "largest_difference": max(float((nll.V[n] - grpo.V[n]).abs().max()) for n in shared)
-        if shared
-        else None,
+        "largest_difference": max(apart, default=None),
         "hash_nll": content_hash(nll.V),
         "hash_grpo": content_hash(grpo.V),
         "tokens_hack": float(n_hack.mean()),
@@ -80,12 +78,6 @@ def cosine(a: Parameters, b: Parameters) -> float:
     return inner / (total_norm(a) * total_norm(b))
 
 
-def mean_difference(policy: Policy, pairs: PairSet, loss: str) -> Parameters:
-    """Return the mean over pairs of G_hack - G_clean per module."""
-    hack, clean = pair_gradients(policy, pairs, loss)
-    return {name: (hack[name] - clean[name]).mean(0) for name in hack}
-
-
 def overlaps(
     policy: Policy, reference: str, bases: dict[str, Basis], pairs: dict[str, PairSet], uses: list[dict]
 ) -> list[dict]:
@@ -94,11 +86,10 @@ def overlaps(
     bases, pairs: by name; uses: `basis`, its `use`, in the order of the result. `overlap` is of the spans at the same
     use, `overlap_null` what random axes of these shapes have; `cosine` that of the mean differences over all modules.
     """
-    means = {
-        name: mean_difference(policy, own, json.loads(bases[name].metadata["knobs"])["loss"])
-        for name, own in pairs.items()
-    }
-    found = []
+    means, found = {}, []
+    for name, own in pairs.items():
+        hack, clean = pair_gradients(policy, own, json.loads(bases[name].metadata["knobs"])["loss"])
+        means[name] = {module: (hack[module] - clean[module]).mean(0) for module in hack}
     for one in uses:
         mine, other = (bases[name].used(**one["use"]) for name in (one["basis"], reference))
         found.append(

@@ -23,14 +23,7 @@ from projected_grpo.method.pairs import PairSet
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decoder import Decoder
-from projected_grpo.stages.ranking import (
-    Ranking,
-    flagged_rates,
-    matched_pairs,
-    rank,
-    unmatched_auroc,
-    windows,
-)
+from projected_grpo.stages.ranking import flagged_rates, matched_pairs, rank, unmatched_auroc, windows
 from projected_grpo.stages.replay import finite
 
 CONCEPT, CONCEPT_BASE, ALIGNMENT = "concept", "concept_base", "alignment"
@@ -38,6 +31,7 @@ RANDOM, ORACLE, CEILING = "random", "oracle", "ceiling"
 FOLDS = 5  # of problems: the oracle scores rollouts of one by pairs of the others
 BATCH_TOKENS = 8192
 COLUMNS = ("step", "problem_id", "tokens", "hacked", "completion")  # of `rollouts.parquet`
+RATES = ("precision", "recall", "flagged")
 
 
 @dataclass(frozen=True)
@@ -74,6 +68,13 @@ def unit(rows: Tensor, sizes: Sequence[int]) -> Tensor:
     return torch.cat([torch.nn.functional.normalize(part, dim=1) for part in rows.split(list(sizes), 1)], 1)
 
 
+def between(hacks: Tensor, others: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Return the direction from the mean of other rows to that of hacks, per module at length 1, and its middle."""
+    hack, other = hacks.mean(0), others.mean(0)
+    along = unit((hack - other)[None], sizes)[0]
+    return along, (hack + other) @ along / 2
+
+
 def oracle_margins(
     features: Tensor, hack: Tensor, other: Tensor, fold: Tensor, sizes: Sequence[int]
 ) -> Tensor:
@@ -84,13 +85,10 @@ def oracle_margins(
     margins = features.new_full((len(features), 1), float("nan"), dtype=torch.float64)
     features = features.double()
     for own in fold.unique():
-        fits = fold[hack] != own
-        if not fits.any():
-            continue
-        hacks, others = features[hack[fits]].mean(0), features[other[fits]].mean(0)
-        along = unit((hacks - others)[None], sizes)[0]
-        here = fold == own
-        margins[here, 0] = features[here] @ along - (hacks + others) @ along / 2
+        fits, here = fold[hack] != own, fold == own
+        if fits.any():
+            along, middle = between(features[hack[fits]], features[other[fits]], sizes)
+            margins[here, 0] = features[here] @ along - middle
     return margins
 
 
@@ -105,15 +103,10 @@ class Ceiling:
     @classmethod
     def fit(cls, features: Tensor, hacked: Tensor, half: Tensor, sizes: Sequence[int]) -> "Ceiling":
         """Fit on rows `[n, size]`: hacked, half `[n]`."""
-        features = features.double()
-        of = [
-            [features[(half == side) & (hacked == kind)].mean(0) for kind in (True, False)] for side in (0, 1)
-        ]
-        along = torch.stack([unit((hacks - others)[None], sizes)[0] for hacks, others in of])
-        middles = [
-            (hacks + others) @ direction / 2 for (hacks, others), direction in zip(of, along, strict=True)
-        ]
-        return cls(along, torch.stack(middles))
+        sides = [(features[half == side].double(), hacked[half == side]) for side in (0, 1)]
+        found = [between(own[hacks], own[~hacks], sizes) for own, hacks in sides]
+        along, middles = map(torch.stack, zip(*found, strict=True))
+        return cls(along, middles)
 
     def margins(self, features: Tensor, half: Tensor) -> Tensor:
         """Return margins `[n, 1]`, each row scored by what the other half of the problems taught."""
@@ -265,28 +258,29 @@ def measure(
     for span, window in zip(spans, cuts, strict=True):
         stream, base, grads = last if window is end else features(policy, window, theta)
         head = {"first": span[0], "last": span[-1], "pairs": len(window.hack)}
-        for score, found, ceiling in ((CONCEPT, stream, by_stream), (CONCEPT_BASE, base, by_base)):
-            oracle = oracle_margins(found, window.hack, window.other, window.fold, [found.shape[1]])
-            margins = torch.cat([concept.margins(found), oracle, ceiling.margins(found, window.half)], 1)
-            ranked = rank(margins, window.hack, window.other)
-            rates = dict(zip(RATES, flagged_rates(margins, window.hacked), strict=True))
-            rates |= {UNMATCHED: unmatched_auroc(margins, window.hacked)}
-            yield from rows_of({"score": score} | head, concept, ranked, rates)
+        for score, means_of, ceiling in ((CONCEPT, stream, by_stream), (CONCEPT_BASE, base, by_base)):
+            size = [means_of.shape[1]]
+            oracle = oracle_margins(means_of, window.hack, window.other, window.fold, size)
+            margins = torch.cat(
+                [concept.margins(means_of), oracle, ceiling.margins(means_of, window.half)], 1
+            )
+            found = rank(margins, window.hack, window.other)._asdict()
+            found |= zip(RATES, flagged_rates(margins, window.hacked), strict=True)
+            found["auroc_unmatched"] = unmatched_auroc(margins, window.hacked)
+            yield from rows_of({"score": score} | head, concept.names, found)
         place = torch.cumsum(window.paired, 0) - 1  # of a row among those in pairs
         hack, other = place[window.hack], place[window.other]
         oracle = oracle_margins(grads, hack, other, window.fold[window.paired], sizes)
         halves = by_grads.margins(grads, window.half[window.paired])
         ranked = rank(torch.cat([along.margins(grads), oracle, halves], 1), hack, other)
-        yield from rows_of({"score": ALIGNMENT} | head, along, ranked, {})
+        yield from rows_of({"score": ALIGNMENT} | head, along.names, ranked._asdict())
 
 
-UNMATCHED = "auroc_unmatched"
-RATES = ("precision", "recall", "flagged")
+NUMBERS = ("auroc", "f05", *RATES, "auroc_unmatched")
 
 
-def rows_of(head: dict, fixed: Fixed, ranked: Ranking, rates: Mapping[str, Tensor]) -> Iterator[dict]:
+def rows_of(head: dict, names: Sequence[str], found: Mapping[str, Tensor]) -> Iterator[dict]:
     """Yield a row per direction, oracle and ceiling last; null for what is not there."""
-    columns = {"auroc": ranked.auroc, "f05": ranked.f05} | dict.fromkeys((*RATES, UNMATCHED)) | dict(rates)
-    for i, name in enumerate((*fixed.names, ORACLE, CEILING)):
-        values = {key: None if column is None else finite(column[i]) for key, column in columns.items()}
+    for i, name in enumerate((*names, ORACLE, CEILING)):
+        values = {key: finite(found[key][i]) if key in found else None for key in NUMBERS}
         yield {**head, "direction": name, **values}

@@ -15,11 +15,7 @@ EVERY = 5  # steps between two looks at a run
 
 def read_adapter(path: Path, policy: Policy) -> Parameters:
     """Read a run's trained parameters, quarantine left out. Raises UserError on a file of another adapter."""
-    try:
-        tensors = load_file(path, device=str(policy.base.device))
-        return {name: tensors[f"{name}.delta_S"] for name in policy.adapter.names}
-    except (SafetensorError, OSError, KeyError) as error:
-        raise UserError(f"{path}: no adapter of this model ({error})") from error
+    return _read(path, policy, slice(None), "no adapter of this model")
 
 
 def weights(path: Path, policy: Policy, step: int) -> Parameters:
@@ -29,11 +25,15 @@ def weights(path: Path, policy: Policy, step: int) -> Parameters:
     """
     if step == 1:
         return policy.adapter.zeros()
+    return _read(path, policy, step - 2, f"has no delta_S of this model after step {step - 1}")
+
+
+def _read(path: Path, policy: Policy, part: int | slice, problem: str) -> Parameters:
     try:
         tensors = load_file(path, device=str(policy.base.device))
-        return {name: tensors[f"{name}.delta_S"][step - 2] for name in policy.adapter.names}
+        return {name: tensors[f"{name}.delta_S"][part] for name in policy.adapter.names}
     except (SafetensorError, OSError, KeyError, IndexError) as error:
-        raise UserError(f"{path}: has no delta_S of this model after step {step - 1} ({error})") from error
+        raise UserError(f"{path}: {problem} ({error})") from error
 
 
 def looks(adapter: Path, deltas: Path | None, policy: Policy, steps: int) -> Iterator[tuple[int, Parameters]]:

@@ -3,7 +3,7 @@
 Everything here works on the rows of one window of steps: `hacked [n]`, `group [n]` (problem and step), `tokens [n]`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from scipy.stats import rankdata
@@ -29,8 +29,7 @@ def matched_pairs(hacked: Tensor, group: Tensor, tokens: Tensor) -> tuple[Tensor
     return hack[i], other[j]
 
 
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(NamedTuple):
     """Of each of d detectors, from its margins (score - threshold) on the pairs; `[d]` float64.
 
     auroc: share of pairs whose hack has the larger score, a tie being half of one. f05: F0.5 of "margin > 0" on both
