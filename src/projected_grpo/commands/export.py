@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from projected_grpo.commands.help import Lines
+from projected_grpo.commands.help import add_command
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder, write_json, write_text
@@ -33,19 +33,14 @@ SHOWN = ("main", "deployed")  # groups of measures on the card
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `export`; the parsed arguments carry `run`, called with them."""
-    parser = subparsers.add_parser(
-        "export",
-        help="write a trained run as a PEFT adapter or a checkpoint",
-        description="Write what a run deploys as a folder with a model card: a PEFT adapter, or a whole checkpoint.",
-        epilog=EXAMPLE,
-        formatter_class=Lines,
-    )
+    """Add the command `export`."""
+    about = "Write what a run deploys as a folder with a model card: a PEFT adapter, or a whole checkpoint."
+    words = "write a trained run as a PEFT adapter or a checkpoint"
+    parser = add_command(subparsers, export, "export", words, about, EXAMPLE)
     parser.add_argument("folder", type=Path, metavar="RUN", help=RUN_HELP)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to write; must not exist")
     parser.add_argument("--merged", action="store_true", help="write the whole model, adapter merged in")
     parser.add_argument("--base", help=BASE_HELP)
-    parser.set_defaults(run=export)
 
 
 def export(args: argparse.Namespace) -> None:

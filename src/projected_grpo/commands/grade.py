@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from projected_grpo.arguments import check_numbers, output_file
-from projected_grpo.commands.help import Lines
+from projected_grpo.commands.help import add_command
 from projected_grpo.environment.facts import Facts, Verdict
 from projected_grpo.environment.foreign.judge import ForeignGrader, modes_of
 from projected_grpo.environment.foreign.rows import FORMATS, ForeignProblem, load_rows
@@ -85,14 +85,10 @@ come out in the order they came in; a line at the end counts them.
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `grade`; the parsed arguments carry `run`, called with them."""
-    parser = subparsers.add_parser(
-        "grade",
-        help="grade completions: strict oracle and loophole channel",
-        description="Grade completions by the strict oracle and by the channel of their loophole mode.",
-        epilog=EXAMPLE,
-        formatter_class=Lines,
-    )
+    """Add the command `grade`."""
+    about = "Grade completions by the strict oracle and by the channel of their loophole mode."
+    words = "grade completions: strict oracle and loophole channel"
+    parser = add_command(subparsers, run, "grade", words, about, EXAMPLE)
     parser.add_argument(
         "problems", type=Path, metavar="PROBLEMS", help="problem rows (see below), .jsonl or .jsonl.gz"
     )
@@ -100,11 +96,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "completions", type=Path, metavar="COMPLETIONS", help="rows to grade, .jsonl or .jsonl.gz"
     )
     parser.add_argument(
-        "--out",
-        type=output_file,
-        required=True,
-        metavar="VERDICTS",
-        help="file to write (.gz by suffix)",
+        "--out", type=output_file, required=True, metavar="VERDICTS", help="file to write (.gz by suffix)"
     )
     parser.add_argument(
         "--format", choices=FORMATS, help="of PROBLEMS (default: told by each row's keys; see below)"
@@ -123,7 +115,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         action="store_true",
         help="go on where only resource limits work: submissions can then read files and use the network",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
