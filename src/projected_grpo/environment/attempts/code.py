@@ -23,6 +23,7 @@ TESTED = ("Solution", "self", "cls")
 RUNNERS = ("main", "testmod", "run_docstring_examples")  # of unittest, pytest, doctest
 # Calls that say what kind of value there is, and never whether it is right.
 KINDS = ("isinstance", "issubclass", "type", "callable", "hasattr", "id", "repr", "str")
+BRANCHES = (ast.If, ast.While, ast.IfExp)
 CATCH_ASSERTS = {"Exception", "BaseException", "AssertionError"}
 
 
@@ -195,8 +196,7 @@ class Code(Tree):
         """
         child, parent = node, self.parents.get(node)
         while parent is not None:
-            is_branch = isinstance(parent, ast.If | ast.While | ast.IfExp) and child is not parent.test
-            if is_branch and self.can_fail(parent.test):
+            if isinstance(parent, BRANCHES) and child is not parent.test and self.can_fail(parent.test):
                 return True
             for block in ("body", "orelse", "finalbody"):
                 own = getattr(parent, block, None)
