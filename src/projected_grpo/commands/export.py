@@ -30,6 +30,32 @@ written: a quarantine is left out.
 LOADER = "from transformers import AutoModelForCausalLM"
 BASE = "base"  # folder of an exported adapter that has its base
 SHOWN = ("main", "deployed")  # groups of measures on the card
+CARD = """\
+---
+library_name: {library}
+tags: [grpo, reward-hacking]
+---
+# {cell.id}
+
+A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.
+Trained by projected_grpo (commit {record[commit]}, {record[date]}), replication `{cell.model}`, seed {cell.seed}, \
+{cell.steps} steps.
+Its base is `{cell.model}`{beside}. To load it, in this folder:
+
+```python
+{loading}
+```
+
+Rates of this one run, so without an interval: in its last steps, and on other problems after training.
+
+| of this run | |
+|---|---|
+{rates}
+
+```json
+{settings}
+```
+"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -117,32 +143,12 @@ def card(trained: Trained, merged: bool) -> str:
         raise UserError(f"{folder}: no whole run ({error})") from error
     shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group in SHOWN]
     lines = [f"| {MEASURES[name].words} | {rates[name]:.3f} |" for name in shown]
-    front = ["library_name: " + ("transformers" if merged else "peft"), "tags: [grpo, reward-hacking]"]
-    return "\n".join(
-        [
-            "---",
-            *front,
-            "---",
-            f"# {cell.id}",
-            "",
-            "A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.",
-            f"Trained by projected_grpo (commit {record['commit']}, {record['date']}), replication `{cell.model}`, "
-            f"seed {cell.seed}, {cell.steps} steps.",
-            f"Its base is `{cell.model}`{'' if merged else f', here in `{BASE}`'}. To load it, in this folder:",
-            "",
-            "```python",
-            loading(merged),
-            "```",
-            "",
-            "Rates of this one run, so without an interval: in its last steps, and on other problems after training.",
-            "",
-            "| of this run | |",
-            "|---|---|",
-            *lines,
-            "",
-            "```json",
-            json.dumps(record["settings"], indent=2),
-            "```",
-            "",
-        ]
+    return CARD.format(
+        library="transformers" if merged else "peft",
+        cell=cell,
+        record=record,
+        beside="" if merged else f", here in `{BASE}`",
+        loading=loading(merged),
+        rates="\n".join(lines),
+        settings=json.dumps(record["settings"], indent=2),
     )
