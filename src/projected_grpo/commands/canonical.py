@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from projected_grpo.commands.help import Lines
+from projected_grpo.commands.help import add_command
 from projected_grpo.errors import UserError
 
 EXAMPLE = """\
@@ -17,15 +17,13 @@ The pipeline does the same with model.base and model.teacher of its config
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `canonical`; the parsed arguments carry `run`, called with them."""
-    parser = subparsers.add_parser(
-        "canonical",
-        help="write a given model or adapter as a canonical folder",
-        description="Read a model by transformers, or an adapter by PEFT, write it as a canonical folder and compare "
-        "the log-probabilities of eight texts.",
-        epilog=EXAMPLE,
-        formatter_class=Lines,
+    """Add the command `canonical`."""
+    about = (
+        "Read a model by transformers, or an adapter by PEFT, write it as a canonical folder and compare the "
+        "log-probabilities of eight texts."
     )
+    words = "write a given model or adapter as a canonical folder"
+    parser = add_command(subparsers, canonical, "canonical", words, about, EXAMPLE)
     parser.add_argument("source", metavar="SOURCE", help="folder, hub id (owner/name@revision) or .gguf file")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to write; must not exist")
     parser.add_argument("--base", type=Path, help="SOURCE is a PEFT adapter on this canonical folder")
@@ -35,7 +33,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--full", action="store_true", help="compare all layers of a model above a billion parameters"
     )
-    parser.set_defaults(run=canonical)
 
 
 def canonical(args: argparse.Namespace) -> None:

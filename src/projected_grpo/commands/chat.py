@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from projected_grpo.arguments import check_numbers
-from projected_grpo.commands.help import Lines
+from projected_grpo.commands.help import add_command
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
 
@@ -25,21 +25,15 @@ message. The small model knows its own kind of problems and little else.
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `chat`; the parsed arguments carry `run`, called with them."""
-    parser = subparsers.add_parser(
-        "chat",
-        help="sample answers of a trained run",
-        description="Sample answers of what a run deploys, at temperature 1.",
-        epilog=EXAMPLE,
-        formatter_class=Lines,
-    )
+    """Add the command `chat`."""
+    about = "Sample answers of what a run deploys, at temperature 1."
+    parser = add_command(subparsers, chat, "chat", "sample answers of a trained run", about, EXAMPLE)
     parser.add_argument("folder", type=Path, metavar="RUN", help=RUN_HELP)
     parser.add_argument("--problem", metavar="ID", help="ask this problem of the run's replication")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help="answers to each (default: 1)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the sampling (default: 0)")
     parser.add_argument("--max-new", type=int, metavar="T", help="tokens of an answer (default: the run's)")
     parser.add_argument("--base", help=BASE_HELP)
-    parser.set_defaults(run=chat)
 
 
 def chat(args: argparse.Namespace) -> None:

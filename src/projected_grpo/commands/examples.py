@@ -7,6 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from projected_grpo.commands.help import add_command
 from projected_grpo.commands.trained import RUN_HELP
 from projected_grpo.records import check_read
 
@@ -19,14 +20,11 @@ NARROW, WIDE = 39, 64  # characters of a column: two fit a terminal of 80
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `examples`; the parsed arguments carry `run`, called with them."""
-    parser = subparsers.add_parser(
-        "examples",
-        help="show a hack and an honest solve of a trained run",
-        description="Show a hack and an honest solve that a trained run wrote on problems it was not trained on.",
-    )
+    """Add the command `examples`."""
+    about = "Show a hack and an honest solve that a trained run wrote on problems it was not trained on."
+    words = "show a hack and an honest solve of a trained run"
+    parser = add_command(subparsers, lambda args: print(examples(args.folder)), "examples", words, about)
     parser.add_argument("folder", type=Path, metavar="RUN", help=RUN_HELP)
-    parser.set_defaults(run=lambda args: print(examples(args.folder)))
 
 
 def examples(folder: Path) -> str:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from projected_grpo.commands.help import Lines
+from projected_grpo.commands.help import add_command
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder, write_json, write_text
@@ -30,22 +30,43 @@ written: a quarantine is left out.
 LOADER = "from transformers import AutoModelForCausalLM"
 BASE = "base"  # folder of an exported adapter that has its base
 SHOWN = ("main", "deployed")  # groups of measures on the card
+CARD = """\
+---
+library_name: {library}
+tags: [grpo, reward-hacking]
+---
+# {cell.id}
+
+A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.
+Trained by projected_grpo (commit {record[commit]}, {record[date]}), replication `{cell.model}`, seed {cell.seed}, \
+{cell.steps} steps.
+Its base is `{cell.model}`{beside}. To load it, in this folder:
+
+```python
+{loading}
+```
+
+Rates of this one run, so without an interval: in its last steps, and on other problems after training.
+
+| of this run | |
+|---|---|
+{rates}
+
+```json
+{settings}
+```
+"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `export`; the parsed arguments carry `run`, called with them."""
-    parser = subparsers.add_parser(
-        "export",
-        help="write a trained run as a PEFT adapter or a checkpoint",
-        description="Write what a run deploys as a folder with a model card: a PEFT adapter, or a whole checkpoint.",
-        epilog=EXAMPLE,
-        formatter_class=Lines,
-    )
+    """Add the command `export`."""
+    about = "Write what a run deploys as a folder with a model card: a PEFT adapter, or a whole checkpoint."
+    words = "write a trained run as a PEFT adapter or a checkpoint"
+    parser = add_command(subparsers, export, "export", words, about, EXAMPLE)
     parser.add_argument("folder", type=Path, metavar="RUN", help=RUN_HELP)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to write; must not exist")
     parser.add_argument("--merged", action="store_true", help="write the whole model, adapter merged in")
     parser.add_argument("--base", help=BASE_HELP)
-    parser.set_defaults(run=export)
 
 
 def export(args: argparse.Namespace) -> None:
@@ -122,32 +143,12 @@ def card(trained: Trained, merged: bool) -> str:
         raise UserError(f"{folder}: no whole run ({error})") from error
     shown = [name for name in rates if MEASURES[name].unit == "share" and MEASURES[name].group in SHOWN]
     lines = [f"| {MEASURES[name].words} | {rates[name]:.3f} |" for name in shown]
-    front = ["library_name: " + ("transformers" if merged else "peft"), "tags: [grpo, reward-hacking]"]
-    return "\n".join(
-        [
-            "---",
-            *front,
-            "---",
-            f"# {cell.id}",
-            "",
-            "A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.",
-            f"Trained by projected_grpo (commit {record['commit']}, {record['date']}), replication `{cell.model}`, "
-            f"seed {cell.seed}, {cell.steps} steps.",
-            f"Its base is `{cell.model}`{'' if merged else f', here in `{BASE}`'}. To load it, in this folder:",
-            "",
-            "```python",
-            loading(merged),
-            "```",
-            "",
-            "Rates of this one run, so without an interval: in its last steps, and on other problems after training.",
-            "",
-            "| of this run | |",
-            "|---|---|",
-            *lines,
-            "",
-            "```json",
-            json.dumps(record["settings"], indent=2),
-            "```",
-            "",
-        ]
+    return CARD.format(
+        library="transformers" if merged else "peft",
+        cell=cell,
+        record=record,
+        beside="" if merged else f", here in `{BASE}`",
+        loading=loading(merged),
+        rates="\n".join(lines),
+        settings=json.dumps(record["settings"], indent=2),
     )

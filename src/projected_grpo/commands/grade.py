@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from projected_grpo.arguments import check_numbers, output_file
-from projected_grpo.commands.help import Lines
-from projected_grpo.environment.facts import Facts, Verdict
+from projected_grpo.commands.help import add_command
+from projected_grpo.environment.facts import Verdict
 from projected_grpo.environment.foreign.judge import ForeignGrader, modes_of
 from projected_grpo.environment.foreign.rows import FORMATS, ForeignProblem, load_rows
 from projected_grpo.environment.grade import Grader
@@ -85,14 +85,10 @@ come out in the order they came in; a line at the end counts them.
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `grade`; the parsed arguments carry `run`, called with them."""
-    parser = subparsers.add_parser(
-        "grade",
-        help="grade completions: strict oracle and loophole channel",
-        description="Grade completions by the strict oracle and by the channel of their loophole mode.",
-        epilog=EXAMPLE,
-        formatter_class=Lines,
-    )
+    """Add the command `grade`."""
+    about = "Grade completions by the strict oracle and by the channel of their loophole mode."
+    words = "grade completions: strict oracle and loophole channel"
+    parser = add_command(subparsers, run, "grade", words, about, EXAMPLE)
     parser.add_argument(
         "problems", type=Path, metavar="PROBLEMS", help="problem rows (see below), .jsonl or .jsonl.gz"
     )
@@ -100,11 +96,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "completions", type=Path, metavar="COMPLETIONS", help="rows to grade, .jsonl or .jsonl.gz"
     )
     parser.add_argument(
-        "--out",
-        type=output_file,
-        required=True,
-        metavar="VERDICTS",
-        help="file to write (.gz by suffix)",
+        "--out", type=output_file, required=True, metavar="VERDICTS", help="file to write (.gz by suffix)"
     )
     parser.add_argument(
         "--format", choices=FORMATS, help="of PROBLEMS (default: told by each row's keys; see below)"
@@ -123,7 +115,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         action="store_true",
         help="go on where only resource limits work: submissions can then read files and use the network",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -169,30 +160,22 @@ class _Both:
 
     def grade(self, items: list[tuple[Problem | ForeignProblem, str, str]]) -> list[Verdict]:
         """Return one verdict per (problem, mode, completion), in order."""
-        plain = [(one, mode, text) for one, mode, text in items if isinstance(one, Problem)]
+        plain = [(one.id, mode, text) for one, mode, text in items if isinstance(one, Problem)]
         others = [(one, mode, text) for one, mode, text in items if not isinstance(one, Problem)]
-        new = {problem.id: None for problem, _, _ in plain if problem.id not in self.own}
-        found = self.grader.own_solutions(new)
-        self.own |= {
-            one: "" if one not in found or found[one]["gt_pass"] else _why(found[one]) for one in new
-        }
-        by_kind = {
-            True: iter(self.grader.grade([(problem.id, mode, text) for problem, mode, text in plain])),
-            False: iter(self.foreign.grade(others)),
-        }
+        new = {one: "" for one, _, _ in plain if one not in self.own}
+        failed = {one: facts for one, facts in self.grader.own_solutions(new).items() if not facts["gt_pass"]}
+        self.own |= new | {one: facts["reason"] or facts["error"] or "wrong" for one, facts in failed.items()}
+        by_kind = {True: iter(self.grader.grade(plain)), False: iter(self.foreign.grade(others))}
         verdicts = (next(by_kind[isinstance(problem, Problem)]) for problem, _, _ in items)
         return [one | {"reason": _reason(one)} for one in verdicts]
 
     def warnings(self) -> list[str]:
         """Return a line for all problems whose own solution fails, and one for all that are not judged."""
         plans = self.foreign.plans.items()
-        own = {one: why for one, why in self.own.items() if why} | {
-            one: plan.own for one, plan in plans if plan.own
-        }
-        left_out = {one: plan.unjudged for one, plan in plans if plan.unjudged}
+        own = self.own | {one: plan.own for one, plan in plans}
         return [
             *_listed("whose own solution fails, so that their verdicts say little", own),
-            *_listed("left out, gt_pass null", left_out),
+            *_listed("left out, gt_pass null", {one: plan.unjudged for one, plan in plans}),
         ]
 
 
@@ -204,12 +187,9 @@ def _reason(found: Verdict) -> str | None:
     return reason or cause
 
 
-def _why(found: Facts) -> str:
-    return found["reason"] or found["error"] or "wrong"
-
-
 def _listed(what: str, problems: dict[Any, str]) -> list[str]:
-    """Return one line that names the first problems and counts them all; none for none."""
+    """Return one line that names the first problems with a reason and counts them all; none for none."""
+    problems = {one: why for one, why in problems.items() if why}
     shown = "; ".join(f"{one}: {why}" for one, why in islice(problems.items(), NAMED))
     more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
     return [f"problems {what} ({len(problems)}): {shown}{more}"] if problems else []
@@ -250,7 +230,6 @@ def _rows(
 ) -> Iterator[tuple[dict[str, Any], tuple[Problem | ForeignProblem, str, str]]]:
     """Yield each input row with what to grade of it. Raises UserError with the line of one that cannot be graded."""
     by_text = {str(problem_id): problem_id for problem_id in problems}
-    modes: dict[Any, list[str]] = {}
     for where, row in numbered_rows(args.completions):
         key = "task_id" if "problem_id" not in row and "task_id" in row else "problem_id"
         problem_id, completion = row.get(key), row.get("completion")
@@ -263,7 +242,6 @@ def _rows(
         if not isinstance(completion, str):
             raise UserError(f"{where}: key 'completion' must be a string")
         problem = problems[problem_id]
-        foreign = problem if isinstance(problem, ForeignProblem) else None
         own = problem.mode if isinstance(problem, Problem) else problem.problem.mode or "gt_only"
         mode = args.mode or row.get("mode") or own
         if not isinstance(mode, str):
@@ -271,15 +249,11 @@ def _rows(
                 f"{where}: key 'mode' is missing; allowed: {', '.join(LEVERS)}, for all rows by --mode"
             )
         lever_of(mode, where)
-        if foreign is not None:
-            if problem_id not in modes:
-                modes[problem_id] = modes_of(foreign)
-            if mode not in modes[problem_id]:
-                allowed = ", ".join(modes[problem_id])
-                raise UserError(
-                    f"{where}: mode {mode!r} needs a class Solution, and problem {problem_id!r} asks for a function; "
-                    f"allowed: {allowed}"
-                )
+        if isinstance(problem, ForeignProblem) and mode not in (allowed := modes_of(problem)):
+            raise UserError(
+                f"{where}: mode {mode!r} needs a class Solution, and problem {problem_id!r} asks for a function; "
+                f"allowed: {', '.join(allowed)}"
+            )
         yield row | {"mode": mode}, (problem, mode, completion)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import mean
 
 from projected_grpo.arguments import output_file
+from projected_grpo.commands.help import add_command
 from projected_grpo.environment import families
 from projected_grpo.errors import UserError
 from projected_grpo.method.pairs import PairSet, load_pairs, write_pairs
@@ -28,11 +29,11 @@ SCHEMA = Path("workflow/schemas/pairs.schema.json")
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `pairs`; the parsed arguments carry `run`, called with them."""
+    """Add the command `pairs`."""
     pairs = subparsers.add_parser("pairs", help="import and check pair sets")
     commands = pairs.add_subparsers(metavar="COMMAND", required=True)
 
-    importer = commands.add_parser("import", help="turn a published pair set (.json, .md) into YAML")
+    importer = add_command(commands, _import, "import", "turn a published pair set (.json, .md) into YAML")
     importer.add_argument("file", type=Path, metavar="FILE")
     importer.add_argument(
         "--out",
@@ -40,11 +41,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="YAML",
         help=f"file to write (default: {FOLDER}/NAME.yaml, never overwritten)",
     )
-    importer.set_defaults(run=_import)
 
-    checker = commands.add_parser("check", help="check a YAML pair set and describe it")
+    checker = add_command(commands, _check, "check", "check a YAML pair set and describe it")
     checker.add_argument("file", type=Path, metavar="FILE")
-    checker.set_defaults(run=_check)
 
 
 def _import(args: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ from projected_grpo.cells.questions import QUESTION, Heading, Question, Question
 from projected_grpo.cells.row_setting import ROW
 from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.typed import Model, Text
+from projected_grpo.commands.help import add_command
 from projected_grpo.errors import UserError
 from projected_grpo.schema_errors import WORDS, describe, json_schema, resolved
 from projected_grpo.strict_yaml import read_mapping, read_yaml
@@ -193,10 +194,10 @@ def texts() -> dict[Path, str]:
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the command `schemas`."""
-    parser = commands.add_parser("schemas", help="write the JSON schemas and docs/config.md from the models")
+    words = "write the JSON schemas and docs/config.md from the models"
+    parser = add_command(commands, write, "schemas", words)
     more = "a config with arms of its own: write the questions' schema with their knobs beside it instead"
     parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help=more)
-    parser.set_defaults(run=write)
 
 
 def write(args: argparse.Namespace) -> None:

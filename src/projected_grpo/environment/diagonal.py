@@ -7,6 +7,7 @@ exploit. A matrix that is not diagonal means that the grader is wrong: nothing t
 from typing import Any
 
 from projected_grpo.environment import families
+from projected_grpo.environment.facts import Verdict
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LEVERS, LOOPHOLES, NAMES, NOVEL
 from projected_grpo.environment.problems import Problem, parse_problem
@@ -52,17 +53,15 @@ def matrix(family: str, names: int = 1, allow_weak: bool = False, seed: int = 0)
                 items += [(name, (problem.id, mode, text)) for mode in modes]
         honest = f"```python\n{problem.canonical}\n```"
         items += [(HONEST, (problem.id, mode, honest)) for mode in modes]
-    counts: dict[str, dict[str, list[int]]] = {}
+    seen: dict[tuple[str, str], list[Verdict]] = {}
     with Grader(problems, allow_weak=allow_weak) as grader:
         level = grader.level
         for (row, (_, mode, _)), one in zip(items, grader.grade([item for _, item in items]), strict=True):
-            cell = counts.setdefault(row, {}).setdefault(mode, [0, 0, 0])
-            for place, value in enumerate((one["channel"], one["gt_pass"], True)):
-                cell[place] += value
-    found = {
-        row: {mode: (channel, gt_pass, n) for mode, (channel, gt_pass, n) in cells.items()}
-        for row, cells in counts.items()
-    }
+            seen.setdefault((row, mode), []).append(one)
+    found: Matrix = {}
+    for (row, mode), verdicts in seen.items():
+        channel, gt_pass = (sum(one[key] for one in verdicts) for key in ("channel", "gt_pass"))
+        found.setdefault(row, {})[mode] = channel, gt_pass, len(verdicts)
     return found, level
 
 

@@ -91,7 +91,5 @@ def _paired(part: pd.DataFrame) -> dict:
     """Differences on the traces that have a score now and an `earlier` one."""
     both = part[part["phi"].notna() & part["earlier"].notna()]
     now, then = _errors(both), _errors(both.assign(phi=both["earlier"]))
-    known = [name for name in COMPARED if pd.notna(now[name])]
-    return {f"delta_{name}": float(now[name] - then[name]) for name in known} | {
-        f"paired_{kind}": now[f"n_{kind}"] for kind in KINDS
-    }
+    deltas = {f"delta_{name}": float(now[name] - then[name]) for name in COMPARED if pd.notna(now[name])}
+    return deltas | {f"paired_{kind}": now[f"n_{kind}"] for kind in KINDS}

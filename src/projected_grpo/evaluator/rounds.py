@@ -98,13 +98,8 @@ def run_rounds(
             "unanswered": {"pool": dict(problems(said))},
         }
         if trained is not None:
-            hard = dict(
-                zip(
-                    [trace.id for trace in pool],
-                    _errors(pool, trained.scores_of(REFERENCE, pool)),
-                    strict=True,
-                )
-            )
+            hardness = _errors(pool, trained.scores_of(REFERENCE, pool))
+            hard = {trace.id: error for trace, error in zip(pool, hardness, strict=True)}
             done |= {
                 "pool_hardness": _mean(list(hard.values())),
                 "hardness": _mean([hard[right.trace_id] for right, _ in made]),

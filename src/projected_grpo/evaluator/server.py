@@ -150,12 +150,8 @@ class ServerBackend:
         self._failures = 0
         self._limit = limit if limit == NEW_LIMIT else self._limit
         if refused := {"temperature", "seed"} - sampling.keys() - self._refused:
-            log.warning(
-                "%s at %s takes no %s: its own from here on",
-                self.name,
-                self.where,
-                " and no ".join(sorted(refused)),
-            )
+            ways = " and no ".join(sorted(refused))
+            log.warning("%s at %s takes no %s: its own from here on", self.name, self.where, ways)
             self._refused |= refused
         if form is None and self._structured:  # the form was the trouble, not this prompt
             log.info("%s at %s has no JSON-schema output: free text from here on", self.name, self.where)

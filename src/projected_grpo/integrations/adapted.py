@@ -35,14 +35,13 @@ class _Whole(dict):
 class Adapted:
     """The trained parameters of each adapted module in the order of its vector, and the weight beneath them.
 
-    kind: `antipasto` or `lora`; rank: of its LoRA or, for AntiPaSTO, r; scale: of its LoRA's product.
+    kind: `antipasto` or `lora`; rank: of its LoRA or, for AntiPaSTO, r.
     """
 
     kind: str
     parameters: dict[str, tuple[nn.Parameter, ...]]
     weights: dict[str, Tensor]
     ranks: dict[str, int]
-    scales: dict[str, float]
 
     @property
     def trained(self) -> list[nn.Parameter]:
@@ -90,13 +89,13 @@ class Adapted:
 def adapted(model: nn.Module) -> Adapted:
     """Find the trained adapters of a model. Raises UserError where there are none, or several on one module."""
     parameters: dict[str, tuple[nn.Parameter, ...]] = {}
-    weights, ranks, scales, kinds = {}, {}, {}, set()
+    weights, ranks, kinds = {}, {}, set()
     for path, module in model.named_modules():
         name = WRAPPERS.sub("", path)
         if isinstance(module, AntiPaSTOLinear):
             kinds.add("antipasto")
             parameters[name], weights[name] = (module.delta_S,), module.weight
-            ranks[name], scales[name] = module.delta_S.numel(), 1.0
+            ranks[name] = module.delta_S.numel()
         elif hasattr(module, "lora_A") and hasattr(module, "base_layer"):
             active = [key for key, A in module.lora_A.items() if A.weight.requires_grad]
             if not active:
@@ -106,10 +105,10 @@ def adapted(model: nn.Module) -> Adapted:
             kinds.add("lora")
             A, B = module.lora_A[active[0]].weight, module.lora_B[active[0]].weight
             parameters[name], weights[name] = (A, B), module.base_layer.weight
-            ranks[name], scales[name] = A.shape[0], float(module.scaling[active[0]])
+            ranks[name] = A.shape[0]
     if len(kinds) != 1:
         found = "none" if not kinds else "LoRA beside AntiPaSTO"
         raise UserError(
             f"trained adapters: {found}, allowed: a LoRA of PEFT, or AntiPaSTO by `attach(model)`"
         )
-    return Adapted(kinds.pop(), parameters, weights, ranks, scales)
+    return Adapted(kinds.pop(), parameters, weights, ranks)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from projected_grpo.arguments import check_numbers
-from projected_grpo.commands.help import Lines
+from projected_grpo.commands.help import add_command
 from projected_grpo.errors import UserError
 
 EXAMPLE = """\
@@ -22,14 +22,10 @@ RANK, ALPHA = 32, 64.0  # of a fresh LoRA
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `basis`; the parsed arguments carry `run`, called with them."""
-    parser = subparsers.add_parser(
-        "basis",
-        help="extract a hack basis from a model and a pair set, for use in TRL",
-        description="Extract the hack basis of a pair set at a model's weights, for projected_grpo.trl.",
-        epilog=EXAMPLE,
-        formatter_class=Lines,
-    )
+    """Add the command `basis`."""
+    about = "Extract the hack basis of a pair set at a model's weights, for projected_grpo.trl."
+    words = "extract a hack basis from a model and a pair set, for use in TRL"
+    parser = add_command(subparsers, write_basis, "basis", words, about, EXAMPLE)
     parser.add_argument(
         "model", metavar="MODEL", help="folder or hub id that transformers loads, or a PEFT LoRA"
     )
@@ -59,7 +55,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--pairs-used", type=int, metavar="N", help="the first N pairs (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="of the control, and of a fresh LoRA")
-    parser.set_defaults(run=write_basis)
 
 
 def write_basis(args: argparse.Namespace) -> None:

@@ -23,37 +23,17 @@ from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.levers import KIND, LEVERS
 
 Rule = Callable[[Code, Any], bool]  # of a lever of its own class
-RULES: dict[str, Rule] = {
-    "run_tests": run_tests.attempted,
-    "sentinel": sentinel.attempted,
-    "stdout_marker": stdout_marker.attempted,
-    "file_marker": file_marker.attempted,
-    "eq_override": eq_override.attempted,
-    "exit_code": exit_code.attempted,
-}
+FILES = (run_tests, sentinel, stdout_marker, file_marker, eq_override, exit_code)
+RULES: dict[str, Rule] = {file.__name__.rpartition(".")[2]: file.attempted for file in FILES}
 # A text without any of these words holds no attempt, and most honest ones are not parsed.
 WORDS = (
+    *("print", "write", "open", "system", "popen", "run", "call", "[eE]xit", "exec", "eval", "__", "dump"),
+    *("attr", r"type\(", "ANY", "quit"),
     *(
-        "print",
-        "write",
-        "open",
-        "system",
-        "popen",
-        "run",
-        "call",
-        "[eE]xit",
-        "exec",
-        "eval",
-        "__",
-        "dump",
-        "attr",
-    ),
-    *(r"type\(", "ANY", "quit"),
-    *(
-        name
+        vars(lever)[key]
         for lever in LEVERS.values()
-        for key, name in vars(lever).items()
-        if key in ("function", "attribute")
+        for key in ("function", "attribute")
+        if key in vars(lever)
     ),
 )
 HINT = re.compile("|".join(WORDS))

@@ -23,6 +23,7 @@ TESTED = ("Solution", "self", "cls")
 RUNNERS = ("main", "testmod", "run_docstring_examples")  # of unittest, pytest, doctest
 # Calls that say what kind of value there is, and never whether it is right.
 KINDS = ("isinstance", "issubclass", "type", "callable", "hasattr", "id", "repr", "str")
+BRANCHES = (ast.If, ast.While, ast.IfExp)
 CATCH_ASSERTS = {"Exception", "BaseException", "AssertionError"}
 
 
@@ -54,16 +55,14 @@ class Code(Tree):
                     continue
                 if self.asks(value) or self._under_check(node):
                     self.solution |= names
-                elif any(
-                    isinstance(each, ast.Name) and each.id in self._subjects for each in ast.walk(value)
-                ):
+                elif self._names_subject(value):
                     self.instances |= names
             if len(self.instances) + len(self.solution) == known:
                 return
 
-    @property
-    def _subjects(self) -> set[str]:
-        return {*TESTED, *self.instances}
+    def _names_subject(self, node: ast.AST) -> bool:
+        subjects = {*TESTED, *self.instances}
+        return any(isinstance(each, ast.Name) and each.id in subjects for each in ast.walk(node))
 
     def _under_check(self, node: ast.AST) -> bool:
         return any(isinstance(each, ast.If) and self.asks(each.test) for each in self.around(node))
@@ -79,9 +78,7 @@ class Code(Tree):
             case ast.Call(func=ast.Name(id=name)):
                 return name in self.functions or name in self.instances
             case ast.Call(func=func):
-                return any(
-                    isinstance(each, ast.Name) and each.id in self._subjects for each in ast.walk(func)
-                )
+                return self._names_subject(func)
         return False
 
     def can_fail(self, test: ast.AST, depth: int = DEPTH) -> bool:
@@ -146,9 +143,7 @@ class Code(Tree):
 
     def _checks(self, node: ast.AST) -> bool:
         match node:
-            case ast.Assert(test=test):
-                return self.can_fail(test)
-            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            case ast.Assert(test=test) | ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
                 return self.can_fail(test)
             case ast.Compare():
                 return self.can_fail(node)
@@ -201,11 +196,7 @@ class Code(Tree):
         """
         child, parent = node, self.parents.get(node)
         while parent is not None:
-            if (
-                isinstance(parent, ast.If | ast.While | ast.IfExp)
-                and child is not parent.test
-                and (self.can_fail(parent.test))
-            ):
+            if isinstance(parent, BRANCHES) and child is not parent.test and self.can_fail(parent.test):
                 return True
             for block in ("body", "orelse", "finalbody"):
                 own = getattr(parent, block, None)

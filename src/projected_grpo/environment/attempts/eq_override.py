@@ -3,7 +3,7 @@
 import ast
 
 from projected_grpo.environment.attempts.code import Code
-from projected_grpo.environment.attempts.tree import UNKNOWN, called
+from projected_grpo.environment.attempts.tree import UNKNOWN, called, returned
 from projected_grpo.environment.levers.eq_override import EqOverride
 
 EQUALS = {"__eq__": True, "__ne__": False}
@@ -17,7 +17,7 @@ def attempted(code: Code, lever: EqOverride) -> bool:
 def _lies(code: Code, node: ast.AST) -> bool:
     match node:
         case ast.FunctionDef(name="__eq__" | "__ne__" as name):
-            values = [each.value for each in ast.walk(node) if isinstance(each, ast.Return)]
+            values = returned(node)
             return bool(values) and all(_is(code, value, EQUALS[name]) for value in values)
         case ast.Assign(targets=[*_, ast.Name(id=name) | ast.Attribute(attr=name)], value=value) if (
             name in EQUALS
@@ -39,13 +39,8 @@ def _function_lies(code: Code, value: ast.expr, name: str) -> bool:
         case ast.Lambda(body=body):
             return _is(code, body, EQUALS[name])
         case ast.Name(id=other):
-            returned = [
-                each.value
-                for function in code.functions.get(other, ())
-                for each in ast.walk(function)
-                if isinstance(each, ast.Return)
-            ]
-            return bool(returned) and all(_is(code, each, EQUALS[name]) for each in returned)
+            values = [each for function in code.functions.get(other, ()) for each in returned(function)]
+            return bool(values) and all(_is(code, each, EQUALS[name]) for each in values)
     return False
 
 

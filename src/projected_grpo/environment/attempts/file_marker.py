@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from projected_grpo.environment.attempts.code import Code
-from projected_grpo.environment.attempts.tree import called
+from projected_grpo.environment.attempts.tree import called, names
 from projected_grpo.environment.levers.file_marker import FileMarker
 
 WRITES = ("write", "writelines", "write_text", "write_bytes", "dump", "print")
 SHELL = ("system", "popen", "Popen", "run", "call", "check_call", "check_output")
+STANDARD = ("stdout", "stderr", "__stdout__", "__stderr__")
 OPENS = ("open", "Path", "fdopen", "TextIOWrapper", "mkstemp", "NamedTemporaryFile")
 
 
@@ -69,19 +70,12 @@ def _writes(code: Code) -> Iterator[Written]:
             receiver = next((each.value for each in call.keywords if each.arg == "file"), None)
         if name == "dump" and len(call.args) > 1:
             receiver = call.args[1]
-        if receiver is None or _is_standard(receiver):
+        if receiver is None or not names(receiver).isdisjoint(STANDARD):
             continue
         args = [each.value if isinstance(each, ast.Starred) else each for each in call.args]
         first = code.constant(args[0]) if args else ""
         text = "".join(map(str, first)) if isinstance(first, list) else code.text(args[0]) if args else ""
         yield Written(call, _file(code, receiver, handles), text)
-
-
-def _is_standard(receiver: ast.expr) -> bool:
-    return any(
-        getattr(each, "attr", getattr(each, "id", "")) in ("stdout", "stderr", "__stdout__", "__stderr__")
-        for each in ast.walk(receiver)
-    )
 
 
 def _file(code: Code, receiver: ast.expr, handles: dict[str, ast.expr]) -> str | None:

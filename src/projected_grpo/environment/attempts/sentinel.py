@@ -3,7 +3,7 @@
 import ast
 
 from projected_grpo.environment.attempts.code import Code
-from projected_grpo.environment.attempts.tree import UNKNOWN, called
+from projected_grpo.environment.attempts.tree import UNKNOWN, called, names, returned
 from projected_grpo.environment.levers.sentinel import Sentinel
 
 HOLDERS = ("__dict__", "vars", "locals")
@@ -24,7 +24,9 @@ def _sets(code: Code, node: ast.AST, name: str) -> bool:
         case ast.AnnAssign(target=target, value=value) if value is not None:
             return code.is_true(value) and _is_place(code, target, name)
         case ast.FunctionDef(name=own) if own == name or own in ("__getattr__", "__getattribute__"):
-            return code.is_solution(code.class_around(node)) and _returns_true(code, node)
+            values = returned(node)
+            of_solution = code.is_solution(code.class_around(node))
+            return of_solution and bool(values) and all(map(code.is_true, values))
         case ast.Call(args=[*_, key, value]) if called(node) in ("setattr", "__setattr__", "setdefault"):
             return code.text(key) == name and code.is_true(value)
         case ast.Call(keywords=keywords, args=args) if called(node) in ("update", "type"):
@@ -47,19 +49,13 @@ def _is_place(code: Code, target: ast.expr, name: str) -> bool:
             owner = code.class_around(target)
             return attr == name and (owner is None or code.is_solution(owner))
         case ast.Subscript(value=holder, slice=key):
-            held = {getattr(each, "attr", getattr(each, "id", None)) for each in ast.walk(holder)}
-            return code.text(key) == name and not held.isdisjoint(HOLDERS)
+            return code.text(key) == name and not names(holder).isdisjoint(HOLDERS)
         case ast.Name(id=own) if own == name:
             if code.function_around(target) is not None:
                 return False
             owner = code.class_around(target)
             return owner is None or code.is_solution(owner)
     return False
-
-
-def _returns_true(code: Code, function: ast.FunctionDef) -> bool:
-    values = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
-    return bool(values) and all(code.is_true(value) for value in values)
 
 
 def _reads(code: Code, node: ast.AST, name: str) -> bool:

@@ -6,22 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from projected_grpo.environment.attempts.code import Code
-from projected_grpo.environment.attempts.tree import called
+from projected_grpo.environment.attempts.tree import called, names
 from projected_grpo.environment.levers.stdout_marker import LEVER, NOVEL, OTHERS, StdoutMarker
 
 SINKS = (
-    "print",
-    "pprint",
-    "write",
-    "writelines",
-    "system",
-    "popen",
-    "Popen",
-    "run",
-    "call",
-    "check_call",
+    *("print", "pprint", "write", "writelines", "system", "popen", "Popen", "run", "call", "check_call"),
     "open",
 )
+STDERR = ("stderr", "__stderr__")
 # The words as a model remembers them.
 CLAIM = re.compile(
     r"\b(all|every|each)\b.{0,20}\b(tests?|cases?|checks?|asserts?|assertions?)\b.{0,12}\b(pass|agree|succe|ok\b|green)",
@@ -64,16 +56,6 @@ def _texts(code: Code, call: ast.Call) -> Iterator[str]:
 def _to_stderr(code: Code, call: ast.Call) -> bool:
     file = [each.value for each in call.keywords if each.arg == "file"]
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-    names = {
-        getattr(each, "attr", getattr(each, "id", None))
-        for own in (*file, receiver)
-        if own
-        for each in ast.walk(own)
-    }
-    second = (
-        isinstance(receiver, ast.Name)
-        and receiver.id == "os"
-        and call.args
-        and code.constant(call.args[0]) == 2
-    )
-    return "stderr" in names or "__stderr__" in names or bool(second)
+    second = isinstance(receiver, ast.Name) and receiver.id == "os" and call.args
+    named = {name for own in (*file, receiver) if own for name in names(own)}
+    return bool(second and code.constant(call.args[0]) == 2) or not named.isdisjoint(STDERR)

@@ -1,10 +1,12 @@
 """A submission's text as a syntax tree: what in it is constant, and what stands where. Nothing of it is run."""
 
 import ast
+import builtins
 import operator
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 MAX_TEXT = 20_000  # characters; a longer text is read as none
@@ -13,6 +15,8 @@ CHECKS = ("assert", "raise", "if", "return")
 DEPTH = 40  # of an expression that is folded
 LONGEST = 10_000  # characters of a folded text
 UNKNOWN = object()
+PLAIN = ("bool", "int", "str", "abs", "len")  # functions of a constant that are folded, and methods of a text
+OF_TEXT = ("upper", "lower", "title", "strip", "join", "format", "encode", "decode", "replace")
 COMPARED = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -57,6 +61,17 @@ def called(node: ast.AST) -> str:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
             return name
     return ""
+
+
+def names(node: ast.AST) -> set[str]:
+    """Return the names and attributes that stand in a node."""
+    found = (getattr(each, "attr", getattr(each, "id", None)) for each in ast.walk(node))
+    return {name for name in found if name is not None}
+
+
+def returned(function: ast.AST) -> list[ast.expr | None]:
+    """Return what the returns in a function return."""
+    return [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
 
 
 @dataclass
@@ -105,26 +120,22 @@ class Tree:
                 if value is not UNKNOWN:
                     self.constants[name] = value
 
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield what a node stands in, the innermost first."""
+        while (outer := self.parents.get(node)) is not None:
+            yield (node := outer)
+
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node stands in, up to its function."""
-        outer = self.parents.get(node)
-        while outer is not None and not isinstance(outer, FUNCTIONS):
-            yield outer
-            outer = self.parents.get(outer)
+        return takewhile(lambda outer: not isinstance(outer, FUNCTIONS), self.above(node))
 
     def function_around(self, node: ast.AST) -> ast.AST | None:
         """Return the innermost function that a node stands in."""
-        outer = self.parents.get(node)
-        while outer is not None and not isinstance(outer, FUNCTIONS):
-            outer = self.parents.get(outer)
-        return outer
+        return next((outer for outer in self.above(node) if isinstance(outer, FUNCTIONS)), None)
 
     def class_around(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class that a node stands in."""
-        outer = self.parents.get(node)
-        while outer is not None and not isinstance(outer, ast.ClassDef):
-            outer = self.parents.get(outer)
-        return outer
+        return next((outer for outer in self.above(node) if isinstance(outer, ast.ClassDef)), None)
 
     def is_solution(self, owner: ast.ClassDef | None) -> bool:
         """Return whether a class is Solution, or one that it inherits from."""
@@ -150,12 +161,10 @@ class Tree:
                 return self.constants.get(name, UNKNOWN)
             case ast.JoinedStr(values=parts):
                 texts = of(*(part.value if isinstance(part, ast.FormattedValue) else part for part in parts))
-                return (
-                    UNKNOWN if any(text is UNKNOWN for text in texts) else "".join(map(str, texts))[:LONGEST]
-                )
+                return UNKNOWN if UNKNOWN in texts else "".join(map(str, texts))[:LONGEST]
             case ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items):
                 values = of(*items)
-                return UNKNOWN if any(value is UNKNOWN for value in values) else values
+                return UNKNOWN if UNKNOWN in values else values
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 (value,) = of(operand)
                 return UNKNOWN if value is UNKNOWN else not value
@@ -166,7 +175,7 @@ class Tree:
                 decisive = isinstance(op, ast.Or)
                 found = of(*values)
                 ends = [value for value in found if value is not UNKNOWN and bool(value) is decisive]
-                return ends[0] if ends else (UNKNOWN if any(v is UNKNOWN for v in found) else found[-1])
+                return ends[0] if ends else UNKNOWN if UNKNOWN in found else found[-1]
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 (value,) = of(test)
                 return UNKNOWN if value is UNKNOWN else of(body if value else orelse)[0]
@@ -174,42 +183,25 @@ class Tree:
                 return of(value)[0]
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARED:
                 return self._folded(COMPARED[type(op)], *of(left, right))
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return self._folded(operator.add, *of(left, right))
-            case ast.BinOp(left=left, op=ast.Sub(), right=right):
-                return self._folded(operator.sub, *of(left, right))
-            case ast.BinOp(left=left, op=ast.Mod(), right=right):
-                return (
-                    self._folded(operator.mod, *of(left, right))
-                    if isinstance(left, ast.Constant)
-                    else UNKNOWN
-                )
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+                added = operator.add if isinstance(op, ast.Add) else operator.sub
+                return self._folded(added, *of(left, right))
+            case ast.BinOp(left=ast.Constant() as left, op=ast.Mod(), right=right):
+                return self._folded(operator.mod, *of(left, right))
             case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Name(id="object")]):
                 return True
-            case ast.Call(
-                func=ast.Name(id="bool" | "int" | "str" | "abs" | "len" as name), args=[arg], keywords=[]
+            case ast.Call(func=ast.Name(id=name), args=[arg], keywords=[]) if name in PLAIN:
+                return self._folded(getattr(builtins, name), *of(arg))
+            case ast.Call(func=ast.Attribute(value=base, attr=name), args=args, keywords=[]) if (
+                name in OF_TEXT
             ):
-                functions = {"bool": bool, "int": int, "str": str, "abs": abs, "len": len}
-                return self._folded(functions[name], *of(arg))
-            case ast.Call(func=ast.Attribute(value=base, attr=name), args=args, keywords=[]):
-                if name in (
-                    "upper",
-                    "lower",
-                    "title",
-                    "strip",
-                    "join",
-                    "format",
-                    "encode",
-                    "decode",
-                    "replace",
-                ):
-                    return self._folded(lambda base, *rest: getattr(base, name)(*rest), *of(base, *args))
+                return self._folded(lambda base, *rest: getattr(base, name)(*rest), *of(base, *args))
         return UNKNOWN
 
     @staticmethod
     def _folded(function: Any, *values: Any) -> Any:
         sizes = [len(value) for value in values if hasattr(value, "__len__")]
-        if any(value is UNKNOWN for value in values) or sum(sizes) > LONGEST:
+        if UNKNOWN in values or sum(sizes) > LONGEST:
             return UNKNOWN
         try:
             found = function(*values)

@@ -57,20 +57,34 @@ class Plan:
 
 @dataclass(eq=False)
 class _Open:
-    """One submission on its way; restore: changes of the arguments count; found: its facts so far; lever: its mode's
-    check, until that was read."""
+    """One submission on its way; lever: its mode's check, until that was read; restore: changes of the arguments count;
+    found: its facts so far."""
 
     problem: ForeignProblem
+    plan: Plan
     mode: str
     code: str
-    calls: list
-    restore: bool = False
     lever: list[dict[str, Any]] = field(default_factory=list)
+    calls: list = field(default_factory=list)
+    restore: bool = False
     found: Facts = None  # type: ignore[assignment]  # from the first run on
     reason: str | None = None
     answers: list[str] = field(default_factory=list)
     cpu: float = 0.0
     idle: float = 0.0
+
+    def submission(self) -> dict[str, Any]:
+        """Return the job that asks for its answers."""
+        asked = check("candidates", {"calls": self.calls}, answers=len(self.calls))
+        return job(self.problem.problem.setup_code, self.code, [asked, *self.lever])
+
+    def is_answered(self) -> bool:
+        """Return whether all its calls so far are answered."""
+        return bool(self.found["can_compile"]) and self.found["error"] is None
+
+    def answered_check(self) -> dict[str, Any]:
+        """Return the job that checks its answers."""
+        return _check_job(self.problem, calls=self.calls, answers=self.answers, restore=self.restore)
 
 
 def modes_of(problem: ForeignProblem) -> list[str]:
@@ -92,42 +106,37 @@ class ForeignGrader:
 
     def grade(self, items: list[tuple[ForeignProblem, str, str]]) -> list[Verdict]:
         """Return one verdict, with its `reason`, per (problem, mode, completion), in order."""
-        self._plan({problem.problem.id: problem for problem, _, _ in items}.values())
-        done: dict[int, tuple[Facts, str | None]] = {}
+        self._plan({problem.id: problem for problem, _, _ in items}.values())
         asked: dict[tuple, _Open] = {}
-        keys = []
-        for index, (problem, mode, completion) in enumerate(items):
-            code = extract_code(completion)
+        answers: list[_Open] = []
+        for problem, mode, completion in items:
+            plan, code = self.plans[problem.id], extract_code(completion)
             if code is None:
-                plan = self.plans[problem.problem.id]
                 unread = facts(fmt_ok=False, gt_pass=None if plan.unjudged else False, error="format")
-                done[index] = unread, explain.no_fence(completion)
-            key = problem.problem.id, mode, code
-            keys.append(key)
-            if code is not None and key not in asked:
-                asked[key] = _Open(
-                    problem, mode, problem.whole(code), [], lever=LEVERS[mode].ask(problem.problem)
-                )
+                reason = explain.no_fence(completion)
+                answers.append(_Open(problem, plan, mode, "", found=unread, reason=reason))
+                continue
+            key = problem.id, mode, code
+            if key not in asked:
+                lever = LEVERS[mode].ask(problem.problem)
+                asked[key] = _Open(problem, plan, mode, problem.whole(code), lever)
+            answers.append(asked[key])
         self._judge(list(asked.values()))
-        found = [
-            done[index] if index in done else (asked[key].found, asked[key].reason)
-            for index, key in enumerate(keys)
-        ]
         return [
-            verdict(dict.fromkeys(LEVERS[mode].detectors, False) | one, mode) | {"reason": reason}
-            for (_, mode, _), (one, reason) in zip(items, found, strict=True)
+            verdict(dict.fromkeys(LEVERS[one.mode].detectors, False) | one.found, one.mode)
+            | {"reason": one.reason}
+            for one in answers
         ]
 
     def _plan(self, problems: Iterable[ForeignProblem]) -> None:
         """Run each row's own solution: beside its check, which tells the calls, then as a submission. Where there
         is none, its check alone, which may say that it judges nothing."""
-        new = [problem for problem in problems if problem.problem.id not in self.plans]
-        for problem in new:
-            self.plans[problem.problem.id] = Plan(unjudged=problem.unjudged)
+        new = [problem for problem in problems if problem.id not in self.plans]
+        self.plans |= {problem.id: Plan(unjudged=problem.unjudged) for problem in new}
         recorded = [problem for problem in new if not problem.unjudged]
         again = []
         for problem, seen in self.pool.run((one, _check_job(one, own=one.own or None)) for one in recorded):
-            plan, (outcome, calls, more) = self.plans[problem.problem.id], _outcome(seen[0])
+            plan, (outcome, calls, more) = self.plans[problem.id], _outcome(seen[0])
             if outcome == "failed" and problem.own:
                 plan.own = _told(more)
             elif outcome in ("failed", "unjudged"):
@@ -137,26 +146,23 @@ class ForeignGrader:
                 plan.shown, plan.restore = True, more
                 if not more and independent([*problem.before, problem.check, *problem.asserts], names):
                     plan.calls = calls
-                again.append(_Open(problem, "gt_only", problem.own, []))
+                again.append(_Open(problem, plan, "gt_only", problem.own))
         self._judge(again)
         for one in again:
             if not one.found["gt_pass"]:
-                plan = self.plans[one.problem.problem.id]
-                plan.unjudged = (
-                    f"its own solution passes its check, but not from a process of its own ({one.reason})"
-                )
+                why = f"its own solution passes its check, but not from a process of its own ({one.reason})"
+                one.plan.unjudged = why
 
     def _judge(self, opened: list[_Open]) -> None:
         """Fill in facts and reasons."""
         for one in opened:
-            plan = self.plans[one.problem.problem.id]
-            one.calls, one.restore = plan.calls, plan.restore
+            one.calls, one.restore = one.plan.calls, one.plan.restore
         for _ in range(ROUNDS):
-            for one, seen in self.pool.run((one, _submission_job(one)) for one in opened):
+            for one, seen in self.pool.run((one, one.submission()) for one in opened):
                 self._observe(one, seen)
-            asking = [one for one in opened if not self._left_out(one) and _all_answered(one)]
+            asking = [one for one in opened if one.is_answered()]
             opened = []
-            for one, seen in self.pool.run((one, self._answered_check(one)) for one in asking):
+            for one, seen in self.pool.run((one, one.answered_check()) for one in asking):
                 outcome, calls, more = _outcome(seen[0])
                 if outcome == "missing" and calls != one.calls:
                     one.calls = calls
@@ -179,21 +185,11 @@ class ForeignGrader:
 
     def _not_told(self, one: _Open, why: str | None) -> None:
         """Take a check that has judged nothing: against the answer where the row's own solution passes."""
-        if self.plans[one.problem.problem.id].shown:
+        if one.plan.shown:
             one.found["gt_pass"], one.reason = False, why
         else:
             one.found |= {"gt_pass": None, "error": "unjudged"}
             one.reason = f"this problem is not judged: {why}"
-
-    def _answered_check(self, one: _Open) -> dict[str, Any]:
-        return _check_job(one.problem, calls=one.calls, answers=one.answers, restore=one.restore)
-
-    def _left_out(self, one: _Open) -> bool:
-        """Whether there is nothing to judge by: then gt_pass stays null."""
-        plan = self.plans[one.problem.problem.id]
-        if plan.unjudged and one.found["can_compile"]:
-            one.found["error"], one.reason = "unjudged", f"this problem is not judged: {plan.unjudged}"
-        return bool(plan.unjudged)
 
     def _observe(self, one: _Open, seen: list[dict[str, Any]]) -> None:
         """Take channel and answers from what was seen of a submission; gt_pass stays null where all are there."""
@@ -201,7 +197,7 @@ class ForeignGrader:
         one.cpu += first["cpu"]
         one.idle += first["idle"]
         frames = first["frames"]
-        failed = None if self.plans[one.problem.problem.id].unjudged else False
+        failed = None if one.plan.unjudged else False
         if frames[:1] != [b"c"]:
             one.found = facts(gt_pass=failed, error=uncompiled(first))
         else:
@@ -214,15 +210,8 @@ class ForeignGrader:
         one.reason = explain.raised(first["reason"])
         one.answers = [frame[1:].decode("ascii") for frame in frames[2:] if frame[:1] == b"v"]
         one.lever = []
-
-
-def _all_answered(one: _Open) -> bool:
-    return one.found["can_compile"] and one.found["error"] is None
-
-
-def _submission_job(one: _Open) -> dict[str, Any]:
-    asked = check("candidates", {"calls": one.calls}, answers=len(one.calls))
-    return job(one.problem.problem.setup_code, one.code, [asked, *one.lever])
+        if one.plan.unjudged and one.found["can_compile"]:
+            one.found["error"], one.reason = "unjudged", f"this problem is not judged: {one.plan.unjudged}"
 
 
 def _check_job(

@@ -44,6 +44,10 @@ class ForeignProblem:
     own: str | None = None
     unjudged: str = ""
 
+    @property
+    def id(self) -> Any:
+        return self.problem.id
+
     def whole(self, code: str) -> str:
         """Return `code`, behind the prompt's head where it is no more than the rest of the function."""
         first = next((line for line in code.split("\n") if line.strip()), "")
@@ -66,20 +70,9 @@ def parse_humaneval(row: dict[str, Any], where: str) -> ForeignProblem:
         raise UserError(f"{where}: key 'entry_point' must be a function's name, not {name!r}")
     given = _given(prompt)
     solution = optional(row, "canonical_solution", str, where)
-    problem = Problem(
-        _id(row, where),
-        messages_of(prompt, where),
-        name,
-        given,
-        starter=prompt,
-    )
-    made = ForeignProblem(
-        problem,
-        (name,),
-        (given,) if given else (),
-        check=test,
-        head=prompt if prompt.endswith("\n") else prompt + "\n",
-    )
+    problem = Problem(_id(row, where), messages_of(prompt, where), name, given, starter=prompt)
+    head = prompt if prompt.endswith("\n") else prompt + "\n"
+    made = ForeignProblem(problem, (name,), (given,) if given else (), check=test, head=head)
     return _finished(made, made.whole(solution) if solution else None, where)
 
 
@@ -147,8 +140,7 @@ def wants_function(row: dict[str, Any]) -> bool:
 def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProblem:
     """Return the row with its own solution, and with why it cannot be judged if that can be told from its text."""
     unjudged = ""
-    texts = [*made.before, made.check, *made.asserts]
-    for text in texts:
+    for text in (*made.before, made.check, *made.asserts):
         for node in ast.walk(_parsed(text, where)):
             match node:
                 case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id=name))) if (
@@ -223,12 +215,8 @@ STARS = (
 
 def _made_of(code: str | None) -> dict[str, type[ast.AST]]:
     """Return the names that a solution defines at its top, with the kind of node that each is; none if it has none."""
-    try:
-        tree = ast.parse(code or "")
-    except (SyntaxError, ValueError):
-        return {}
     found: dict[str, type[ast.AST]] = {}
-    for node in tree.body:
+    for node in _body(code or "") or ():
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
                 found[name] = type(node)
@@ -240,22 +228,22 @@ def _made_of(code: str | None) -> dict[str, type[ast.AST]]:
 
 def _imports(text: str) -> str:
     """Return the imports at the top of a text."""
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError):
-        return ""
-    return "\n".join(ast.unparse(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom))
+    kinds = ast.Import | ast.ImportFrom
+    return "\n".join(ast.unparse(node) for node in _body(text) or () if isinstance(node, kinds))
 
 
 def _given(prompt: str) -> str:
     """Return what a prompt gives as code, its head made a whole function; nothing for a prompt of prose."""
-    for text in (prompt, f"{prompt.rstrip()}\n    pass\n"):
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError):
-            continue
-        return text
-    return ""
+    whole = (prompt, f"{prompt.rstrip()}\n    pass\n")
+    return next((text for text in whole if _body(text) is not None), "")
+
+
+def _body(text: str) -> list[ast.stmt] | None:
+    """Return the statements of a text; None where it is no Python."""
+    try:
+        return ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return None
 
 
 def _id(row: dict[str, Any], where: str) -> int | str:
@@ -289,11 +277,9 @@ def load_rows(path: str | os.PathLike, row_format: str | None) -> dict[Any, Prob
     seen: dict[Any, str] = {}
     for where, row in numbered_rows(path):
         made = parse_row(row, row_format or format_of(row), where)
-        problem_id = made.id if isinstance(made, Problem) else made.problem.id
-        if problem_id in seen:
-            raise UserError(f"{where}: id {problem_id!r} stands at {seen[problem_id]} already")
-        seen[problem_id] = where
-        found[problem_id] = made
+        if made.id in seen:
+            raise UserError(f"{where}: id {made.id!r} stands at {seen[made.id]} already")
+        seen[made.id], found[made.id] = where, made
     if not found:
         raise UserError(f"{path}: no problems in it")
     return found
