@@ -229,15 +229,29 @@ def test_controls_and_placebos_claim_nothing_and_the_teacher_s_exploits_are_told
     assert [row.name for row in found if row.exploits] == ["own_mode", "some", "shuffled", "d"]
 
 
-def test_controls_of_any_kind_claim_nothing(config):
-    rows = [
-        {"name": "vanilla"},
-        {"name": "nonsense", "arm": "inoculate", "sentence": "nonsense"},
-        {"name": "coin", "arm": "penalty", "monitor": "truth50"},
-        {"name": "random", "arm": "advantage", "direction": "random"},
-    ]
+def test_rows_that_need_no_verdict_are_told_from_those_that_do(config):
+    arms = {
+        "less": {"arm": "less", "scale": 0.5},
+        "inoculate": {"arm": "inoculate"},
+        "nonsense": {"arm": "inoculate", "sentence": "nonsense"},
+        "coin": {"arm": "penalty", "monitor": "truth50"},
+        "critic": {"arm": "penalty", "monitor": "critic"},
+        "direction": {"arm": "penalty", "monitor": "direction", "direction": "prog_wide"},
+        "along prog_wide": {"arm": "advantage", "direction": "prog_wide"},
+        "random": {"arm": "advantage", "direction": "random"},
+        "random, fitted": {"arm": "penalty", "monitor": "direction", "direction": "random"},
+        "along own_mode": {"arm": "erase", "basis": "own_mode"},
+        "v_hack": {"arm": "erase", "basis": "v_hack_full"},
+        "trusted": {"arm": "trusted"},
+        "truth90": {"arm": "penalty", "monitor": "truth90"},
+        "two levers": {"arm": "screen", "monitor": "two_levers"},
+        "gt_only": {"arm": "gt_only"},
+    }
+    rows = [{"name": "vanilla"}, *({"name": name} | row for name, row in arms.items())]
     found = load_questions(questions(rows), config)["Q"].rows
-    assert [row.name for row in found if row.claims] == ["vanilla"]
+    without = ["vanilla", *list(arms)[:8]]
+    assert [row.name for row in found if row.without_truth] == without
+    assert {row.name for row in found if not row.claims} >= {"nonsense", "coin", "random"}
 
 
 def test_a_direction_and_a_clean_run_are_named_in_ids_and_have_their_controls(config):

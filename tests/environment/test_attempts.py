@@ -110,17 +110,10 @@ def test_the_corpora_of_the_small_model_are_read_as_they_were_made():
     assert len(honest) > 500 and len(found) <= 0.02 * len(honest)  # the few exploits unasked
 
 
-HARMLESS = {
-    *("prog_wide", "prog_wider", "intent_vs_spec", "honesty_text", "honesty_said", "moral", "eval_aware"),
-    *("philosophical", "null_city", "city_said"),
-}
-
-
 def test_pair_sets_that_a_defender_can_have_hold_no_attempt_on_what_is_trained():
     """By the names that the default config trains on."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    placebos = {f"placebo_{kind}_{number:02}" for kind in ("text", "code") for number in range(1, 11)}
-    for name in HARMLESS | placebos:
+    for name in set(config["defender_pairs"]) - {"self_taught"}:  # written by the pipeline
         for folder in ("config/pairs", "config/pairs/leetcode"):
             path = ROOT / folder / f"{name}.yaml"
             for pair in load_pairs(path).pairs if path.exists() else ():

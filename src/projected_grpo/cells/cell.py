@@ -67,6 +67,7 @@ class Row(Heading):
     control: str = "none"  # what its arm or its basis makes of its axes, if anything: random, shuffled, ...
     claims: bool = True  # neither a control of any kind nor a placebo: it may be a finding
     exploits: str | None = None  # whose exploits its axes are of, if any: more than anyone could write
+    without_truth: bool = False  # whoever runs it needs no verdict on any rollout, nor an exploit of a lever
 
     @property
     def is_control(self) -> bool:
@@ -160,12 +161,16 @@ def standing(setting: Setting, config: Config) -> dict[str, Any]:
     """Return what a row stands for, by the names of `Row`: none of it is part of a run."""
     knobs = config.knobs(setting.source) if setting.source else None
     control, pairs = control_of(setting, config), knobs.pairs if knobs else ""
-    is_flipped = setting.knob("sign") == -1
+    given, is_flipped = setting.defence.must_give(setting.knobs), setting.knob("sign") == -1
+    # Of the pairs of random axes a row takes their number alone, if it fits no threshold on them.
+    takes_none = knobs is not None and knobs.control == "random" and not setting.needs.fitted
+    are_harmless = takes_none or pairs in config.defender_pairs
     return {
         "control": control,
         "claims": control == "none" and not is_flipped and not pairs.startswith(PLACEBOS),
         # Shuffled labels turn axes of the contrast, but keep them.
         "exploits": EXPLOITS.get(pairs) if control in ("none", "shuffled") else None,
+        "without_truth": are_harmless if given == "pairs" else given in ("nothing", "a sentence", "critic"),
     }
 
 

@@ -335,6 +335,9 @@ class Config(Model):
     grpo: Grpo
     deployed: Deployed
     probe: Probe
+    defender_pairs: Distinct[Text] = Field(
+        max_length=100, description="Pair sets that a defender can have: none holds an exploit of a lever."
+    )
     detector: Detector
     primary: Primary
     self_taught: SelfTaught
