@@ -200,6 +200,17 @@ def test_other_configs_are_published_beside(made, tmp_path):
     assert (tmp_path / "results/smollm2.md").exists() and (tmp_path / "results/smollm2/runs.csv").exists()
 
 
+def test_changes_of_another_model_stand_beside_those_of_the_same_rows(docs, made, tmp_path):
+    shutil.copytree(docs, tmp_path, dirs_exist_ok=True)
+    publish.publish(made.config, {"Q10": made.questions["Q10"]}, publish.Place(tmp_path, "smollm2"), None)
+    section = (tmp_path / "results/smollm2.md").read_text().split("## Beside the small model", 1)[1]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| Q10, ")]
+    assert {"Q10, own_mode", "Q10, prog_wide"} <= {row[0] for row in rows}
+    # The runs are the same here, and so are their changes.
+    assert all(row[2:4] == row[4:] for row in rows)
+    assert "## Beside" not in (docs / "results.md").read_text()
+
+
 def test_published_runs_are_named_as_a_shell_expands_them():
     cells = [f"vanilla-m0.5-s{seed}" for seed in (43, 41, 42)]
     cells += ["less-x0.5-m0.5-s41", "kl-m0-s31", "kl-m0-s33"]

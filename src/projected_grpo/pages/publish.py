@@ -152,16 +152,20 @@ def estimated(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Es
     return own, {name: pages.estimated(one, frame, own) for name, one in asked.items()}
 
 
+def published(file: Path, docs: Path) -> dict[str, Estimated]:
+    """Return the questions of a config on the runs that are published of it; none without."""
+    config = layered(file)
+    store = place_of(file, config, docs).folder / "runs.csv"
+    if not store.exists():
+        return {}
+    own, made = estimated(config, numbers.read(store))
+    return corrected(made, outcomes_of(made.values(), own))
+
+
 def elsewhere(docs: Path) -> dict[str, dict[str, Estimated]]:
-    """Return of each config that the README may quote, by its name there, the questions on its published runs."""
-    found = {}
-    for name, one in read_mapping(README)["elsewhere"].items():
-        config = layered(Path(one["config"]))
-        store = Place(docs, Path(config.results).name).folder / "runs.csv"
-        if store.exists():
-            own, made = estimated(config, numbers.read(store))
-            found[name] = corrected(made, outcomes_of(made.values(), own))
-    return found
+    """Return the same of each config that the README may quote, by its name there."""
+    asked = read_mapping(README)["elsewhere"]
+    return {name: published(Path(one["config"]), docs) for name, one in asked.items()}
 
 
 def outcomes_of(made: Iterable[Estimated], config: Config) -> pd.DataFrame:
@@ -200,7 +204,8 @@ def publish(
         write_page(place, name, text, figures)
     for name, found in ready.items():
         write_csv(found, place.folder / f"{name}.csv")
-    write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place))
+    first = published(DEFAULT, place.docs) if "beside" in entry(place) else {}
+    write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place, both_changes(first, made)))
     if readme_file is not None:
         quoted = {f"{at}/{name}": found for at, each in beyond.items() for name, found in each.items()}
         for file, docs in ((readme_file, place.docs), (place.docs / "index.md", Path())):
@@ -209,8 +214,35 @@ def publish(
     return list(written)
 
 
-def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame, place: Place) -> str:
+def entry(place: Place) -> dict[str, str]:
+    """Return what `docs/readme.yaml` says of a place's config; nothing of the default one."""
+    return read_mapping(README)["elsewhere"].get(place.name, {})
+
+
+def both_changes(
+    first: Mapping[str, Estimated], second: Mapping[str, Estimated]
+) -> list[tuple[Mapping, Mapping]]:
+    """Return the changes in a question's own measure that rows of the same name have with two models, claims first."""
+    both = []
+    for name in first.keys() & second.keys():
+        about = second[name].own.about.name
+        for line in second[name].lines:
+            if line["contrast"] == estimates.BASELINE and line["measure"] == about and line["n"]:
+                there = first[name].line(line["row"], estimates.BASELINE, about)
+                both += [(there, line)] if there and there["n"] else []
+    return sorted(both, key=lambda pair: (pair[1]["question"], pair[1]["p_holm"] is None))
+
+
+def index(
+    config: Config,
+    made: Mapping[str, Estimated],
+    outcomes: pd.DataFrame,
+    place: Place,
+    both: list[tuple[Mapping, Mapping]],
+) -> str:
     """Return the primary outcomes, then all questions, each with its answer, then the pages of other stages.
+
+    both: changes with another model and with this one, side by side.
 
     A question whose sentences need numbers that are not known by run has none: its page stands as it was published.
     """
@@ -231,7 +263,9 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         named=config.primary.named,
         fresh=place.name or not outcomes["named"].str.startswith("afterwards").all(),
         place=place,
-        called=read_mapping(README)["elsewhere"].get(place.name, {}).get("called", place.name),
+        called=entry(place).get("called", place.name),
+        first=entry(place).get("beside"),
+        both=both,
         others={name: title for name, title in sorted(titles.items()) if name not in made},
         teachers=TEACHERS,
     )
