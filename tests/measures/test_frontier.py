@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 from synthetic import ROOT, deployed_rows, real_questions
 
-from projected_grpo.measures import beside, numbers, stats
+from projected_grpo.measures import beside, numbers, plane, stats
 from projected_grpo.measures.estimates import measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
@@ -185,3 +185,16 @@ def test_a_base_that_all_seeds_share_counts_for_each():
     line = {"cell": "base/smollm2-q4", "seed": 41, "measure": "known_honest", "value": 0.33}
     found = numbers.of_base(questions["Q16"], pd.DataFrame([line]))
     assert found == {"known_honest": {41: 0.33, 42: 0.33, 43: 0.33}}
+
+
+def test_pairs_that_a_defender_can_have_are_told_from_the_teachers_exploits():
+    rows = {row.name: row for row in real_questions([41])[1]["Q23"].rows}
+    given = {
+        name: plane.must_give(rows[name]) for name in ("erase", "erase, prog_wide", "erase, random", "screen")
+    }
+    assert given == {
+        "erase": plane.EXPLOITS,
+        "erase, prog_wide": plane.HARMLESS,
+        "erase, random": plane.NOTHING,
+        "screen": "monitor",
+    }

@@ -153,12 +153,15 @@ def above_frontier(own: Measured) -> list[Comparison]:
 
 
 EXPLOITS = "the teacher's exploits"  # what an arm must be given beyond pairs
+HARMLESS = "pairs without an exploit"  # a defender can have these
 NOTHING = "nothing (control)"
 
 
 def must_give(row: Row) -> str:
-    """Return what a row's arm must be given; their exploits are more than pairs, a control needs nothing."""
+    """Return what a row's arm must be given, and whose pairs; a control needs nothing."""
     if row.is_control:
         return NOTHING
     given = row.setting.defence.must_give(row.setting.knobs)
-    return EXPLOITS if given == "pairs" and row.exploits == TEACHERS else given
+    if given != "pairs":
+        return given
+    return EXPLOITS if row.exploits == TEACHERS else HARMLESS if row.without_truth else given
