@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # planning imports this module, and reads no run
 
 LAST = 5  # steps that a run is judged by
 STEPS, ROLLOUTS, RECORD = "steps.parquet", "rollouts.parquet", "run.json"
+BESIDE = "other stages"  # whose files are no run's
 Of = Callable[["Run"], "float | None"]
 ByStep = Callable[["Run"], "np.ndarray | None"]
 
@@ -190,7 +191,7 @@ def _other(name: str, head: str, about: str, of: Of | None = None, **more: Any) 
 
 def _beside(name: str, head: str, about: str, better: int = 1, **more: Any) -> Measure:
     """Return a measure of other stages' files, which `measures/beside.py` adds to the frame."""
-    return _other(name, head, about, file=RECORD, better=better, **more)
+    return _other(name, head, about, file=BESIDE, better=better, **more)
 
 
 # Rates after training that pages show and compare; the others are in the Parquet file alone.
@@ -302,4 +303,4 @@ _ALL = (
 )
 MEASURES = {measure.name: measure for measure in _ALL}
 # Files of a run that tables are made of; it counts where it has its steps and its record.
-FILES = tuple(dict.fromkeys((STEPS, RECORD, *(measure.file for measure in _ALL))))
+FILES = tuple(dict.fromkeys((STEPS, RECORD, *(each.file for each in _ALL if each.file != BESIDE))))
