@@ -50,7 +50,8 @@ class Run:
         path = self.folder / ROLLOUTS
         if not path.exists():
             return None
-        facts = read_facts(path, ("step", *(["flagged"] if self.cell.setting.knob("monitor") else [])))
+        flags = ["flagged"] if self.cell.setting.knob("monitor") else []
+        facts = read_facts(path, flags, ["step"])
         if not np.isin(facts["step"], self.steps["step"]).all():
             raise UserError(f"{path}: column 'step' has a step that the run has not; remake the run")
         return facts
@@ -69,11 +70,13 @@ class Run:
         return panel_rates(facts)
 
 
-def read_facts(path: Path, beside: Sequence[str] = (), texts: Sequence[str] = ()) -> pd.DataFrame:
-    """Read the facts of rollouts as 0, 1 or NaN, the numbers `beside` them, and texts; nothing else of the file."""
-    table = read_arrow(path, (*FACTS, *beside, *texts))
-    facts = {name: numbers(table[name], name, path) for name in (*FACTS, *beside)}
-    for name in (name for name in facts if name in (*FACTS, "flagged")):
+def read_facts(
+    path: Path, flags: Sequence[str] = (), beside: Sequence[str] = (), texts: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Read `FACTS` and flags of rollouts as 0, 1 or NaN, the numbers `beside` them, and texts; nothing else."""
+    table = read_arrow(path, (*FACTS, *flags, *beside, *texts))
+    facts = {name: numbers(table[name], name, path) for name in (*FACTS, *flags, *beside)}
+    for name in (*FACTS, *flags):
         if not np.isin(facts[name][~np.isnan(facts[name])], (0, 1)).all():
             raise UserError(f"{path}: column {name!r} has a value that is neither true, false nor empty")
     return pd.DataFrame(facts | {name: table[name].to_pylist() for name in texts})
@@ -81,7 +84,7 @@ def read_facts(path: Path, beside: Sequence[str] = (), texts: Sequence[str] = ()
 
 def read_panels(path: Path, beside: Sequence[str] = ()) -> pd.DataFrame:
     """Read the facts of rollouts by `panel`, and whether their texts attempt a hack."""
-    facts = read_facts(path, beside, ("panel", "completion"))
+    facts = read_facts(path, beside=beside, texts=("panel", "completion"))
     tried = attempted(facts.pop("completion").tolist())
     return facts.assign(attempted=np.array(tried, float))
 

@@ -62,7 +62,7 @@ def _of_run(run: Run) -> Iterator[Example]:
     """Yield the first rollout of each kind in a step; UserError with the path on rows that no run writes."""
     path = run.folder / ROLLOUTS
     own = [flag for flag in FLAGS if flag not in FACTS]
-    frame = pd.DataFrame(read_facts(path, own, ("step", "reward"), TEXTS))
+    frame = read_facts(path, own, ("step", "reward"), TEXTS)
     if frame.empty:
         raise UserError(f"{path}: no rollout; delete the run's folder to remake it")
     for name in ("step", "reward", "channel"):
