@@ -158,8 +158,8 @@ NOTHING = "nothing (control)"
 
 
 def must_give(row: Row) -> str:
-    """Return what a row's arm must be given, and whose pairs; a control needs nothing."""
-    if row.is_control:
+    """Return what a row's arm must be given, and whose pairs; a control of any kind needs nothing."""
+    if not row.claims:
         return NOTHING
     given = row.setting.defence.must_give(row.setting.knobs)
     if given != "pairs":

@@ -208,12 +208,12 @@ def doses(made: Estimated) -> Figure | None:
 
 TOLD, UNTOLD = "given: truth, simulated monitor", "given: pairs, a sentence, less"
 EXPLOITS = "given: the teacher's exploits"
-PLAIN, ALONE, RANDOM = "plain training", "no teacher, for reference", "random control"
+PLAIN, ALONE, CONTROL = "plain training", "no teacher, for reference", "control"
 LOOKS = {  # kind of a point -> marker, edge, face
     TOLD: ("^", style.RED, style.RED),
     EXPLOITS: ("D", style.ORANGE, style.ORANGE),
     UNTOLD: ("o", style.BLUE, style.BLUE),
-    RANDOM: ("o", style.SOFT, style.PAPER),
+    CONTROL: ("o", style.SOFT, style.PAPER),
     PLAIN: ("s", style.INK, style.INK),
     ALONE: ("s", style.INK, style.PAPER),
 }
@@ -223,7 +223,7 @@ ROOT = ("function", (lambda x: np.sqrt(np.clip(x, 0, None)), lambda x: np.square
 def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
     """Return known hack to the right (a root scale: much lies near 0) and known honest upward.
 
-    Hollow grey points are random controls, the cross the base, the line plain training and less of it; `labels` have
+    Hollow grey points are controls, the cross the base, the line plain training and less of it; `labels` have
     their name beside them.
     """
     own = made.own
@@ -270,7 +270,7 @@ def _kind(own: table.Measured, name: str) -> str:
         return PLAIN
     if not row.setting.mix and own.rows[planes.vanilla_of(own) or name].setting.mix:
         return ALONE
-    kinds = {planes.NOTHING: RANDOM, planes.EXPLOITS: EXPLOITS}
+    kinds = {planes.NOTHING: CONTROL, planes.EXPLOITS: EXPLOITS}
     kinds |= dict.fromkeys(("monitor", "oracle", "rightly graded clean run"), TOLD)
     return kinds.get(planes.must_give(row), UNTOLD)
 

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import operator
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ CHECKS = ("assert", "raise", "if", "return")
 DEPTH = 40  # of an expression that is folded
 LONGEST = 10_000  # characters of a folded text
 UNKNOWN = object()
+FORMATS, WIDE = re.compile("[%{]"), re.compile(r"\d{6}")
 PLAIN = ("bool", "int", "str", "abs", "len")  # functions of a constant that are folded, and methods of a text
 OF_TEXT = ("upper", "lower", "title", "strip", "join", "format", "encode", "decode", "replace")
 COMPARED = {
@@ -202,6 +204,11 @@ class Tree:
     def _folded(function: Any, *values: Any) -> Any:
         sizes = [len(value) for value in values if hasattr(value, "__len__")]
         if UNKNOWN in values or sum(sizes) > LONGEST:
+            return UNKNOWN
+        # A width in a format makes a text of that length before it can be measured.
+        if any(isinstance(each, str) and FORMATS.search(each) for each in values) and WIDE.search(
+            repr(values)
+        ):
             return UNKNOWN
         try:
             found = function(*values)
