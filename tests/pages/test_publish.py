@@ -191,6 +191,18 @@ def published():
     return pages.estimated(questions["Q16"], frame, config)
 
 
+def test_an_outcome_that_fresh_seeds_alone_have_a_number_of_is_said_too():
+    own = published()
+    row, line = "penalty, self-taught critic", {"question": "Q16", "measure": "known_honest", "n": 10}
+    assert not own.line(row, "frontier", "known_honest")
+    line |= {"row": row, "contrast": "frontier", "to": "training less", "seeds": "51;52", "delta": 0.15}
+    line |= {"lo": 0.03, "hi": 0.27, "p_holm": 0.05, "verdict": "not shown"}
+    said = answer.answer(replace(own, outcomes=pd.DataFrame([line])))
+    assert "+15 points above training less (+3 to +27), not shown" in said[-1]
+    none = answer.answer(replace(own, outcomes=pd.DataFrame([line | {"n": 0}])))
+    assert none == said[:-1]
+
+
 def test_other_configs_are_published_beside(made, tmp_path):
     place = publish.Place(tmp_path, "smollm2")
     publish.publish(made.config, {"Q2": made.questions["Q2"]}, place, None)

@@ -54,11 +54,14 @@ class Estimated:
 
     @cached_property
     def primary(self) -> list[tuple[Mapping, Mapping]]:
-        """Return each primary outcome of the question, as corrected together, with the line of the question's own."""
+        """Return each primary outcome of the question, as corrected together, with the line of the question's own.
+
+        One that fresh seeds alone have a number of has `NO_LINE` for its own.
+        """
         every = [] if self.outcomes is None else self.outcomes.to_dict("records")
         own = [one for one in every if one["question"] == self.own.question.name]
-        lines = ((one, self.line(one["row"], one["contrast"], one["measure"])) for one in own)
-        return [(one, line) for one, line in lines if line]
+        lines = ((one, self.of(one["row"], one["contrast"], one["measure"])) for one in own)
+        return [(one, line) for one, line in lines if one["n"] or line is not NO_LINE]
 
     @cached_property
     def _index(self) -> dict:
