@@ -16,6 +16,7 @@ from projected_grpo.measures import numbers
 from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import answer, publish
 from projected_grpo.pages.words import short
+from projected_grpo.strict_yaml import read_mapping
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def test_the_readme_is_filled_between_its_marks(docs, tmp_path, monkeypatch):
     assert "old" in file.read_text()  # the figure's question has no number here
     with pytest.raises(UserError, match="no line"):
         file.write_text("# Name\n")
-        publish.write_readme(file, {"Q16": published()}, docs)
+        publish.write_readme(file, {read_mapping(publish.README)["figure"]: published()}, docs)
 
 
 def test_the_readme_says_nothing_of_a_question_without_its_numbers():
