@@ -84,10 +84,8 @@ def places(made: Estimated) -> Figure | None:
             (handles["95% of placebos"],) = axes.plot([mean - half, mean + half], [y, y], **look)
             (handles["a placebo"],) = axes.plot(others, [y] * m, "|", color=style.SOFT, markersize=7)
             face = style.BLUE if line["verdict"] in SHOWN else style.PAPER
-            value, look = (
-                made.of(line["row"], table.BASELINE)["delta"],
-                {"color": style.BLUE, "markersize": 7},
-            )
+            value = made.of(line["row"], table.BASELINE)["delta"]
+            look = {"color": style.BLUE, "markersize": 7}
             (handles["the pair set"],) = axes.plot(value, y, "o", markerfacecolor=face, **look)
             (handles["told apart"],) = axes.plot([], [], "o", **look)
         _differences(axes, [f"{line['row']} ({line['to']})" for line in found], own.about.name)

@@ -8,7 +8,7 @@ tree where it has them. A page whose sentences need a number that is not known b
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -145,27 +145,25 @@ def of_other_stages(results: Path) -> dict[str, tuple[str, dict[str, str]]]:
     return found
 
 
-def estimated(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Estimated]]:
-    """Return the config for the frame's seeds, and its questions but A/A with their estimates."""
+def estimated(
+    config: Config, frame: pd.DataFrame, some: Container[str] | None = None
+) -> tuple[Config, dict[str, Estimated]]:
+    """Return the config for the frame's seeds, and its questions but A/A with their estimates; some: those alone."""
     own, questions = with_seeds(config, frame)
-    asked = {name: one for name, one in questions.items() if one.kind != "aa"}
+    asked = {n: one for n, one in questions.items() if one.kind != "aa" and (some is None or n in some)}
     return own, {name: pages.estimated(one, frame, own) for name, one in asked.items()}
 
 
-def published(file: Path, docs: Path) -> dict[str, Estimated]:
-    """Return the questions of a config on the runs that are published of it; none without."""
-    config = layered(file)
-    store = place_of(file, config, docs).folder / "runs.csv"
-    if not store.exists():
-        return {}
-    own, made = estimated(config, numbers.read(store))
-    return corrected(made, outcomes_of(made.values(), own))
-
-
 def elsewhere(docs: Path) -> dict[str, dict[str, Estimated]]:
-    """Return the same of each config that the README may quote, by its name there."""
-    asked = read_mapping(README)["elsewhere"]
-    return {name: published(Path(one["config"]), docs) for name, one in asked.items()}
+    """Return of each config that the README may quote, by its name there, the questions on its published runs."""
+    found = {}
+    for name, one in read_mapping(README)["elsewhere"].items():
+        config = layered(Path(one["config"]))
+        store = Place(docs, Path(config.results).name).folder / "runs.csv"
+        if store.exists():
+            own, made = estimated(config, numbers.read(store))
+            found[name] = corrected(made, outcomes_of(made.values(), own))
+    return found
 
 
 def outcomes_of(made: Iterable[Estimated], config: Config) -> pd.DataFrame:
@@ -204,8 +202,7 @@ def publish(
         write_page(place, name, text, figures)
     for name, found in ready.items():
         write_csv(found, place.folder / f"{name}.csv")
-    first = published(DEFAULT, place.docs) if "beside" in entry(place) else {}
-    write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place, both_changes(first, made)))
+    write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place))
     if readme_file is not None:
         quoted = {f"{at}/{name}": found for at, each in beyond.items() for name, found in each.items()}
         for file, docs in ((readme_file, place.docs), (place.docs / "index.md", Path())):
@@ -214,17 +211,16 @@ def publish(
     return list(written)
 
 
-def entry(place: Place) -> dict[str, str]:
-    """Return what `docs/readme.yaml` says of a place's config; nothing of the default one."""
-    return read_mapping(README)["elsewhere"].get(place.name, {})
+def both_changes(second: Mapping[str, Estimated], docs: Path) -> list[tuple[Mapping, Mapping]]:
+    """Return published changes of the default config's rows beside those of the same rows of another, claims first.
 
-
-def both_changes(
-    first: Mapping[str, Estimated], second: Mapping[str, Estimated]
-) -> list[tuple[Mapping, Mapping]]:
-    """Return the changes in a question's own measure that rows of the same name have with two models, claims first."""
-    both = []
-    for name in first.keys() & second.keys():
+    They are changes in a question's own measure.
+    """
+    store = Place(docs).folder / "runs.csv"
+    if not store.exists():
+        return []
+    both, (_, first) = [], estimated(layered(DEFAULT), numbers.read(store), second)
+    for name in first:
         about = second[name].own.about.name
         for line in second[name].lines:
             if line["contrast"] == estimates.BASELINE and line["measure"] == about and line["n"]:
@@ -233,16 +229,8 @@ def both_changes(
     return sorted(both, key=lambda pair: (pair[1]["question"], pair[1]["p_holm"] is None))
 
 
-def index(
-    config: Config,
-    made: Mapping[str, Estimated],
-    outcomes: pd.DataFrame,
-    place: Place,
-    both: list[tuple[Mapping, Mapping]],
-) -> str:
+def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame, place: Place) -> str:
     """Return the primary outcomes, then all questions, each with its answer, then the pages of other stages.
-
-    both: changes with another model and with this one, side by side.
 
     A question whose sentences need numbers that are not known by run has none: its page stands as it was published.
     """
@@ -255,6 +243,7 @@ def index(
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
     )
+    entry = read_mapping(README)["elsewhere"].get(place.name, {})
     titles = {path.stem: path.read_text("utf-8").split("\n", 1)[0][2:] for path in place.folder.glob("*.md")}
     return render(
         "results.md.j2",
@@ -263,9 +252,9 @@ def index(
         named=config.primary.named,
         fresh=place.name or not outcomes["named"].str.startswith("afterwards").all(),
         place=place,
-        called=entry(place).get("called", place.name),
-        first=entry(place).get("beside"),
-        both=both,
+        called=entry.get("called", place.name),
+        first=entry.get("beside"),
+        both=both_changes(made, place.docs) if "beside" in entry else [],
         others={name: title for name, title in sorted(titles.items()) if name not in made},
         teachers=TEACHERS,
     )

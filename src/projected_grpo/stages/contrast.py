@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from projected_grpo.method.adapter import Parameters
-from projected_grpo.method.basis import Basis, Knobs, content_hash, extract, overlap
+from projected_grpo.method.basis import Basis, Grads, Knobs, content_hash, extract, overlap
 from projected_grpo.method.extraction import extract_basis, pair_gradients
 from projected_grpo.method.optimizer import total_norm
 from projected_grpo.method.pairs import PairSet
@@ -43,15 +43,14 @@ def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: 
     names = ("top_k", "tau", "method", "solve_orth_m", "control")
     chosen = Knobs(**{name: knobs[name] for name in names})
 
-    def rebuilt(*weights: Tensor) -> Basis:
-        g_hack, g_clean = (
-            {name: g * own.to(g)[:, None] for name, g in grads.items()}
-            for grads, own in zip((hack, clean), weights, strict=True)
-        )
-        return extract(g_hack, g_clean, chosen).used(**use)
+    def weighed(grads: Grads, of_pair: Tensor) -> Grads:
+        return {name: g * of_pair.to(g)[:, None] for name, g in grads.items()}
 
-    mean = (n_hack + n_clean) / 2
-    by_length, by_pair = rebuilt(n_hack / longest, n_clean / longest), rebuilt(*[mean / longest] * 2)
+    def rebuilt(of_hack: Tensor, of_clean: Tensor) -> Basis:
+        return extract(weighed(hack, of_hack), weighed(clean, of_clean), chosen).used(**use)
+
+    mean = (n_hack + n_clean) / 2 / longest
+    by_length, by_pair = rebuilt(n_hack / longest, n_clean / longest), rebuilt(mean, mean)
     alike = [n for n in nll.V if n in grpo.V and nll.V[n].shape == grpo.V[n].shape]
     apart = [float((nll.V[n] - grpo.V[n]).abs().max()) for n in alike]
     ratio = n_hack / n_clean

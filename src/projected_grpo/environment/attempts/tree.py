@@ -16,7 +16,7 @@ CHECKS = ("assert", "raise", "if", "return")
 DEPTH = 40  # of an expression that is folded
 LONGEST = 10_000  # characters of a folded text
 UNKNOWN = object()
-FORMATS, WIDE = re.compile("[%{]"), re.compile(r"\d{6}")
+WIDE = re.compile(r"\d{6}")
 PLAIN = ("bool", "int", "str", "abs", "len")  # functions of a constant that are folded, and methods of a text
 OF_TEXT = ("upper", "lower", "title", "strip", "join", "format", "encode", "decode", "replace")
 COMPARED = {
@@ -74,6 +74,11 @@ def names(node: ast.AST) -> set[str]:
 def returned(function: ast.AST) -> list[ast.expr | None]:
     """Return what the returns in a function return."""
     return [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+
+
+def _is_wide(values: list[Any]) -> bool:
+    """Return whether a text is formatted with a width that builds too long a text before it can be measured."""
+    return isinstance(values[0], str | bytes) and bool(WIDE.search(repr(values)))
 
 
 @dataclass
@@ -189,7 +194,8 @@ class Tree:
                 added = operator.add if isinstance(op, ast.Add) else operator.sub
                 return self._folded(added, *of(left, right))
             case ast.BinOp(left=ast.Constant() as left, op=ast.Mod(), right=right):
-                return self._folded(operator.mod, *of(left, right))
+                values = of(left, right)
+                return UNKNOWN if _is_wide(values) else self._folded(operator.mod, *values)
             case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Name(id="object")]):
                 return True
             case ast.Call(func=ast.Name(id=name), args=[arg], keywords=[]) if name in PLAIN:
@@ -197,18 +203,16 @@ class Tree:
             case ast.Call(func=ast.Attribute(value=base, attr=name), args=args, keywords=[]) if (
                 name in OF_TEXT
             ):
-                return self._folded(lambda base, *rest: getattr(base, name)(*rest), *of(base, *args))
+                values = of(base, *args)
+                if name == "format" and _is_wide(values):
+                    return UNKNOWN
+                return self._folded(lambda base, *rest: getattr(base, name)(*rest), *values)
         return UNKNOWN
 
     @staticmethod
     def _folded(function: Any, *values: Any) -> Any:
         sizes = [len(value) for value in values if hasattr(value, "__len__")]
         if UNKNOWN in values or sum(sizes) > LONGEST:
-            return UNKNOWN
-        # A width in a format makes a text of that length before it can be measured.
-        if any(isinstance(each, str) and FORMATS.search(each) for each in values) and WIDE.search(
-            repr(values)
-        ):
             return UNKNOWN
         try:
             found = function(*values)
