@@ -192,16 +192,15 @@ def published():
     return pages.estimated(questions["Q16"], frame, config)
 
 
-def test_an_outcome_that_fresh_seeds_alone_have_a_number_of_is_said_too():
+def test_what_fresh_seeds_say_stands_first():
     own = published()
-    row, line = "penalty, self-taught critic", {"question": "Q16", "measure": "known_honest", "n": 10}
-    assert not own.line(row, "frontier", "known_honest")
-    line |= {"row": row, "contrast": "frontier", "to": "training less", "seeds": "51;52", "delta": 0.15}
-    line |= {"lo": 0.03, "hi": 0.27, "p_holm": 0.05, "verdict": "not shown"}
-    said = answer.answer(replace(own, outcomes=pd.DataFrame([line])))
-    assert "+15 points above training less (+3 to +27), not shown" in said[-1]
-    none = answer.answer(replace(own, outcomes=pd.DataFrame([line | {"n": 0}])))
-    assert none == said[:-1]
+    frame = own.frame.assign(delta=-own.frame["delta"], verdict="not shown")
+    fresh = replace(own, frame=frame, fresh=None)
+    said, alone, confirmed = (answer.answer(one) for one in (replace(own, fresh=fresh), own, fresh))
+    assert len(said) == len(alone) + len(confirmed) and alone != confirmed
+    for text, whole in zip(said, [*confirmed, *alone], strict=True):
+        assert text.endswith(whole)
+    assert said[0] != confirmed[0] and said[len(confirmed)] != alone[0]  # both say of which seeds they are
 
 
 def test_other_configs_are_published_beside(made, tmp_path):
@@ -246,4 +245,6 @@ def test_outcomes_on_fresh_seeds_stand_in_place_of_those_named_afterwards(docs, 
     lines = {"before": before, "after": (docs / "results.md").read_text()}
     named = {key: re.search(r"^\| Q10, own_mode: hack .*$", page, re.M)[0] for key, page in lines.items()}
     assert "41, 42 (looked at before)" in named["before"] and "| 51, 52 |" in named["after"]
-    assert "On fresh seeds" in (docs / "results/Q10.md").read_text()
+    assert "**Fresh seeds (51, 52): " in (docs / "results/Q10.md").read_text()
+    row = re.search(r"^\| \[Q10\..*$", lines["after"], re.M)[0]
+    assert "Fresh seeds (51, 52): " in row and "First seeds" not in row

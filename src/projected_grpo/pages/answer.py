@@ -28,12 +28,13 @@ class Estimated:
     """The lines of a question's table of estimates, by row, contrast and measure.
 
     outcomes: the primary ones of all questions, corrected together (`estimates.primary_outcomes`); None: others are not
-    known.
+    known. fresh: the same question on seeds that confirm it, where it is asked there.
     """
 
     own: Measured
     frame: pd.DataFrame
     outcomes: pd.DataFrame | None = None
+    fresh: "Estimated | None" = None
 
     @cached_property
     def lines(self) -> list[dict]:
@@ -53,15 +54,16 @@ class Estimated:
         return sorted({row.setting.mix for row in self.own.question.rows} - {0})
 
     @cached_property
-    def primary(self) -> list[tuple[Mapping, Mapping]]:
-        """Return each primary outcome of the question, as corrected together, with the line of the question's own.
+    def lost(self) -> list[tuple[Mapping, Mapping]]:
+        """Return the primary outcomes that the question shows by itself, but not all of them together.
 
-        One that fresh seeds alone have a number of has `NO_LINE` for its own.
+        Each as corrected together, with the line of the question's own.
         """
         every = [] if self.outcomes is None else self.outcomes.to_dict("records")
         own = [one for one in every if one["question"] == self.own.question.name]
         lines = ((one, self.of(one["row"], one["contrast"], one["measure"])) for one in own)
-        return [(one, line) for one, line in lines if one["n"] or line is not NO_LINE]
+        alike = [(one, line) for one, line in lines if one["seeds"] == line["seeds"]]
+        return [(one, line) for one, line in alike if line["verdict"] != one["verdict"]]
 
     @cached_property
     def _index(self) -> dict:
@@ -111,7 +113,7 @@ def sentence(made: Estimated, says: Says) -> str:
     Where the joint correction of primary outcomes leaves less of a difference, the wording is that of less.
     """
     line = made.of(says.row, says.contrast, says.measure)
-    verdict = table.NOT_SHOWN if any(line is own for _, own in lost(made)) else line["verdict"]
+    verdict = table.NOT_SHOWN if any(line is own for _, own in made.lost) else line["verdict"]
     wording = getattr(says, verdict.replace(" ", "_"))
     if not wording:
         return _plain(verdict, _name(made.own, says.row), line)
@@ -135,26 +137,22 @@ def sentences(made: Estimated) -> list[str]:
 
 
 def answer(made: Estimated) -> list[str]:
-    """Return the sentences, each with what fresh seeds or the correction over all primary outcomes make of its row."""
+    """Return the sentences, each with what the correction over all primary outcomes makes of its row.
+
+    Where fresh seeds were to confirm the question, what they say stands first.
+    """
     notes: dict[str, list[str]] = {}
-    for one, line in made.primary:
-        if one["seeds"] != line["seeds"]:
-            notes.setdefault(one["row"], []).append(_plain("confirmed", one))
-    for one, _ in lost(made):
+    for one, _ in made.lost:
         notes.setdefault(one["row"], []).append(_plain("together", one))
     said: list[str] = []
     for text, row in zip_longest(sentences(made), (one.row for one in made.own.question.says)):
         said += [text, *notes.pop(row, ())]
-    return [*said, *chain.from_iterable(notes.values())]
-
-
-def lost(made: Estimated) -> list[tuple[Mapping, Mapping]]:
-    """Return the primary outcomes that a question's page shows by itself, but not all of them together.
-
-    Each with the line of the question's own, as `Estimated.primary`.
-    """
-    alike = [(one, line) for one, line in made.primary if one["seeds"] == line["seeds"]]
-    return [(one, line) for one, line in alike if line["verdict"] != one["verdict"]]
+    said += chain.from_iterable(notes.values())
+    if made.fresh is None:
+        return said
+    first, *more = answer(made.fresh)
+    fresh, own = (words.seed_list(one.own.seeds) for one in (made.fresh, made))
+    return [_plain("fresh", fresh, first), *more, _plain("first", own, said[0]), *said[1:]]
 
 
 def said(made: Estimated, number: int = 0) -> str:

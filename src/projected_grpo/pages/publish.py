@@ -26,7 +26,7 @@ from projected_grpo.measures.names import check_names
 from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
-from projected_grpo.pages.answer import Estimated, said
+from projected_grpo.pages.answer import Estimated, answer, said
 from projected_grpo.pages.page import address, render
 from projected_grpo.pages.registry import STANDING
 from projected_grpo.records import check_read, commit
@@ -162,7 +162,7 @@ def elsewhere(docs: Path) -> dict[str, dict[str, Estimated]]:
         store = Place(docs, Path(config.results).name).folder / "runs.csv"
         if store.exists():
             own, made = estimated(config, numbers.read(store))
-            found[name] = corrected(made, outcomes_of(made.values(), own))
+            found[name] = related(made, outcomes_of(made.values(), own))
     return found
 
 
@@ -171,9 +171,12 @@ def outcomes_of(made: Iterable[Estimated], config: Config) -> pd.DataFrame:
     return estimates.primary_outcomes([each.frame for each in made], len(config.primary.outcomes))
 
 
-def corrected(made: Mapping[str, Estimated], outcomes: pd.DataFrame) -> dict[str, Estimated]:
-    """Return questions that know the outcomes which are corrected together."""
-    return {name: replace(found, outcomes=outcomes) for name, found in made.items()}
+def related(
+    made: Mapping[str, Estimated], outcomes: pd.DataFrame, fresh: Mapping[str, Estimated] | None = None
+) -> dict[str, Estimated]:
+    """Return questions that know the outcomes which are corrected together, and themselves on fresh seeds."""
+    found = {name: one for name, one in (fresh or {}).items() if said(one)}
+    return {name: replace(one, outcomes=outcomes, fresh=found.get(name)) for name, one in made.items()}
 
 
 def publish(
@@ -188,7 +191,7 @@ def publish(
     beyond = {} if place.name else elsewhere(place.docs)
     fresh = beyond.get(CONFIRMATION.stem, {})
     outcomes = outcomes_of((*fresh.values(), *made.values()), own)
-    made = corrected(made, outcomes)
+    made = related(made, outcomes, fresh)
     # Without a number of its sentences a page waits for them.
     ready = {name: found for name, found in made.items() if found.own.seeds and said(found)}
     drawn, written = commit(), {}
@@ -230,7 +233,7 @@ def both_changes(second: Mapping[str, Estimated], docs: Path) -> list[tuple[Mapp
 
 
 def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame, place: Place) -> str:
-    """Return the primary outcomes, then all questions, each with its answer, then the pages of other stages.
+    """Return the primary outcomes, then all questions, each with its first sentence, then the pages of other stages.
 
     A question whose sentences need numbers that are not known by run has none: its page stands as it was published.
     """
@@ -239,7 +242,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         frame = found.frame
         row = {"name": name, "made": found, "primary": frame["primary"].any()}
         row["n"] = max(frame.loc[frame["contrast"].ne(estimates.RATE), "n"], default=0)
-        rows.append(row | {"answer": said(found)})
+        rows.append(row | {"answer": answer(found)[0] if said(found) else ""})
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
     )

@@ -15,7 +15,7 @@ from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.numbers import of_tree
 from projected_grpo.measures.published import published as published_figures
 from projected_grpo.pages import figures, words
-from projected_grpo.pages.answer import Estimated, answer, lost
+from projected_grpo.pages.answer import Estimated, answer
 from projected_grpo.pages.context import Context, banner, spreads
 from projected_grpo.pages.page import Page, address, render
 from projected_grpo.records import commit
@@ -93,6 +93,8 @@ def page(made: Estimated, config: Config, provenance: Mapping, published: bool =
     shown = [about.name, *([honest] if honest and made.line(first, table.RATE, honest) else [])]
     measures = {line["measure"] for line in made.lines}
     there = [name for name in own.rows if own.values.get(name)]
+    unrun = {cell.id for name, row in own.rows.items() if name not in there for cell in row.cells}
+    gaps = {cell: why for cell, why in own.left_out.items() if cell not in unrun or why != table.MISSING}
     barren = made.frame[made.frame["verdict"].eq(table.UNINFORMATIVE)]
     asked = [one for one in config.primary.outcomes if one.question == question.name]
     plane: dict = {"others": ()}
@@ -108,7 +110,8 @@ def page(made: Estimated, config: Config, provenance: Mapping, published: bool =
         made=made,
         banner=banner(config),
         answer=answer(made),
-        lost=[one["row"] for one, _ in lost(made)],
+        confirmed=len(answer(made.fresh)) if made.fresh else 0,
+        lost=[one["row"] for one, _ in made.lost],
         kind=question.figure.kind if drawing else "",
         address=address(question.name),
         published=published,
@@ -131,8 +134,8 @@ def page(made: Estimated, config: Config, provenance: Mapping, published: bool =
         came_from=provenance,
         left_out=[
             f"{name} ({why})"
-            for why in dict.fromkeys(own.left_out.values())
-            for name in words.short(cell for cell, of in own.left_out.items() if of == why)
+            for why in dict.fromkeys(gaps.values())
+            for name in words.short(cell for cell, of in gaps.items() if of == why)
         ],
         **plane,
     )
