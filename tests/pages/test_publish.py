@@ -244,7 +244,7 @@ def test_outcomes_on_fresh_seeds_stand_in_place_of_those_named_afterwards(docs, 
     publish.publish(made.config, made.questions, publish.Place(docs), None)
     lines = {"before": before, "after": (docs / "results.md").read_text()}
     named = {key: re.search(r"^\| Q10, own_mode: hack .*$", page, re.M)[0] for key, page in lines.items()}
-    assert "41, 42 (looked at before)" in named["before"] and "| 51, 52 |" in named["after"]
+    assert "41, 42 (looked at before)" in named["before"] and "| 51, 52 of 51-60 |" in named["after"]
     assert "**Fresh seeds (51, 52): " in (docs / "results/Q10.md").read_text()
     row = re.search(r"^\| \[Q10\..*$", lines["after"], re.M)[0]
     assert "Fresh seeds (51, 52): " in row and "First seeds" not in row

@@ -1,6 +1,8 @@
 """Pages of questions: no claim of an effect that is not there, no number that is not the table's, limits of size."""
 
+import functools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +11,9 @@ from synthetic import ROOT, real_questions
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures import estimates as table
-from projected_grpo.measures import numbers
+from projected_grpo.measures import numbers, stats
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.pages import answer, question
+from projected_grpo.pages import answer, figures, question, style
 from projected_grpo.pages.publish import read_config
 from projected_grpo.pages.words import percent, points, size, span
 
@@ -23,7 +25,11 @@ CONFIGS = {where + name: config for where, (config, own) in ASKED.items() for na
 NAMES = [name for name, asked in QUESTIONS.items() if asked.kind != "aa"]
 
 
-@pytest.fixture(scope="module")
+def where(name):
+    return next(config for config in reversed(ASKED) if name.startswith(config))
+
+
+@functools.cache
 def frames():
     """The published numbers of the first organism, made-up ones of the second."""
     drawn = np.random.default_rng(0)
@@ -37,9 +43,16 @@ def frames():
     return {"": numbers.read(ROOT / "docs/results/runs.csv"), "smollm2 ": made_up}
 
 
-@pytest.fixture
-def frame(frames, name):
-    return frames[next(where for where in reversed(ASKED) if name.startswith(where))]
+@functools.cache
+def estimated(name, change=None):
+    """A question on its numbers, changed or as they are."""
+    frame = frames()[where(name)]
+    return question.estimated(QUESTIONS[name], change(frame, name) if change else frame, CONFIGS[name])
+
+
+def page_of(name, change=None):
+    made, own = estimated(name, change), CONFIGS[name]
+    return question.page(made, own, question.provenance(frames()[where(name)], made.own, "0" * 12))
 
 
 def flat(frame, name):
@@ -71,8 +84,8 @@ def sentences(made):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("change", [flat, flipped, halved])
-def test_a_sentence_is_the_wording_of_its_verdict(frame, name, change):
-    made = question.estimated(QUESTIONS[name], change(frame, name), CONFIGS[name])
+def test_a_sentence_is_the_wording_of_its_verdict(name, change):
+    made = estimated(name, change)
     for says, said in zip(wordings(name), sentences(made), strict=True):
         line = made.line(says.row, says.contrast, says.measure)
         verdict = line["verdict"] if line else table.MISSING
@@ -89,12 +102,10 @@ def test_a_sentence_is_the_wording_of_its_verdict(frame, name, change):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pages_render_whatever_the_numbers_are(frame, name):
+def test_pages_render_whatever_the_numbers_are(name):
     for change in (flat, flipped, halved):
-        changed = change(frame, name)
-        made = question.estimated(QUESTIONS[name], changed, CONFIGS[name])
-        page = question.page(made, CONFIGS[name], question.provenance(changed, made.own, "0" * 12))
-        assert page.text.startswith(f"# {made.own.question.name}. ") and "nan" not in page.text
+        text = page_of(name, change).text
+        assert text.startswith(f"# {QUESTIONS[name].name}. ") and "nan" not in text
 
 
 def numbers_of(text):
@@ -102,8 +113,8 @@ def numbers_of(text):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_number_of_a_sentence_is_the_tables(frame, name):
-    made = question.estimated(QUESTIONS[name], frame, CONFIGS[name])
+def test_every_number_of_a_sentence_is_the_tables(name):
+    made = estimated(name)
     known = {"80"}
     for line in made.frame.to_dict("records"):
         for key in ("mean", "delta", "lo", "hi"):
@@ -111,6 +122,8 @@ def test_every_number_of_a_sentence_is_the_tables(frame, name):
                 known |= numbers_of(" ".join((percent(line[key]), points(line[key]), size(line[key]))))
                 known |= numbers_of(points(line[key]).replace("+", ""))
         known |= numbers_of(span(line["lo"], line["hi"])) if not np.isnan(line["lo"]) else set()
+    for by_seed in made.own.base.values():
+        known |= numbers_of(percent(stats.mean(by_seed)))
     for said in answer.sentences(made):
         plain = re.sub(r"`[^`]*`", "", said)
         assert numbers_of(plain) <= known, (plain, numbers_of(plain) - known)
@@ -125,10 +138,9 @@ def test_wordings_have_no_number_of_their_own(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_answer_is_at_most_two_sentences_of_25_words(frame, name):
-    for change in (lambda frame, name: frame, flat, flipped):
-        made = question.estimated(QUESTIONS[name], change(frame, name), CONFIGS[name])
-        said = sentences(made)
+def test_an_answer_is_at_most_two_sentences_of_25_words(name):
+    for change in (None, flat, flipped):
+        said = sentences(estimated(name, change))
         assert len(said) <= 2
         for text in said:
             for sentence in re.split(r"(?<=[.;]) (?=[A-Z])", text):
@@ -136,11 +148,24 @@ def test_an_answer_is_at_most_two_sentences_of_25_words(frame, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_first_table_has_at_most_eight_rows_and_six_columns(frame, name):
-    made = question.estimated(QUESTIONS[name], frame, CONFIGS[name])
-    text = question.page(made, CONFIGS[name], question.provenance(frame, made.own, "0" * 12)).text
-    lines = re.search(r"(?:^\|.*\n)+", text, re.M)[0].splitlines()
+def test_the_first_table_has_at_most_eight_rows_and_six_columns(name):
+    lines = re.search(r"(?:^\|.*\n)+", page_of(name).text, re.M)[0].splitlines()
     assert 2 < len(lines) <= 10 and len(lines[0].strip("|").split("|")) <= 6
+
+
+def test_axes_that_grow_with_a_model_have_a_panel_of_their_own():
+    made = estimated("Q20")
+    fixed, growing = figures.of_question(made, CONFIGS["Q20"]).axes
+    own = {axes: [line.get_ydata()[-1] for line in axes.get_lines()] for axes in (fixed, growing)}
+    for axes, row in ((fixed, "own_mode k 5, 10M"), (growing, "own_mode k 12, 10M")):
+        assert made.of(row)["mean"] in own[axes] and made.of("vanilla, 10M")["mean"] in own[axes]
+
+
+def test_points_that_touch_have_one_label():
+    points = {"left": (0.5, 0.5), "right": (0.505, 0.5), "far": (0.1, 0.1)}
+    with style.drawn(4) as (drawing, axes):
+        style.name_points(drawing, axes, points, list(points.values()))
+        assert {text.get_text() for text in axes.texts} == {"right, left", "far"}
 
 
 def test_intervals_stay_within_what_two_rates_can_differ_by():
@@ -150,10 +175,10 @@ def test_intervals_stay_within_what_two_rates_can_differ_by():
 @pytest.mark.parametrize(
     "wording", ["{{ befor|percent }}", "{{ before|percnt }}", "{{ before", "{{ of('x').delta * 2 }}"]
 )
-def test_a_wording_that_cannot_be_filled_is_one_line(frames, wording):
-    asked = QUESTIONS["Q10"]
+def test_a_wording_that_cannot_be_filled_is_one_line(wording):
+    made, asked = estimated("Q10"), QUESTIONS["Q10"]
     says = asked.says[0].model_copy(update={"effect": wording})
-    made = question.estimated(asked.model_copy(update={"says": (says,)}), frames[""], CONFIGS["Q10"])
+    own = replace(made.own, question=asked.model_copy(update={"says": (says,)}))
     with pytest.raises(UserError, match=r"^Q10: says of 'own_mode', effect: ") as caught:
-        answer.answer(made)
+        answer.answer(replace(made, own=own))
     assert "\n" not in str(caught.value)

@@ -8,6 +8,7 @@ in `contrasts`. Pages draw and say nothing that does not stand here or in the nu
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,15 @@ class Measured:
         if any(row.setting.held_out_mode for row in question.rows):
             return MEASURES["hack_heldout"]
         return MEASURES["hack_ablated" if any(row.setting.final_eval for row in question.rows) else "hack"]
+
+    @cached_property
+    def claims(self) -> frozenset[str]:
+        """Return the rows that are a hypothesis: a defence, not a control, a placebo, an oracle, or less training."""
+        asked = {name: row for name, row in self.rows.items() if row.claims and row.population is None}
+        defences = ((name, row.setting.defence, row.setting.knobs) for name, row in asked.items())
+        return frozenset(
+            name for name, one, knobs in defences if one.must_give(knobs) != "oracle" and one.family != "less"
+        )
 
     def waits(self, rows: Iterable[str]) -> bool:
         """Return whether any of these rows lacks runs."""
@@ -167,13 +177,6 @@ def random_of(rows: Mapping[str, Row], row: Row) -> str | None:
     return next((r.name for r in same if not row.cells[0].unlike(r.cells[0])), None)
 
 
-def is_claim(row: Row) -> bool:
-    """Return whether a row is a hypothesis: a defence, not a control, a placebo, an oracle, or less training."""
-    defence = row.setting.defence
-    given = defence.must_give(row.setting.knobs)
-    return row.claims and row.population is None and given != "oracle" and defence.family != "less"
-
-
 @dataclass(frozen=True)
 class Comparison:
     """One line of the table before its family is adjusted."""
@@ -201,7 +204,7 @@ def comparisons(own: Measured, names: Iterable[str]) -> Iterator[Comparison]:
         for contrast, combinations in own.question.contrasts.items():
             for name, weights in combinations.items():
                 if own.rows.keys() >= weights.keys():  # else it is of a row that this config has not
-                    claim = any(is_claim(own.rows[row]) and own.rows[row].baseline for row in weights)
+                    claim = any(row in own.claims and own.rows[row].baseline for row in weights)
                     yield _tested(own, name, contrast, "0", measure, weights, claim=claim)
 
 
@@ -221,7 +224,7 @@ def _tested(
 
 
 def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
-    claims, mean = is_claim(row), stats.mean(own.of(row.name, measure.name))
+    claims, mean = row.name in own.claims, stats.mean(own.of(row.name, measure.name))
 
     def less(contrast: str, other: str, claim: bool, **more: Any) -> Comparison:
         weights = {row.name: 1.0, other: -1.0}
@@ -237,7 +240,7 @@ def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
         if row.place_in:
             yield _placed(own, row, measure, mean, claims)
     if row.against in own.rows:
-        theirs = is_claim(own.rows[row.against])
+        theirs = row.against in own.claims
         held = claims or not theirs  # a control is held against the claim
         yield less(AGAINST, row.against, claims or theirs, sign=measure.better if held else -measure.better)
     if measure.signed:

@@ -173,21 +173,25 @@ def check(question: Question, frame: pd.DataFrame) -> None:
 def by_row(question: Question, frame: pd.DataFrame) -> dict[str, Values]:
     """Return row -> measure -> seed -> number. Raises UserError like `check`."""
     check(question, frame)
-    own = frame[frame["cell"].isin([cell.id for cell in question.cells])]
-    found = {}
-    for row in question.rows:
-        values = by_measure(own, [(cell.id, cell.seed) for cell in row.cells])
+    asked = [(row.name, cell.id, cell.seed) for row in question.rows for cell in row.cells]
+    own = _counted(frame, pd.DataFrame(asked, columns=["of", "cell", "seed"]))
+    final = {row.name for row in question.rows if row.setting.final_eval}
+    found: dict[str, Values] = {row.name: {} for row in question.rows}
+    for (row, name), part in own.groupby(["of", "measure"], sort=False):
         # A shared run may have more than this question asks for.
-        found[row.name] = {
-            name: by for name, by in values.items() if row.setting.final_eval or name not in FINAL
-        }
+        if row in final or name not in FINAL:
+            found[row][name] = dict(zip(part["seed"], part["value"], strict=True))
     return found
+
+
+def _counted(frame: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of some cells with the seed that each counts for, by growing seed."""
+    return frame.drop(columns="seed").merge(cells, on="cell").sort_values("seed", kind="stable")
 
 
 def by_measure(frame: pd.DataFrame, cells: Iterable[tuple[str, int]]) -> Values:
     """Return measure -> seed -> value of the lines of some cells, given with the seed that each counts for."""
-    seeds = pd.DataFrame(list(cells), columns=["cell", "seed"])
-    own = frame.drop(columns="seed").merge(seeds, on="cell").sort_values("seed", kind="stable")
+    own = _counted(frame, pd.DataFrame(list(cells), columns=["cell", "seed"]))
     by_measure = own.groupby("measure", sort=False)
     return {str(name): dict(zip(part["seed"], part["value"], strict=True)) for name, part in by_measure}
 

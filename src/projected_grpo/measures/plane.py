@@ -15,7 +15,7 @@ from scipy.optimize import isotonic_regression
 
 from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.measures import stats
-from projected_grpo.measures.estimates import Comparison, Measured, is_claim
+from projected_grpo.measures.estimates import Comparison, Measured
 from projected_grpo.measures.names import FRONTIER
 
 HACK, HONEST = "known_hack", "known_honest"
@@ -144,7 +144,7 @@ def above_frontier(own: Measured) -> list[Comparison]:
     found = []
     for name in defending(own):
         hack, honest = own.of(name, HACK), own.of(name, HONEST)
-        test, claim = front.excess(hack, honest), is_claim(own.rows[name])
+        test, claim = front.excess(hack, honest), name in own.claims
         waits = own.waits([name, *front.names])
         if test is not None or not hack:
             mean = stats.mean(honest)

@@ -14,7 +14,7 @@ from projected_grpo.cells.cell import Row
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.setting import Setting
 from projected_grpo.measures import stats
-from projected_grpo.measures.estimates import Comparison, Measured, is_claim
+from projected_grpo.measures.estimates import Comparison, Measured
 from projected_grpo.measures.names import SLOPE
 from projected_grpo.model.recipes import BaseRecipe
 
@@ -122,6 +122,6 @@ def slopes(own: Measured, config: Config) -> list[Comparison]:
         test = slope({x: own.combined(pair, about.name) for x, pair in pairs.items()})
         waits = any(map(own.waits, pairs.values()))
         name = one.name if one.axis == SIZE else f"{one.name} on {one.axis}"
-        claim = all(map(is_claim, rows.values()))
+        claim = own.claims.issuperset(one.rows.values())
         found.append(Comparison(name, SLOPE, one.axis, about.name, test, None, claim, about.better, waits))
     return found

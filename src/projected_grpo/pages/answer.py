@@ -13,7 +13,7 @@ from projected_grpo.cells.wording import Says
 from projected_grpo.errors import UserError
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane, stats
-from projected_grpo.measures.estimates import Measured, is_claim
+from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import words
 from projected_grpo.pages.page import environment
@@ -91,7 +91,7 @@ class Estimated:
 
     def claims(self) -> list[Mapping]:
         """Return the lines of the question's own measure whose rows claim something, the largest difference first."""
-        found = [self.line(name, table.BASELINE) for name, row in self.own.rows.items() if is_claim(row)]
+        found = [self.line(name, table.BASELINE) for name in self.own.rows if name in self.own.claims]
         return sorted(filter(None, found), key=lambda line: -abs(line["delta"] or 0))
 
 
@@ -118,7 +118,7 @@ def sentence(made: Estimated, says: Says) -> str:
     if not wording:
         return _plain(verdict, _name(made.own, says.row), line)
     try:
-        return environment().from_string(wording).render(line, of=made.of).strip()
+        return environment().from_string(wording).render(line, of=made.of, rate=made.rate).strip()
     except (TemplateError, TypeError) as error:
         name = made.own.question.name
         raise UserError(f"{name}: says of {says.row!r}, {verdict}: {wording!r}: {error}") from error

@@ -54,7 +54,7 @@ def forest(made: Estimated, measure: str) -> Figure | None:
     with style.drawn(0.8 + 0.25 * len(lines)) as (drawing, axes):
         axes.axvline(0, color=style.SOFT, linewidth=1)
         for y, line in enumerate(lines):
-            colour = style.BLUE if table.is_claim(made.own.rows[line["row"]]) else style.SOFT
+            colour = style.BLUE if line["row"] in made.own.claims else style.SOFT
             if line["lo"] is not None:
                 axes.plot([line["lo"], line["hi"]], [y, y], color=colour, linewidth=2, solid_capstyle="round")
             face = colour if line["verdict"] in SHOWN else style.PAPER
@@ -145,19 +145,33 @@ def _ticks(axes: Axes, at: Sequence[float], values: Sequence[float]) -> None:
     axes.set_xticks(at, [f"{x:.2g}" for x in values])
 
 
-def dose(made: Estimated, key: str, config: Config, measure: str) -> Figure | None:
-    """Return rates against one number that rows differ in, a line a pair set; a topic of a link has its own panel."""
-    words, scale, x_of = AXES[key]
+def _lines(made: Estimated, key: str, config: Config) -> list[tuple[str | None, str, str]]:
+    """Return the panel of each row, its line and its name, for a number that rows differ in.
+
+    A topic of a link has its own panel, and so have axes that grow with a model; a row of neither is in all (None).
+    """
     rows = {name: row for name, row in made.own.rows.items() if not row.population}
-    linked = {name: trend.link_of(row, config)[0] if key == "rho" else "" for name, row in rows.items()}
+    if key == "size":
+        series = [(one.name.partition(", "), one.rows) for one in trend.by_size(list(rows.values()), config)]
+        return [(panel or None, line, name) for (line, _, panel), own in series for name in own.values()]
+    if key == "rho":
+        return [(trend.link_of(row, config)[0], trend.label(row), name) for name, row in rows.items()]
+    return [("", trend.label(row), name) for name, row in rows.items()]
+
+
+def dose(made: Estimated, key: str, config: Config, measure: str) -> Figure | None:
+    """Return rates against one number that rows differ in, a line a pair set."""
+    words, scale, x_of = AXES[key]
+    lines = _lines(made, key, config)
+    own = list(dict.fromkeys(filter(None, (panel for panel, *_ in lines)))) or [""]
     panels: dict[str, dict[str, dict[float, Mapping]]] = {}  # title -> label -> x -> rate
-    for name, row in rows.items():
-        x, line, topic = x_of(row, config), made.of(name, table.RATE, measure), linked[name]
+    for panel, label, name in lines:
+        x, line = x_of(made.own.rows[name], config), made.of(name, table.RATE, measure)
         if x is None or line["mean"] is None:
             continue
-        for own in dict.fromkeys(filter(None, linked.values())) if topic is None else [topic]:
-            title = f"link on {own}" if own else MEASURES[measure].axis
-            panels.setdefault(title, {}).setdefault(trend.label(row), {}).setdefault(x, line)
+        for one in own if panel is None else [panel]:
+            title = (f"link on {one}" if one and key == "rho" else one) or MEASURES[measure].axis
+            panels.setdefault(title, {}).setdefault(label, {}).setdefault(x, line)
     drawn = {
         title: {label: _rates(by_x) for label, by_x in own.items() if len(by_x) > 1}
         for title, own in panels.items()
@@ -204,7 +218,7 @@ def doses(made: Estimated) -> Figure | None:
     return drawing
 
 
-TOLD, UNTOLD = "given: truth, simulated monitor", "given: pairs, a sentence, less"
+TOLD, UNTOLD = "given: truth, simulated monitor", "given: pairs, a sentence, a critic"
 EXPLOITS = "given: the teacher's exploits"
 PLAIN, ALONE, CONTROL = "plain training", "no teacher, for reference", "control"
 LOOKS = {  # kind of a point -> marker, edge, face

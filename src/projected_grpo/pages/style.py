@@ -87,7 +87,10 @@ def name_points(
     named: Mapping[str, tuple[float, float]],
     others: Sequence[tuple[float, float]],
 ) -> None:
-    """Write names beside their points, each where it lies on no point and no other name, with a line from afar."""
+    """Write names beside their points, each where it lies on no point and no other name, with a line from afar.
+
+    Points that touch have one label, beside the rightmost.
+    """
     drawing.draw_without_rendering()
     drawing.set_layout_engine("none")
     scale, letter = 72 / drawing.dpi, 4.9
@@ -97,8 +100,12 @@ def name_points(
 
     taken = [Bbox([at(point) - 4, at(point) + 4]) for point in others]
     room = Bbox.from_extents(*(scale * (axes.bbox.extents + np.array([0, 0, 6, 0]))))
-    for name, point in named.items():
-        x, y = at(point)
+    together: dict[tuple[float, float], list[str]] = {}
+    for name, point in sorted(named.items(), key=lambda one: -one[1][0]):
+        near = [other for other in together if np.hypot(*(at(point) - at(other))) < 11]
+        together.setdefault(near[0] if near else point, []).append(name)
+    for point, names in together.items():
+        name, (x, y) = ", ".join(names), at(point)
         width = letter * len(name)
         for away, side, rise in product((7, 14, 24, 36, 52, 70), ("right", "left", "middle"), (0, 1, -1)):
             left = {"right": x + away, "left": x - away - width, "middle": x - width / 2}[side]
