@@ -153,6 +153,14 @@ def test_the_first_table_has_at_most_eight_rows_and_six_columns(name):
     assert 2 < len(lines) <= 10 and len(lines[0].strip("|").split("|")) <= 6
 
 
+def test_a_sentence_compares_the_same_seeds():
+    late = {cell.id for cell in estimated("Q10").own.rows["own_mode"].cells if cell.seed > 45}
+    fewer = frames()[""]
+    fewer = fewer[~fewer["cell"].isin(late)]
+    line = question.estimated(QUESTIONS["Q10"], fewer, CONFIGS["Q10"]).of("own_mode", "baseline")
+    assert line["n"] == 5 and line["after"] - line["before"] == pytest.approx(line["delta"])
+
+
 def test_axes_that_grow_with_a_model_have_a_panel_of_their_own():
     made = estimated("Q20")
     fixed, growing = figures.of_question(made, CONFIGS["Q20"]).axes

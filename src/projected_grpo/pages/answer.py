@@ -38,13 +38,15 @@ class Estimated:
 
     @cached_property
     def lines(self) -> list[dict]:
-        """Return the table with the means of both rows of a line as `before` and `after`; None for what is missing."""
+        """Return the table with the means of both rows of a line, over its seeds, as `before` and `after`.
+
+        None for what is missing.
+        """
         found = self.frame.astype(object).where(self.frame.notna(), None).to_dict("records")
-        means = {
-            (line["row"], line["measure"]): line["mean"] for line in found if line["contrast"] == table.RATE
-        }
         for line in found:
-            before, after = (means.get((line[row], line["measure"])) for row in ("to", "row"))
+            seeds = {int(seed) for seed in filter(None, line["seeds"].split(";"))}
+            own = (self.own.of(line[row], line["measure"]) for row in ("to", "row"))
+            before, after = (stats.mean({seed: by[seed] for seed in seeds & by.keys()}) for by in own)
             line |= {"before": before, "after": after, "words": MEASURES[line["measure"]].words}
         return found
 

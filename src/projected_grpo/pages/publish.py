@@ -77,9 +77,10 @@ def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Q
 
 
 def of_own_seeds(question: Question, frame: pd.DataFrame) -> Question:
-    """Return a question for the seeds that it has runs of, so that its page names no other question's as missing."""
+    """Return a question for the seeds of what it compares, so that its page names no other question's as missing."""
     there = set(frame["cell"])
-    seeds = {cell.seed for cell in question.cells if cell.id in there}
+    compared = [row for row in question.rows if row.baseline] or question.rows
+    seeds = {cell.seed for row in compared for cell in row.cells if cell.id in there}
     if not seeds:
         return question
 
