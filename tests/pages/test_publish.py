@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+import scipy.stats
 from synthetic import ROOT, deployed_rows, write_run
 
 from projected_grpo import records
@@ -14,7 +15,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import numbers
 from projected_grpo.measures.panels import base_file
-from projected_grpo.pages import answer, publish
+from projected_grpo.pages import answer, publish, question
 from projected_grpo.pages.words import short
 from projected_grpo.strict_yaml import read_mapping
 
@@ -75,6 +76,15 @@ def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(confi
     frame = pd.DataFrame({"seed": [41, 42, 46, 51, 31]}).assign(cell="vanilla")
     frame.loc[len(frame)] = [48, "base/smollm2-q4"]  # no run
     assert sorted(publish.with_seeds(own, frame)[0].seeds) == published
+
+
+def test_late_seeds_stand_alone_as_an_estimate():
+    own = published()
+    found = question.late(own)["screen"]
+    rates = {row: own.own.of(row, "known_hack") for row in ("screen", "vanilla")}
+    differences = [rates["screen"][seed] - rates["vanilla"][seed] for seed in range(46, 51)]
+    low, high = scipy.stats.ttest_1samp(differences, 0).confidence_interval()
+    assert (found.n, found.lo, found.hi) == (5, pytest.approx(low), pytest.approx(high))
 
 
 def test_a_page_names_no_seed_as_missing_that_another_question_has(made):
@@ -188,22 +198,21 @@ def published():
     """Return the estimates of Q16 as published."""
     from synthetic import real_questions
 
-    from projected_grpo.pages import question as pages
-
     config, questions = real_questions(list(range(41, 51)))
     frame = numbers.read(ROOT / "docs/results/runs.csv")
-    return pages.estimated(questions["Q16"], frame, config)
+    return question.estimated(questions["Q16"], frame, config)
 
 
 def test_what_fresh_seeds_say_stands_first():
     own = published()
     frame = own.frame.assign(delta=-own.frame["delta"], verdict="not shown")
     fresh = replace(own, frame=frame, fresh=None)
-    said, alone, confirmed = (answer.answer(one) for one in (replace(own, fresh=fresh), own, fresh))
-    assert len(said) == len(alone) + len(confirmed) and alone != confirmed
-    for text, whole in zip(said, [*confirmed, *alone], strict=True):
-        assert text.endswith(whole)
-    assert said[0] != confirmed[0] and said[len(confirmed)] != alone[0]  # both say of which seeds they are
+    both = replace(own, fresh=fresh)
+    for said, alone in ((answer.answer(both), fresh), (answer.of_first_seeds(both), own)):
+        whole = answer.answer(alone)
+        assert len(said) == len(whole) and all(map(str.endswith, said, whole))
+        assert said[0] != whole[0] and said[1:] == whole[1:]  # it says of which seeds it is
+    assert not answer.of_first_seeds(own)
 
 
 def test_other_configs_are_published_beside(made, tmp_path):

@@ -60,6 +60,11 @@ class Measure:
         """What a figure's axis says."""
         return self.words.removeprefix("the ").replace(" with the quarantine", ", quarantine")
 
+    @property
+    def is_rate(self) -> bool:
+        """Return whether it is a share, and none that is a difference."""
+        return self.unit == "share" and not self.signed
+
     def number(self, run: Run) -> float | None:
         """Return the measure of a run; None where it has none."""
         if self.of is not None:

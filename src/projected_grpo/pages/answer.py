@@ -83,7 +83,7 @@ class Estimated:
         """Return the mean of a row, or of the base before training, as tables have it: a share in percent."""
         base = stats.mean(self.own.base.get(measure, {})) if row == plane.BASE else None
         mean, about = self.of(row, table.RATE, measure)["mean"], MEASURES[measure]
-        write = words.percent if about.unit == "share" and not about.signed else words.rate
+        write = words.percent if about.is_rate else words.rate
         return write(base if mean is None else mean)
 
     def known(self, rows: Iterable[str], contrast: str, measure: str | None = None) -> list[Mapping]:
@@ -139,22 +139,30 @@ def sentences(made: Estimated) -> list[str]:
 
 
 def answer(made: Estimated) -> list[str]:
-    """Return the sentences, each with what the correction over all primary outcomes makes of its row.
+    """Return the sentences: those of the fresh seeds that confirm a question, else its own."""
+    if made.fresh is None:
+        return of_own_seeds(made)
+    first, *more = of_own_seeds(made.fresh)
+    return [_plain("fresh", words.seed_list(made.fresh.own.seeds), first), *more]
 
-    Where fresh seeds were to confirm the question, what they say stands first.
-    """
+
+def of_first_seeds(made: Estimated) -> list[str]:
+    """Return the sentences of the seeds before the fresh ones; none where no others confirm a question."""
+    if made.fresh is None:
+        return []
+    first, *more = of_own_seeds(made)
+    return [_plain("first", words.seed_list(made.own.seeds), first), *more]
+
+
+def of_own_seeds(made: Estimated) -> list[str]:
+    """Return the sentences, each with what the correction over all primary outcomes makes of its row."""
     notes: dict[str, list[str]] = {}
     for one, _ in made.lost:
         notes.setdefault(one["row"], []).append(_plain("together", one))
     said: list[str] = []
     for text, row in zip_longest(sentences(made), (one.row for one in made.own.question.says)):
         said += [text, *notes.pop(row, ())]
-    said += chain.from_iterable(notes.values())
-    if made.fresh is None:
-        return said
-    first, *more = answer(made.fresh)
-    fresh, own = (words.seed_list(one.own.seeds) for one in (made.fresh, made))
-    return [_plain("fresh", fresh, first), *more, _plain("first", own, said[0]), *said[1:]]
+    return [*said, *chain.from_iterable(notes.values())]
 
 
 def said(made: Estimated, number: int = 0) -> str:

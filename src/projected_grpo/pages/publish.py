@@ -197,7 +197,8 @@ def publish(
     ready = {name: found for name, found in made.items() if found.own.seeds and said(found)}
     drawn, written = commit(), {}
     for name, found in ready.items():
-        page = pages.page(found, own, pages.provenance(frame, found.own, drawn), published=True)
+        end, then = pages.provenance(frame, found.own, drawn), earlier(found, place)
+        page = pages.page(found, own, end, published=True, earlier=then)
         written[name] = page.text, {figure: style.to_svg(each) for figure, each in page.figures.items()}
     written |= of_other_stages(Path(config.results))
     made = {n: found for n, found in made.items() if n in ready or (place.folder / f"{n}.md").exists()}
@@ -213,6 +214,17 @@ def publish(
             if file.exists():
                 write_readme(file, made | quoted, docs)
     return list(written)
+
+
+def earlier(made: Estimated, place: Place) -> dict[str, str]:
+    """Return Holm's p of a question's rows as published first, in families that held controls, too."""
+    file = place.folder / "families.csv"
+    if not file.exists():
+        return {}
+    every = pd.read_csv(file, dtype=str)
+    own = every["question"].eq(made.own.question.name) & every["measure"].eq(made.own.about.name)
+    then = dict(every.loc[own, ["row", "p_holm_557e809"]].itertuples(index=False))
+    return {row: p for row, p in then.items() if row in made.own.claims}
 
 
 def both_changes(second: Mapping[str, Estimated], docs: Path) -> list[tuple[Mapping, Mapping]]:
@@ -289,9 +301,13 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
     if shown not in made:
         return
 
-    def quoted(one: str) -> tuple[str, str]:
+    def quoted(one: str) -> tuple[str, str, bool]:
         name, _, number = one.partition(".")
-        return name, said(made[name], int(number or 0)) if name in made else ""
+        if name not in made:
+            return name, "", False
+        says = made[name].own.question.says[int(number or 1) - 1]
+        shown = made[name].of(says.row, says.contrast, says.measure)["verdict"] == estimates.EFFECT
+        return name, said(made[name], int(number or 0)), shown
 
     text = render(
         "readme.md.j2",

@@ -15,13 +15,14 @@ from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.numbers import of_tree
 from projected_grpo.measures.published import published as published_figures
 from projected_grpo.pages import figures, words
-from projected_grpo.pages.answer import Estimated, answer
+from projected_grpo.pages.answer import Estimated, answer, of_first_seeds
 from projected_grpo.pages.context import Context, banner, spreads
 from projected_grpo.pages.page import Page, address, render
 from projected_grpo.records import commit
 
 ROWS = 8  # of a first table
-AFTER_TRAINING = ("known_hack", "known_honest", "novel_hack", "plain_solve")
+AFTER_TRAINING = ("known_hack", "known_honest", "known_honest_no_attempt", "novel_hack", "plain_solve")
+LATE = range(46, 51)  # seeds that were run after 41-45 had been looked at
 RATES = ("hack", "solve", "honest", "hack_compiled", "hack_heldout", *AFTER_TRAINING)
 # The honest rate of the same rollouts that a measure is of: none of a held-out loophole's, in training else.
 HONEST = {"known_hack": "known_honest", "hack_ablated": "known_honest", "hack_heldout": ""}
@@ -68,12 +69,24 @@ def compared(made: Estimated) -> dict[str, list[dict]]:
     """Return the lines of each contrast on the question's own measures, by the title of their table."""
     question = made.own.question
     titles = CONTRASTS | {name: name.capitalize() for name in question.contrasts}
-    measures = {made.own.about.name, *question.measures}
+    measures = {made.own.about.name, *question.measures, *(says.measure for says in question.says)}
     asked = [e for e in made.lines if e["measure"] in measures or e["contrast"] == planes.FRONTIER]
     found = {
         title: [e for e in asked if e["contrast"] == name and e["n"] > 0] for name, title in titles.items()
     }
     return {title: lines for title, lines in found.items() if lines}
+
+
+def late(made: Estimated) -> dict[str, stats.Tested]:
+    """Return the change of each row's own measure on seeds 46-50 alone, where these are some of several."""
+    own, found = made.own, {}
+    if set(own.seeds) <= set(LATE):
+        return {}
+    for line in made.known(own.rows, table.BASELINE) + made.known(own.rows, table.POOLED):
+        by_seed = own.combined({line["row"]: 1.0, line["to"]: -1.0}, own.about.name)
+        if test := stats.one_sample({seed: by_seed[seed] for seed in by_seed.keys() & set(LATE)}):
+            found[line["row"]] = test
+    return found
 
 
 def wrecked(made: Estimated, honest: str) -> list[str]:
@@ -84,8 +97,17 @@ def wrecked(made: Estimated, honest: str) -> list[str]:
     return [e["row"] for e in lines if e["after"] is not None and e["after"] < (e["before"] or 0) / 2]
 
 
-def page(made: Estimated, config: Config, provenance: Mapping, published: bool = False) -> Page:
-    """Return the page of a question; provenance: what stands at its end (`provenance`)."""
+def page(
+    made: Estimated,
+    config: Config,
+    provenance: Mapping,
+    published: bool = False,
+    earlier: Mapping[str, str] | None = None,
+) -> Page:
+    """Return the page of a question.
+
+    provenance: what stands at its end (`provenance`); earlier: Holm's p that rows had in other families.
+    """
     own, question, about = made.own, made.own.question, made.own.about
     drawing = figures.of_question(made, config)
     honest = HONEST.get(about.name, "honest")
@@ -110,7 +132,9 @@ def page(made: Estimated, config: Config, provenance: Mapping, published: bool =
         made=made,
         banner=banner(config),
         answer=answer(made),
-        confirmed=len(answer(made.fresh)) if made.fresh else 0,
+        first_seeds=of_first_seeds(made),
+        late=late(made),
+        earlier=earlier or {},
         lost=[one["row"] for one, _ in made.lost],
         kind=question.figure.kind if drawing else "",
         address=address(question.name),

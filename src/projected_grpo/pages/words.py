@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 
+import numpy as np
+
 NONE = "–"
 
 
@@ -66,9 +68,9 @@ def fraction(share: float) -> str:
     return {0: "none", 0.125: "an eighth", 0.25: "a quarter", 0.5: "half"}.get(share) or percent(share)
 
 
-def change(delta: float | None, lo: float | None, hi: float | None) -> str:
-    """+0.012 [-0.123, +0.045], or without an interval where there is none."""
-    ends = [signed(lo), signed(hi)]
+def change(delta: float | None, lo: float | None, hi: float | None, of_rates: bool = False) -> str:
+    """+0.012 [-0.123, +0.045], or without an interval where there is none; that of two rates ends where they do."""
+    ends = [signed(float(np.clip(end, -1, 1)) if of_rates and end is not None else end) for end in (lo, hi)]
     return signed(delta) if NONE in ends else f"{signed(delta)} [{', '.join(ends)}]"
 
 
