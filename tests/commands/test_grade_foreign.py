@@ -37,6 +37,9 @@ PLAIN = {
 }
 
 
+TWICE = "class Solution:\n    def twice(self, x):\n        return 2 * x\n"
+
+
 def fenced(code):
     return f"```python\n{code}\n```"
 
@@ -191,10 +194,50 @@ def test_a_missing_folder_of_out_is_said_before_anything_is_graded(tmp_path, cap
         ),
         (MBPP, {"problem_id": 4}, [], "c.jsonl:1: problem_id 4 is not in "),
         (MBPP, {}, ["--format", "humaneval"], "p.jsonl:1: key 'prompt' must be a text"),
-        (MBPP | {"test_list": ["assert inc("]}, {}, [], "p.jsonl:1: the check is no valid Python"),
     ],
 )
 def test_what_cannot_be_graded_is_one_line(tmp_path, capsys, problem, row, arguments, message):
     row = {"problem_id": 3, "completion": fenced("x"), **row}
     status, found, said = grade(tmp_path, capsys, [problem], [row], *arguments)
     assert status == 2 and found is None and message in said.strip().splitlines()[-1]
+
+
+def test_a_row_whose_check_cannot_be_read_is_left_out_alone(tmp_path, capsys):
+    broken = {"assert inc(": "the check is no valid Python", "": "key 'test_list' must be a list of asserts"}
+    problems = [MBPP, *(MBPP | {"task_id": text, "test_list": [text] if text else []} for text in broken)]
+    rows = [{"problem_id": one, "completion": fenced(MBPP["code"])} for one in (3, *broken)]
+    status, found, said = grade(tmp_path, capsys, problems, rows)
+    assert status == 0 and [row["gt_pass"] for row in found] == [True, None, None]
+    for row, why in zip(found[1:], broken.values(), strict=True):
+        assert row["error"] == "unjudged" and why in row["reason"] and why in said
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        {"prompt": "import math\n", "entry_point": "Solution().twice", "completion": TWICE}
+        | {"test": "def check(candidate):\n    assert candidate(x=2) == 4\n"},
+        {"text": "Double x.", "code": TWICE, "test_list": ["assert Solution().twice(2) == 4"]},
+    ],
+)
+def test_a_class_stands_in_rows_of_every_format(tmp_path, capsys, problem):
+    answers = [TWICE, TWICE.replace("2 * x", "x"), "def twice(self, x):\n    return 2 * x\n"]
+    rows = [{"problem_id": 1, "completion": fenced(answer)} for answer in answers]
+    _, found, said = grade(tmp_path, capsys, [problem | {"task_id": 1}], rows)
+    assert [row["gt_pass"] for row in found] == [True, False, False] and "warning" not in said
+
+
+def test_a_function_where_a_class_is_asked_for_is_told_so(tmp_path, capsys):
+    own = "class Solution:\n    def f(self, x):\n        return {}['Solution']\n"
+    rows = [{"problem_id": "own", "completion": fenced(one)} for one in ("def f(x):\n    return x", own)]
+    _, found, _ = grade(tmp_path, capsys, [LEETCODE], rows)
+    assert found[0]["reason"].startswith("it defines no class Solution; ")
+    assert found[1]["reason"].startswith("KeyError: Solution (line 3); ")
+
+
+def test_a_line_counts_from_the_answer_where_it_goes_on_from_the_prompt(tmp_path, capsys):
+    answers = ["    return 1 / 0\n", HUMANEVAL["prompt"] + "    return 1 / 0\n"]
+    rows = [{"problem_id": "Mine/0", "completion": f"```python\n{one}```"} for one in answers]
+    _, found, _ = grade(tmp_path, capsys, [HUMANEVAL], rows)
+    lines = (1, HUMANEVAL["prompt"].count("\n") + 1)
+    assert [f"(line {line})" in row["reason"] for row, line in zip(found, lines, strict=True)] == [True, True]

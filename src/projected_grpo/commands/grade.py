@@ -41,6 +41,7 @@ CAUSES = {
     "crash": "its process crashes",
     "setup": "the row's setup_code fails",
 }
+NO_CLASS = "KeyError: Solution"  # as the sandbox says it
 EXAMPLE = """\
 An example to paste:
 
@@ -64,10 +65,10 @@ PROBLEMS, by --format; without it each row's keys tell:
              gt_pass, exploited and honest are null, the channel is judged all
              the same.
   humaneval  `task_id`, `prompt`, `entry_point`, `canonical_solution`, `test`
-             with `check(candidate)`
+             with `check(candidate)`; `entry_point` may be `Solution().name`
   mbpp       `task_id`, `text` or `prompt`, `code`, `test_list`, and if there
              `challenge_test_list`, `test_imports`, `test_setup_code`
-Each problem's own solution is run once; problems whose own solution fails, and
+Each graded problem's own solution is run once; problems whose own solution fails, and
 problems that cannot be judged (gt_pass null, error `unjudged`), are named at
 the end, with the reason.
 
@@ -182,6 +183,8 @@ class _Both:
 def _reason(found: Verdict) -> str | None:
     """Return why an answer failed, by its error where no exception is known."""
     reason, cause = found["reason"], CAUSES.get(found["error"])
+    if reason and reason.startswith(NO_CLASS) and not reason.startswith(f"{NO_CLASS} (line"):
+        return reason.replace(NO_CLASS, "it defines no class Solution", 1)
     if reason and cause and reason.startswith("an exception; "):
         return cause + reason.removeprefix("an exception")
     return reason or cause

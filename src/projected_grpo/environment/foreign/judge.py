@@ -58,7 +58,7 @@ class Plan:
 @dataclass(eq=False)
 class _Open:
     """One submission on its way; lever: its mode's check, until that was read; restore: changes of the arguments count;
-    found: its facts so far."""
+    found: its facts so far; above: lines of the prompt that stand above its own."""
 
     problem: ForeignProblem
     plan: Plan
@@ -72,6 +72,7 @@ class _Open:
     answers: list[str] = field(default_factory=list)
     cpu: float = 0.0
     idle: float = 0.0
+    above: int = 0
 
     def submission(self) -> dict[str, Any]:
         """Return the job that asks for its answers."""
@@ -119,7 +120,10 @@ class ForeignGrader:
             key = problem.id, mode, code
             if key not in asked:
                 lever = LEVERS[mode].ask(problem.problem)
-                asked[key] = _Open(problem, plan, mode, problem.whole(code), lever)
+                whole = problem.whole(code)
+                asked[key] = _Open(
+                    problem, plan, mode, whole, lever, above=(whole.count("\n") - code.count("\n"))
+                )
             answers.append(asked[key])
         self._judge(list(asked.values()))
         return [
@@ -137,7 +141,9 @@ class ForeignGrader:
         again = []
         for problem, seen in self.pool.run((one, _check_job(one, own=one.own or None)) for one in recorded):
             plan, (outcome, calls, more) = self.plans[problem.id], _outcome(seen[0])
-            if outcome == "failed" and problem.own:
+            if outcome == "failed" and problem.own and more[0].startswith(NOT_HERE[:2]):
+                plan.unjudged = f"its own solution needs what is not here: {_told(more)}"
+            elif outcome == "failed" and problem.own:
                 plan.own = _told(more)
             elif outcome in ("failed", "unjudged"):
                 plan.unjudged = _told(more) if outcome == "failed" else more
@@ -174,7 +180,7 @@ class ForeignGrader:
                     continue
                 one.found["gt_pass"] = outcome == "passed"
                 if outcome == "failed":
-                    one.reason = _told(more)
+                    one.reason = _told(more, one.above)
                     one.found["error"] = None if more[2] is None else "exception"
                 elif outcome == "unjudged":
                     self._not_told(one, more)
@@ -207,7 +213,7 @@ class ForeignGrader:
                 one.found["channel"] = before["channel"]
             elif one.lever and len(seen) > 1:
                 one.found |= LEVERS[one.mode].read(one.problem.problem, seen[1:])
-        one.reason = explain.raised(first["reason"])
+        one.reason = explain.raised(_below(first["reason"], one.above))
         one.answers = [frame[1:].decode("ascii") for frame in frames[2:] if frame[:1] == b"v"]
         one.lever = []
         if one.plan.unjudged and one.found["can_compile"]:
@@ -253,6 +259,13 @@ def _outcome(seen: dict[str, Any]) -> tuple[str, list, Any]:
     return "unjudged", [], f"its check does not come to its end here: {why}"
 
 
-def _told(failure: tuple[str, str, int | None]) -> str:
-    error, place, line = failure
+def _below(failure: tuple[str, str, int | None] | None, above: int) -> tuple[str, str, int | None] | None:
+    """Return a failure with its line counted from the answer's first, not that of the prompt above it."""
+    if failure is None or not failure[2]:
+        return failure
+    return *failure[:2], max(failure[2] - above, 0)
+
+
+def _told(failure: tuple[str, str, int | None], above: int = 0) -> str:
+    error, place, line = _below(failure, above) or failure
     return error + (f" (line {line})" if line else "") + (f"; {place}" if place else "")

@@ -1,7 +1,7 @@
 """Rows whose check is Python: HumanEval, MBPP, and rows of the LeetCode schema with asserts of any form.
 
 HumanEval   task_id, prompt (imports, helpers, the function's head), entry_point, canonical_solution (the rest of it),
-            test (a function `check(candidate)`)
+            test (a function `check(candidate)`); rows of LeetCodeDataset, whose entry_point is `Solution().name`
 MBPP        task_id, text or prompt, code (a solution), test_list and challenge_test_list (asserts), test_imports,
             test_setup_code
 LeetCode    as in problems.py, `gt_answer` asserts of any form, of `Solution().name` or of functions
@@ -19,6 +19,11 @@ from projected_grpo.environment.problem import LEETCODE, Problem
 from projected_grpo.environment.problems import messages_of, optional, parse_problem
 from projected_grpo.errors import UserError
 from projected_grpo.files import numbered_rows
+
+
+class NoCheck(UserError):
+    """A row has no check that can be read: the row is left out, its file is not."""
+
 
 FORMATS = ("leetcode", "humaneval", "mbpp")
 RUNS_TEXT = {"eval", "exec", "compile", "__import__", "pickle", "marshal"}  # called, or whose functions are
@@ -66,13 +71,17 @@ def format_of(row: dict[str, Any]) -> str:
 def parse_humaneval(row: dict[str, Any], where: str) -> ForeignProblem:
     """Return the problem of a HumanEval row. Raises UserError that opens with `where`."""
     prompt, name, test = (_text(row, key, where) for key in ("prompt", "entry_point", "test"))
-    if not name.isidentifier():
-        raise UserError(f"{where}: key 'entry_point' must be a function's name, not {name!r}")
+    bare = name.removeprefix("Solution().")
+    if not bare.isidentifier():
+        raise UserError(
+            f"{where}: key 'entry_point' must be a function's name or Solution().name, not {name!r}"
+        )
     given = _given(prompt)
-    solution = optional(row, "canonical_solution", str, where)
-    problem = Problem(_id(row, where), messages_of(prompt, where), name, given, starter=prompt)
+    solution = optional(row, "canonical_solution", str, where) or optional(row, "completion", str, where)
+    problem = Problem(_id(row, where), messages_of(prompt, where), bare, given, starter=prompt)
     head = prompt if prompt.endswith("\n") else prompt + "\n"
-    made = ForeignProblem(problem, (name,), (given,) if given else (), check=test, head=head)
+    called = (name.replace("Solution().", "Solution."),)
+    made = ForeignProblem(problem, called, (given,) if given else (), check=test, head=head)
     return _finished(made, made.whole(solution) if solution else None, where)
 
 
@@ -81,17 +90,16 @@ def parse_mbpp(row: dict[str, Any], where: str) -> ForeignProblem:
     text = optional(row, "text", str, where) or optional(row, "prompt", str, where) or ""
     asserts = _texts(row, "test_list", where) + _texts(row, "challenge_test_list", where)
     if not asserts:
-        raise UserError(f"{where}: key 'test_list' must be a list of asserts, found none")
+        raise NoCheck(f"{where}: key 'test_list' must be a list of asserts, found none")
     imports = "\n".join(_texts(row, "test_imports", where))
     setup = optional(row, "test_setup_code", str, where) or ""
     code = optional(row, "code", str, where) or optional(row, "canonical_solution", str, where)
     before = tuple(part for part in (imports, setup) if part.strip())
-    names = _called(asserts, [*before], code, None, where)
+    names = _methods(asserts) or _called(asserts, [*before], code, None, where)
     if not names:
-        raise UserError(f"{where}: key 'test_list' calls no function of a submission")
-    problem = Problem(
-        _id(row, where), messages_of(text, where) if text else (), names[0], imports + "\n" + _imports(setup)
-    )
+        raise NoCheck(f"{where}: key 'test_list' calls no function of a submission")
+    messages, bare = messages_of(text, where) if text else (), names[0].removeprefix("Solution.")
+    problem = Problem(_id(row, where), messages, bare, imports + "\n" + _imports(setup))
     return _finished(ForeignProblem(problem, names, before, asserts=tuple(asserts)), code, where)
 
 
@@ -102,15 +110,14 @@ def parse_asserts(row: dict[str, Any], where: str) -> ForeignProblem:
     setup = LEETCODE if setup is None else setup
     code = optional(row, "canonical_solution", str, where) or None
     if any(re.search(r"\bSolution\b", text) for text in asserts):
-        methods = (name for text in asserts for name in re.findall(r"\bSolution\(\)\.(\w+)", text))
-        names = tuple(dict.fromkeys(f"Solution.{name}" for name in methods))
+        names = _methods(asserts)
         used, bound = _used_and_bound([setup, *asserts], where)
         if unknown := [name for name in used if name not in bound and name != "Solution"]:
-            raise UserError(f"{where}: key 'gt_answer' uses {unknown[0]}, which nothing defines")
+            raise NoCheck(f"{where}: key 'gt_answer' uses {unknown[0]}, which nothing defines")
     else:
         names = _called(asserts, [setup], code, row.get("func_name"), where)
     if not names:
-        raise UserError(
+        raise NoCheck(
             f"{where}: key 'gt_answer' calls no function of a submission and no method of Solution()"
         )
     metadata = row.get("prompt_metadata")
@@ -127,6 +134,12 @@ def parse_asserts(row: dict[str, Any], where: str) -> ForeignProblem:
         mode=optional(row, "mode", str, where),
     )
     return _finished(ForeignProblem(problem, names, (setup,), asserts=tuple(asserts)), code, where)
+
+
+def _methods(asserts: list[str]) -> tuple[str, ...]:
+    """Return the methods of a class Solution that asserts call, in order."""
+    found = (name for text in asserts for name in re.findall(r"\bSolution\(\)\.(\w+)", text))
+    return tuple(dict.fromkeys(f"Solution.{name}" for name in found))
 
 
 def wants_function(row: dict[str, Any]) -> bool:
@@ -177,11 +190,11 @@ def _called(
 
 
 def _parsed(text: str, where: str) -> ast.Module:
-    """Return the tree of a check's text. Raises UserError where it is no Python."""
+    """Return the tree of a check's text. Raises NoCheck where it is no Python."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"{where}: the check is no valid Python ({error})") from error
+        raise NoCheck(f"{where}: the check is no valid Python ({error})") from error
 
 
 def _used_and_bound(texts: list[str], where: str) -> tuple[list[str], set[str]]:
@@ -270,13 +283,18 @@ def _texts(row: dict[str, Any], key: str, where: str) -> list[str]:
 def load_rows(path: str | os.PathLike, row_format: str | None) -> dict[Any, Problem | ForeignProblem]:
     """Read all problems of a JSON-lines file by id; without a format each row's keys tell it.
 
-    A row of the LeetCode schema whose tests are all `Solution().method(...) == literal` is a Problem. Raises UserError
-    that names file, line and reason.
+    A row of the LeetCode schema whose tests are all `Solution().method(...) == literal` is a Problem; one whose check
+    cannot be read is unjudged. Raises UserError that names file, line and reason.
     """
     found: dict[Any, Problem | ForeignProblem] = {}
     seen: dict[Any, str] = {}
     for where, row in numbered_rows(path):
-        made = parse_row(row, row_format or format_of(row), where)
+        made: Problem | ForeignProblem
+        try:
+            made = parse_row(row, row_format or format_of(row), where)
+        except NoCheck as error:
+            why = str(error).removeprefix(f"{where}: ")
+            made = ForeignProblem(Problem(_id(row, where), (), "", ""), ("",), unjudged=why)
         if made.id in seen:
             raise UserError(f"{where}: id {made.id!r} stands at {seen[made.id]} already")
         seen[made.id], found[made.id] = where, made
@@ -300,5 +318,7 @@ def parse_row(row: dict[str, Any], row_format: str, where: str) -> Problem | For
             raise
         try:
             return parse_asserts(row, where)
+        except NoCheck:
+            raise NoCheck(str(refused)) from None
         except UserError:
             raise refused from None
