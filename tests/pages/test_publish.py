@@ -259,4 +259,4 @@ def test_outcomes_on_fresh_seeds_stand_in_place_of_those_named_afterwards(docs, 
     assert "41, 42 (looked at before)" in named["before"] and "| 51, 52 of 51-60 |" in named["after"]
     assert "**Fresh seeds (51, 52): " in (docs / "results/Q10.md").read_text()
     row = re.search(r"^\| \[Q10\..*$", lines["after"], re.M)[0]
-    assert "Fresh seeds (51, 52): " in row and "First seeds" not in row
+    assert "Fresh seeds (51, 52): " in row and "Other seeds" not in row

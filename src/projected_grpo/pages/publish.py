@@ -79,8 +79,10 @@ def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Q
 def of_own_seeds(question: Question, frame: pd.DataFrame) -> Question:
     """Return a question for the seeds of what it compares, so that its page names no other question's as missing."""
     there = set(frame["cell"])
-    compared = [row for row in question.rows if row.baseline] or question.rows
-    seeds = {cell.seed for row in compared for cell in row.cells if cell.id in there}
+    own = {row.name: {cell.seed for cell in row.cells if cell.id in there} for row in question.rows}
+    baselines = [row for row in question.rows if row.baseline]
+    compared = (own[row.name] & own[str(row.baseline)] for row in baselines)
+    seeds = set[int]().union(*compared) or set[int]().union(*own.values())
     if not seeds:
         return question
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from itertools import chain
 
 import numpy as np
 
@@ -79,11 +80,15 @@ def _gapless(seeds: Sequence[int]) -> bool:
 
 
 def seed_list(seeds: Iterable[int]) -> str:
-    """41-45 for a gapless run of at least three, else 41, 43."""
-    seeds = sorted(seeds)
-    if len(seeds) > 2 and _gapless(seeds):
-        return f"{seeds[0]}-{seeds[-1]}"
-    return ", ".join(map(str, seeds)) or NONE
+    """41-45, 51, 53: gapless runs of at least three by their ends."""
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    shown = ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else map(str, run) for run in runs)
+    return ", ".join(chain.from_iterable(shown)) or NONE
 
 
 def short(cells: Iterable[str]) -> list[str]:
