@@ -23,7 +23,7 @@ from projected_grpo.files import write_text
 from projected_grpo.measures import beside, estimates, numbers
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.names import check_names
-from projected_grpo.measures.panels import base_file
+from projected_grpo.measures.panels import DEPLOYED, base_file
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
 from projected_grpo.pages.answer import Estimated, answer, said
@@ -271,6 +271,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         named_seeds=config.primary.seeds,
         fresh=place.name or not outcomes["named"].str.startswith("afterwards").all(),
         place=place,
+        texts=(place.folder / DEPLOYED).exists(),
         called=entry.get("called", place.name),
         first=entry.get("beside"),
         both=both_changes(made, place.docs) if "beside" in entry else [],
