@@ -192,12 +192,14 @@ def test_a_page_whose_figure_is_gone_is_an_error_with_its_path(tmp_path):
 def test_a_row_without_runs_says_so(tmp_path, made):
     results = tmp_path / "results"
     shutil.copytree(made.results, results)
-    for cell in made.questions["Q2"].rows[-1].cells:
+    gone = made.questions["Q2"].rows[-1]
+    for cell in gone.cells:
         shutil.rmtree(results / "grpo" / cell.id)
     config = made.config.model_copy(update={"results": str(results)})
     write(registry.load("question").make(Context("Q2", config, made.questions)), results)
     page = report(made, tmp_path / "paper.html", results)
-    assert "(missing)" in page[page.index('<section id="Q2"') :]
+    section = page[page.index('<section id="Q2"') :].partition("</section>")[0]
+    assert re.search(rf"Not run yet: [^<]*{re.escape(gone.name)}", section)
 
 
 def test_damaged_rollouts_are_an_error_with_their_path(tmp_path, made):
