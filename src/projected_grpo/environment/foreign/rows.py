@@ -283,8 +283,8 @@ def _texts(row: dict[str, Any], key: str, where: str) -> list[str]:
 def load_rows(path: str | os.PathLike, row_format: str | None) -> dict[Any, Problem | ForeignProblem]:
     """Read all problems of a JSON-lines file by id; without a format each row's keys tell it.
 
-    A row of the LeetCode schema whose tests are all `Solution().method(...) == literal` is a Problem; one whose check
-    cannot be read is unjudged. Raises UserError that names file, line and reason.
+    A row of the LeetCode schema whose tests are all `Solution().method(...) == literal` is a Problem; one of functions
+    whose check cannot be read is unjudged. Raises UserError that names file, line and reason.
     """
     found: dict[Any, Problem | ForeignProblem] = {}
     seen: dict[Any, str] = {}
@@ -318,7 +318,5 @@ def parse_row(row: dict[str, Any], row_format: str, where: str) -> Problem | For
             raise
         try:
             return parse_asserts(row, where)
-        except NoCheck:
-            raise NoCheck(str(refused)) from None
         except UserError:
             raise refused from None
