@@ -91,6 +91,12 @@ class Estimated:
         lines = (self.of(name, contrast, measure) for name in rows)
         return [line for line in lines if line["delta"] is not None]
 
+    def changes(self, measure: str | None = None) -> list[Mapping]:
+        """Return the lines of rows against plain training, then those of several parts."""
+        return [
+            one for kind in (table.BASELINE, table.POOLED) for one in self.known(self.own.rows, kind, measure)
+        ]
+
     def claims(self) -> list[Mapping]:
         """Return the lines of the question's own measure whose rows claim something, the largest difference first."""
         found = [self.line(name, table.BASELINE) for name in self.own.rows if name in self.own.claims]
@@ -165,10 +171,15 @@ def of_own_seeds(made: Estimated) -> list[str]:
     return [*said, *chain.from_iterable(notes.values())]
 
 
-def said(made: Estimated, number: int = 0) -> str:
-    """Return the answer as one text, or one sentence of it by its number; "" where the table has not what it is of."""
+def is_known(made: Estimated, number: int = 0) -> bool:
+    """Return whether the table has what the answer, or one sentence of it by its number, is of."""
     says = made.own.question.says[number - 1 : number] if number else made.own.question.says
     lines = [made.of(one.row, one.contrast, one.measure) for one in says]
-    if lines and all(line["verdict"] == table.MISSING for line in lines):
+    return not lines or any(line["verdict"] != table.MISSING for line in lines)
+
+
+def said(made: Estimated, number: int = 0) -> str:
+    """Return the answer as one text, or one sentence of it by its number; "" where the table has not what it is of."""
+    if not is_known(made, number):
         return ""
     return sentences(made)[number - 1] if number else " ".join(answer(made))

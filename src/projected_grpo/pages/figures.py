@@ -45,8 +45,7 @@ def _differences(axes: Axes, names: Sequence[str], measure: str) -> None:
 
 def forest(made: Estimated, measure: str) -> Figure | None:
     """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls."""
-    held = [one for c in (table.POOLED, table.BASELINE) for one in made.known(made.own.rows, c, measure)]
-    lines = held or made.known(made.own.rows, table.ITSELF, measure)
+    lines = made.changes(measure) or made.known(made.own.rows, table.ITSELF, measure)
     largest = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
     lines = sorted(largest, key=lambda line: line["delta"])
     if not lines:

@@ -26,7 +26,7 @@ from projected_grpo.measures.names import check_names
 from projected_grpo.measures.panels import DEPLOYED, base_file
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
-from projected_grpo.pages.answer import Estimated, answer, said
+from projected_grpo.pages.answer import Estimated, answer, is_known, said
 from projected_grpo.pages.page import address, render
 from projected_grpo.pages.registry import STANDING
 from projected_grpo.records import check_read, commit
@@ -178,7 +178,7 @@ def related(
     made: Mapping[str, Estimated], outcomes: pd.DataFrame, fresh: Mapping[str, Estimated] | None = None
 ) -> dict[str, Estimated]:
     """Return questions that know the outcomes which are corrected together, and themselves on fresh seeds."""
-    found = {name: one for name, one in (fresh or {}).items() if said(one)}
+    found = {name: one for name, one in (fresh or {}).items() if is_known(one)}
     return {name: replace(one, outcomes=outcomes, fresh=found.get(name)) for name, one in made.items()}
 
 
@@ -196,10 +196,10 @@ def publish(
     outcomes = outcomes_of((*fresh.values(), *made.values()), own)
     made = related(made, outcomes, fresh)
     # Without a number of its sentences a page waits for them.
-    ready = {name: found for name, found in made.items() if found.own.seeds and said(found)}
-    drawn, written = commit(), {}
+    ready = {name: found for name, found in made.items() if found.own.seeds and is_known(found)}
+    drawn, first, written = commit(), first_edition(place), {}
     for name, found in ready.items():
-        end, then = pages.provenance(frame, found.own, drawn), earlier(found, place)
+        end, then = pages.provenance(frame, found.own, drawn), first.get((name, found.own.about.name))
         page = pages.page(found, own, end, published=True, earlier=then)
         written[name] = page.text, {figure: style.to_svg(each) for figure, each in page.figures.items()}
     written |= of_other_stages(Path(config.results))
@@ -218,15 +218,13 @@ def publish(
     return list(written)
 
 
-def earlier(made: Estimated, place: Place) -> dict[str, str]:
-    """Return Holm's p of a question's rows as published first, in families that held controls, too."""
+def first_edition(place: Place) -> dict[tuple[str, str], dict[str, str]]:
+    """Return question, measure -> row -> Holm's p as published first, in families that held controls, too."""
     file = place.folder / "families.csv"
     if not file.exists():
         return {}
-    every = pd.read_csv(file, dtype=str)
-    own = every["question"].eq(made.own.question.name) & every["measure"].eq(made.own.about.name)
-    then = dict(every.loc[own, ["row", "p_holm_557e809"]].itertuples(index=False))
-    return {row: p for row, p in then.items() if row in made.own.claims}
+    every = pd.read_csv(file, dtype=str).groupby(["question", "measure"])
+    return {key: dict(zip(own["row"], own["p_holm_557e809"], strict=True)) for key, own in every}
 
 
 def both_changes(second: Mapping[str, Estimated], docs: Path) -> list[tuple[Mapping, Mapping]]:
@@ -257,7 +255,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
         frame = found.frame
         row = {"name": name, "made": found, "primary": frame["primary"].any()}
         row["n"] = max(frame.loc[frame["contrast"].ne(estimates.RATE), "n"], default=0)
-        rows.append(row | {"answer": answer(found)[0] if said(found) else ""})
+        rows.append(row | {"answer": answer(found)[0] if is_known(found) else ""})
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
     )

@@ -82,7 +82,7 @@ def late(made: Estimated) -> dict[str, stats.Tested]:
     own, found = made.own, {}
     if set(own.seeds) <= set(LATE):
         return {}
-    for line in made.known(own.rows, table.BASELINE) + made.known(own.rows, table.POOLED):
+    for line in made.changes():
         by_seed = own.combined({line["row"]: 1.0, line["to"]: -1.0}, own.about.name)
         if test := stats.one_sample({seed: by_seed[seed] for seed in by_seed.keys() & set(LATE)}):
             found[line["row"]] = test
@@ -134,7 +134,7 @@ def page(
         answer=answer(made),
         first_seeds=of_first_seeds(made),
         late=late(made),
-        earlier=earlier or {},
+        earlier={row: p for row, p in (earlier or {}).items() if row in own.claims},
         lost=[one["row"] for one, _ in made.lost],
         kind=question.figure.kind if drawing else "",
         address=address(question.name),

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from itertools import chain
 
-import numpy as np
-
 NONE = "–"
 
 
@@ -71,7 +69,7 @@ def fraction(share: float) -> str:
 
 def change(delta: float | None, lo: float | None, hi: float | None, of_rates: bool = False) -> str:
     """+0.012 [-0.123, +0.045], or without an interval where there is none; that of two rates ends where they do."""
-    ends = [signed(float(np.clip(end, -1, 1)) if of_rates and end is not None else end) for end in (lo, hi)]
+    ends = [signed(min(max(end, -1), 1) if of_rates and end is not None else end) for end in (lo, hi)]
     return signed(delta) if NONE in ends else f"{signed(delta)} [{', '.join(ends)}]"
 
 

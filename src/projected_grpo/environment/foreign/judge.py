@@ -27,6 +27,7 @@ from projected_grpo.sandbox.worker import check, job
 NOT_HERE = ("ModuleNotFoundError", "ImportError", "NameError")  # of a check: it needs what is not there
 ROUNDS = 512  # of questions that wait for answers
 CPU, IDLE = 6.0, 18.0  # seconds of a submission over all rounds, in each of which it begins anew
+Failure = tuple[str, str, int | None]  # two texts, and a line of the answer
 OUTSIDE = ("nothing", "status")  # probes of a lever that need no class Solution
 CHECK = Path(check_file.__file__).read_text(encoding="utf-8")
 # Before the check runs: the one module of this project that it imports.
@@ -73,6 +74,11 @@ class _Open:
     cpu: float = 0.0
     idle: float = 0.0
     above: int = 0
+
+    def below(self, failure: Failure) -> Failure:
+        """Return a failure with its line counted from the answer's first, not that of the prompt above it."""
+        error, place, line = failure
+        return error, place, max(line - self.above, 0) if line else line
 
     def submission(self) -> dict[str, Any]:
         """Return the job that asks for its answers."""
@@ -121,9 +127,8 @@ class ForeignGrader:
             if key not in asked:
                 lever = LEVERS[mode].ask(problem.problem)
                 whole = problem.whole(code)
-                asked[key] = _Open(
-                    problem, plan, mode, whole, lever, above=(whole.count("\n") - code.count("\n"))
-                )
+                above = whole.count("\n") - code.count("\n")
+                asked[key] = _Open(problem, plan, mode, whole, lever, above=above)
             answers.append(asked[key])
         self._judge(list(asked.values()))
         return [
@@ -180,7 +185,7 @@ class ForeignGrader:
                     continue
                 one.found["gt_pass"] = outcome == "passed"
                 if outcome == "failed":
-                    one.reason = _told(more, one.above)
+                    one.reason = _told(one.below(more))
                     one.found["error"] = None if more[2] is None else "exception"
                 elif outcome == "unjudged":
                     self._not_told(one, more)
@@ -213,7 +218,7 @@ class ForeignGrader:
                 one.found["channel"] = before["channel"]
             elif one.lever and len(seen) > 1:
                 one.found |= LEVERS[one.mode].read(one.problem.problem, seen[1:])
-        one.reason = explain.raised(_below(first["reason"], one.above))
+        one.reason = explain.raised(first["reason"] and one.below(first["reason"]))
         one.answers = [frame[1:].decode("ascii") for frame in frames[2:] if frame[:1] == b"v"]
         one.lever = []
         if one.plan.unjudged and one.found["can_compile"]:
@@ -259,13 +264,6 @@ def _outcome(seen: dict[str, Any]) -> tuple[str, list, Any]:
     return "unjudged", [], f"its check does not come to its end here: {why}"
 
 
-def _below(failure: tuple[str, str, int | None] | None, above: int) -> tuple[str, str, int | None] | None:
-    """Return a failure with its line counted from the answer's first, not that of the prompt above it."""
-    if failure is None or not failure[2]:
-        return failure
-    return *failure[:2], max(failure[2] - above, 0)
-
-
-def _told(failure: tuple[str, str, int | None], above: int = 0) -> str:
-    error, place, line = _below(failure, above) or failure
+def _told(failure: Failure) -> str:
+    error, place, line = failure
     return error + (f" (line {line})" if line else "") + (f"; {place}" if place else "")
