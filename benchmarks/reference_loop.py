@@ -22,7 +22,7 @@ class Prescribed(LogitsProcessor):
         self.prompt = prompt
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        token = self.tokens[:, ids.shape[1] - self.prompt, None]
+        token = self.tokens[:, ids.shape[1] - self.prompt, None].to(scores.device)
         return torch.full_like(scores, -torch.inf).scatter_(1, token, 0.0)
 
 

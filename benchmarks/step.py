@@ -125,7 +125,7 @@ def recorded(size: str, prompts: int, max_new: int) -> dict:
 class Worker:
     """An engine in a process of its own, doing one step at a time."""
 
-    def __init__(self, engine: str, workload: Path):
+    def __init__(self, engine: str, workload: Path, *more: str):
         script, *options = SCRIPTS[engine]
         environ = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         if engine.startswith("trl"):
@@ -133,7 +133,7 @@ class Worker:
         self.engine = engine
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            [sys.executable, HERE / script, workload, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, HERE / script, workload, *options, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.errors, text=True, env=environ,
         )  # fmt: skip
         self._read()

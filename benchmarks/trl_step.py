@@ -2,7 +2,8 @@
 
 Full weights are trained (TRL has no delta_S; an adapter would only add to its forward), or with `--lora` TRL's own
 adapter on the Linears that ours has, of rank 1, the nearest to delta_S in size. No reference model, Dr.GRPO loss,
-temperature 1 over the full vocabulary. Tokens are prescribed by a logits processor, rewards by a lookup.
+temperature 1 over the full vocabulary. Tokens are prescribed by a logits processor, rewards by a lookup. `--gpu`: on
+a GPU, in the checkpoint's own dtype.
 """
 
 import sys
@@ -35,7 +36,11 @@ class Stepwise(TrainerCallback):
             sys.exit()
 
     def on_step_end(self, args, state, control, **kwargs):
-        self.clock.answer({"generate": self.generated})
+        more = {}
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+            more["peak_gb"] = torch.cuda.max_memory_allocated() / 2**30
+        self.clock.answer({"generate": self.generated}, **more)
 
 
 def tokenizer(vocab: int) -> PreTrainedTokenizerFast:
@@ -46,7 +51,7 @@ def tokenizer(vocab: int) -> PreTrainedTokenizerFast:
     )
 
 
-def main(path: str, lora: bool) -> None:
+def main(path: str, lora: bool, gpu: bool) -> None:
     torch.set_num_threads(1)
     load = Workload.load(path)
     model = AutoModelForCausalLM.from_pretrained(load.model)
@@ -70,7 +75,7 @@ def main(path: str, lora: bool) -> None:
             num_generations=load.group, max_completion_length=load.max_new, temperature=1.0, top_k=0, top_p=1.0,
             beta=0.0, loss_type="dr_grpo", scale_rewards="none", learning_rate=1e-5, adam_beta1=0.5,
             adam_beta2=0.9, weight_decay=0.0, max_grad_norm=0.0, gradient_checkpointing=False, bf16=False,
-            use_cpu=True, shuffle_dataset=False, report_to="none", save_strategy="no", logging_strategy="no",
+            use_cpu=not gpu, shuffle_dataset=False, report_to="none", save_strategy="no", logging_strategy="no",
             disable_tqdm=True, dataloader_num_workers=0,
         )  # fmt: skip
         prompts = [" ".join(f"w{t}" for t in ids) for ids in load.prompts]
@@ -93,4 +98,4 @@ def check(completions: torch.Tensor, load: Workload) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], "--lora" in sys.argv)
+    main(sys.argv[1], "--lora" in sys.argv, "--gpu" in sys.argv)

@@ -84,8 +84,8 @@ class Clock:
         self.cpu, self.wall = time.process_time(), time.perf_counter()
         return asked
 
-    def answer(self, phases: dict[str, float]) -> None:
-        answer = {"cpu": time.process_time() - self.cpu, "wall": time.perf_counter() - self.wall}
+    def answer(self, phases: dict[str, float], **more: float) -> None:
+        answer = more | {"cpu": time.process_time() - self.cpu, "wall": time.perf_counter() - self.wall}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps({**answer, "phases": phases, "peak_mb": peak}), flush=True)
 

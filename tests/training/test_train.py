@@ -175,7 +175,7 @@ def make_arm(arm, monitor="truth70"):
         concept = run.arm.given.concept
         batches = pool_batches(run.policy.tokenizer, run.problems, run.pool)
         middle = torch.cat([concept.scores(run.policy.base, batch) for batch in batches]).median()
-        sides = {"hack": middle + torch.ones(3), "clean": middle - torch.ones(3)}
+        sides = {"hack": middle + middle.new_ones(3), "clean": middle - middle.new_ones(3)}
         run.arm.given = replace(run.arm.given, concept=replace(concept, **sides))
     if monitor == "critic":
         run.critic = critic
