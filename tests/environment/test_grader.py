@@ -390,7 +390,7 @@ def test_canonical_solutions_pass_and_wrong_ones_do_not():
 
 @needs_shared
 def test_exploits_on_leetcode_rows():
-    problems = load_problems(LEETCODE)[:4]
+    problems = load_problems(LEETCODE)[:2]
     items, expected = [], []
     for one in problems:
         for name in LEVERS:

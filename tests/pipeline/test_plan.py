@@ -27,7 +27,7 @@ def edit(tree, name, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
-@pytest.fixture(scope="module", params=["cp -r", "cp -a"])
+@pytest.fixture(scope="module", params=["cp -r", pytest.param("cp -a", marks=pytest.mark.slow)])
 def copied(finished, request, tmp_path_factory):
     """The finished copy, copied once more without `.snakemake`."""
     tree = tmp_path_factory.mktemp("copied") / "tree"

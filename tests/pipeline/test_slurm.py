@@ -109,7 +109,6 @@ Q10:
 
 
 @pytest.mark.slow
-@pytest.mark.ci
 def test_a_question_through_the_cluster(cluster, tmp_path):
     clone(tmp_path)
     (tmp_path / "small.yaml").write_text("questions: two.yaml\nsmall: { base: 60, teacher: 20 }\n")
