@@ -6,6 +6,7 @@ import pandas as pd
 
 from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
+from projected_grpo.fingerprint import ROOT
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane as planes
 from projected_grpo.measures import stats, trend
@@ -21,6 +22,8 @@ from projected_grpo.pages.page import Page, address, render
 from projected_grpo.records import commit
 
 ROWS = 8  # of a first table
+# A tag, and the hash of the code behind a run there, by arm.
+FROZEN = ROOT.parents[1] / "docs" / "results" / "frozen.txt"
 AFTER_TRAINING = ("known_hack", "known_honest", "known_honest_no_attempt", "novel_hack", "plain_solve")
 LATE = range(46, 51)  # seeds that were run after 41-45 had been looked at
 RATES = ("hack", "solve", "honest", "hack_compiled", "hack_heldout", *AFTER_TRAINING)
@@ -197,11 +200,16 @@ def _power(made: Estimated, config: Config) -> float | None:
 
 
 def provenance(frame: pd.DataFrame, own: Measured, drawn: str) -> dict[str, object]:
-    """Return where a page's numbers come from: runs, seeds, the commit that made them, hashes of their code.
+    """Return where a page's numbers come from: runs, seeds, the commits that made them and the tag of their code.
 
-    drawn: the commit that draws the page.
+    drawn: the commit that draws the page; code: hashes that are not those of the tag.
     """
     ids = {cell.id for row in own.rows.values() for cell in row.cells}
     runs = frame[frame["cell"].isin(ids)].drop_duplicates("cell")
-    hashes = {key: sorted(map(str, runs[key].dropna().unique())) for key in ("made", "code")}
-    return {"runs": len(runs), "seeds": words.seed_list(own.seeds), "drawn": drawn, **hashes}
+    made, code = (sorted(map(str, runs[key].dropna().unique())) for key in ("made", "code"))
+    tag, *frozen = FROZEN.read_text().splitlines() if FROZEN.exists() else [""]
+    tagged = set(code) & {line.rsplit(" ", 1)[1] for line in frozen}
+    return {
+        "runs": len(runs), "seeds": words.seed_list(own.seeds), "drawn": drawn, "made": made,
+        "tag": tag if tagged else None, "code": [one for one in code if one not in tagged],
+    }  # fmt: skip
