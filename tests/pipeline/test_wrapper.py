@@ -206,8 +206,9 @@ def test_jobs_that_outlive_a_killed_run_are_ended_by_the_next(root):
     assert not lives(job) and "ended" in done.stderr
 
 
-def test_the_lock_of_a_living_run_is_respected(root):
+def test_the_lock_of_a_living_run_is_respected_also_after_another_run_has_ended(root):
     process, job = start_slow(root)
+    assert call(root, "--cores", "1", "results/other.brief").returncode == 0
     other = call(root, "--cores", "1", "results/a.slow")
     assert other.returncode == 1 and "locked" in (other.stderr + other.stdout)
     assert lives(job) and process.poll() is None
@@ -273,6 +274,8 @@ def small(tmp_path):
     (root / "src" / "snakemake" / "workflow.py").write_text("")
     (root / "src" / "snakemake" / "script.py").write_text("class ScriptBase:\n    _execute_cmd = None\n")
     (root / "src" / "snakemake" / "exceptions.py").write_text("class CliException(Exception):\n    pass\n")
+    (root / "src" / "snakemake" / "persistence").mkdir()
+    (root / "src" / "snakemake" / "persistence" / "file.py").write_text("class FilePersistence:\n    pass\n")
     (root / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
         '[project]\nname = "fake"\nversion = "1"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n'

@@ -5,6 +5,9 @@ look, besides after every finished job; so looks multiply, and after a hundred j
 unless it is typed.
 
 Snakemake's temporary folder lies in `.snakemake/tmp`, where the next start finds and removes what a killed one left.
+
+A run that ends removes its own lock. Snakemake's own way removes those of all that still run in the folder, and a third
+call could then make what the second is making.
 """
 
 import json
@@ -24,6 +27,7 @@ from typing import Any
 
 from snakemake import cli, script, workflow
 from snakemake.exceptions import CliException
+from snakemake.persistence.file import FilePersistence
 
 from projected_grpo.errors import UserError
 from projected_grpo.wrapper import command_line
@@ -46,6 +50,8 @@ def main(typed_words: list[str]) -> None:
         arguments, typed = read(typed_words)
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
+    if starts_jobs(arguments):
+        FilePersistence._delete_locks = delete_own_locks
     if "terminal" in arguments:
         script.ScriptBase._execute_cmd = quiet(script.ScriptBase._execute_cmd)
         cli.print = terse
@@ -114,6 +120,13 @@ def quiet(execute: Callable) -> Callable:
             os.unlink(path)
 
     return executed
+
+
+def delete_own_locks(persistence: Any) -> None:
+    """Remove the lock files of one run; in place of `FilePersistence._delete_locks`."""
+    for file in persistence._lockfile.values():
+        Path(file).unlink(missing_ok=True)
+    persistence._lockfile.clear()
 
 
 def terse(*said: Any, **how: Any) -> None:
