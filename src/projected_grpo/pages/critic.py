@@ -40,7 +40,8 @@ def records_of(measured: pd.DataFrame, run: Mapping) -> list[stage.Record]:
     for one in measured.to_dict("records"):
         row = one["condition"] if one["round"] == 0 else f"{one['condition']}, round {one['round']}"
         records += [(row, name, seed, one.get(name)) for name in (*MEASURES, *DELTAS, *COUNTS)]
-    shown = calibrated(measured["condition"])
+    trains = run["critic"].startswith("trained")  # of rounds without a pair nothing is trained, nor measured
+    shown = TRAINED if trains else calibrated(measured["condition"])
     for done in run["rounds"]:
         row = f"{shown}, round {done['round']}"
         records += [(row, name, seed, done.get(name)) for name in list(ROUNDS)[:-1]]
