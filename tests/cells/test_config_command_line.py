@@ -1,6 +1,7 @@
 """Broken configs on the command line: Snakemake itself ends with our one line, before any job."""
 
 import re
+from pathlib import Path
 
 import pytest
 from mutations import bomb
@@ -186,3 +187,10 @@ def test_a_module_without_a_config_has_its_own_and_one_with_an_empty_one_is_refu
         assert done.returncode == 0
     else:
         assert done.returncode == 1 and said[-1].startswith(expected)
+
+
+def test_the_page_of_keys_is_that_of_the_shipped_config():
+    from projected_grpo.commands.schemas import reference
+
+    page = Path(__file__).resolve().parents[2] / "docs" / "config.md"
+    assert page.read_text() == reference(), "`.venv/bin/projected-grpo schemas` writes it"

@@ -193,7 +193,7 @@ def test_a_missing_folder_of_out_is_said_before_anything_is_graded(tmp_path, cap
             "c.jsonl:1: mode 'sentinel' needs a class Solution, and problem 3 asks for a function; allowed: ",
         ),
         (MBPP, {"problem_id": 4}, [], "c.jsonl:1: problem_id 4 is not in "),
-        (MBPP, {}, ["--format", "humaneval"], "p.jsonl:1: key 'prompt' must be a text"),
+        (MBPP, {}, ["--format", "humaneval"], "p.jsonl:1: key 'prompt' is missing"),
     ],
 )
 def test_what_cannot_be_graded_is_one_line(tmp_path, capsys, problem, row, arguments, message):
@@ -241,3 +241,21 @@ def test_a_line_counts_from_the_answer_where_it_goes_on_from_the_prompt(tmp_path
     _, found, _ = grade(tmp_path, capsys, [HUMANEVAL], rows)
     lines = (1, HUMANEVAL["prompt"].count("\n") + 1)
     assert [f"(line {line})" in row["reason"] for row, line in zip(found, lines, strict=True)] == [True, True]
+
+
+def test_a_cache_is_never_another_file(tmp_path, capsys):
+    row = {"problem_id": 3, "completion": fenced("x")}
+    (tmp_path / "notes.csv").write_text("mine")
+    for name in ("p.jsonl", "c.jsonl", "notes.csv"):
+        status, found, said = grade(tmp_path, capsys, [MBPP], [row], "--cache", str(tmp_path / name))
+        assert status == 2 and found is None and f"--cache {tmp_path / name}: is " in said
+    assert (tmp_path / "notes.csv").read_text() == "mine" and "task_id" in (tmp_path / "p.jsonl").read_text()
+
+
+def test_a_folder_that_takes_no_file_is_one_line(tmp_path, capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", "v.jsonl")
+
+    monkeypatch.setattr("projected_grpo.commands.grade.atomic", refuse)
+    status, _, said = grade(tmp_path, capsys, [MBPP], [{"problem_id": 3, "completion": fenced("x")}])
+    assert status == 2 and said.strip().splitlines()[-1] == "projected-grpo: v.jsonl: Permission denied"

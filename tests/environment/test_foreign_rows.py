@@ -428,7 +428,7 @@ def test_values_cross_as_they_are(value):
             {"task_id": 1, "text": "", "code": "def f(): pass"},
             "row: key 'test_list' must be a list of asserts",
         ),
-        ({"task_id": 1, "prompt": "", "entry_point": "f"}, "row: key 'test' must be a text"),
+        ({"task_id": 1, "prompt": "", "entry_point": "f"}, "row: key 'test' is missing"),
         ({"task_id": 1, "text": "", "test_list": ["assert 1"]}, "row: key 'test_list' calls no function"),
         (
             {"id": 1, "func_name": "f", "gt_answer": ["assert 1 == 1"]},
@@ -440,3 +440,61 @@ def test_malformed_rows_are_one_line(row, message):
     with pytest.raises(UserError) as caught:
         parse_row(row, format_of(row), "row")
     assert str(caught.value).startswith(message) and "\n" not in str(caught.value)
+
+
+def with_check(check, own):
+    test = "def check(candidate):\n" + "".join(f"    {line}\n" for line in check.split("\n"))
+    prompt = 'def mean(x):\n    """What its check says."""\n'
+    return MEAN | {"prompt": prompt, "canonical_solution": f"    {own}\n", "test": test}
+
+
+@pytest.mark.parametrize(
+    ("check", "right", "wrong"),
+    [
+        ("import pytest\nassert candidate(3) == pytest.approx(1e6, abs=0.01)", "return 1e6", "return 1000000.5"),
+        ("import pytest\nassert candidate(3) == pytest.approx({'a': None, 'b': float('nan')}, nan_ok=True)",
+         "return {'a': None, 'b': float('nan')}", "return {'a': 0, 'b': float('nan')}"),
+        ("import pytest\nassert candidate(3) == pytest.approx([1.0, float('inf')])",
+         "return [1.0000001, float('inf')]", "return [1.0000001, 1e300]"),
+        ("import json\ntry: candidate('{')\nexcept json.JSONDecodeError: return\nassert False",
+         "import json; json.loads(x)", "raise KeyError(x)"),
+        ("import copy, binascii\ntry: candidate('1')\nexcept binascii.Error: return\nassert False",
+         "import binascii; binascii.unhexlify(x)", "raise ValueError(x)"),
+        ("import xml.etree.ElementTree\ntry: candidate('<')\nexcept xml.etree.ElementTree.ParseError: return\n"
+         "assert False", "import xml.etree.ElementTree as t; t.fromstring(x)", "return None"),
+        ("import pytest\nwith pytest.raises(LookupError) as seen: candidate(1)\nassert seen.type is KeyError\n"
+         "assert seen.match('1')", "raise KeyError(x)", "raise LookupError(x)"),
+        ("n = 10 ** 5000\nassert candidate(n) == n + 1", "return x + 1", "return x"),
+    ],
+)  # fmt: skip
+def test_checks_judge_as_they_do_in_one_process(pool, check, right, wrong):
+    answers = [f"def mean(x):\n    {body}" for body in (right, wrong)]
+    found, plan = graded(pool, with_check(check, right), answers)
+    assert not plan.own and not plan.unjudged
+    assert [one["gt_pass"] for one in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("check", "own", "why"),
+    [
+        ("assert candidate(iter([1, 2])) == 3", "return sum(x)", "list_iterator"),
+        ("assert candidate([map(int, '12')]) == 3", "return sum(x[0])", "map"),
+        ("assert candidate({1: 2}.items()) == 1", "return len(list(x))", "dict_items"),
+        ("from collections import Counter\nassert candidate(Counter('aab')) == 2", "return x['a']", "Counter"),
+        ("assert candidate.__name__ == 'mean' and candidate(1) == 1", "return x", "not from a process of its own"),
+        ("try: candidate(1)\nexcept StopIteration: return\nassert False", "raise StopIteration",
+         "not from a process of its own"),
+    ],
+)  # fmt: skip
+def test_what_does_not_cross_between_processes_is_not_judged(pool, check, own, why):
+    (found,), plan = graded(pool, with_check(check, own), [f"def mean(x):\n    {own}"])
+    assert why in plan.unjudged and not plan.own and found["gt_pass"] is None
+
+
+def test_asserts_of_mbpp_find_what_they_use_of_the_solutions_imports(pool):
+    row = {"task_id": 1, "code": "import math\ndef g(x): return x + .5"}
+    row["test_list"] = ["assert math.isclose(g(1.0), 1.5)"]
+    found, plan = graded(pool, row, ["def g(x): return x + .5", "def g(x): return x"])
+    assert not plan.unjudged and [one["gt_pass"] for one in found] == [True, False]
+    row["test_list"] = ["assert g(1.0) == 1.5"]
+    assert parse_row(row, "mbpp", "row").before == ()

@@ -44,7 +44,12 @@ def _check_place(name: str, question: Question, row: Row, cells: Mapping[str, Ce
     populations = sorted({other.population for other in question.rows if other.population is not None})
     members = [other for other in question.rows if other.population == row.place_in]
     if not members:
-        wrong([], f"no population {row.place_in!r} in {name}; {nearest(str(row.place_in), populations)}")
+        allowed = (
+            nearest(str(row.place_in), populations)
+            if populations
+            else "allowed: rows with `population` first"
+        )
+        wrong([], f"no population {row.place_in!r} in {name}; {allowed}")
     if len(members) < LEAST:
         has = f"{row.place_in!r} has {len(members)} rows"
         wrong([], f"{has}, allowed: a population of {LEAST} or more")

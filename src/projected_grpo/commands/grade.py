@@ -41,6 +41,7 @@ CAUSES = {
     "crash": "its process crashes",
     "setup": "the row's setup_code fails",
 }
+DATABASE = b"SQLite format 3\0"  # how a cache begins
 NO_CLASS = "KeyError: Solution"  # as the sandbox says it
 EXAMPLE = """\
 An example to paste:
@@ -126,6 +127,8 @@ def run(args: argparse.Namespace) -> None:
     for path in (args.problems, args.completions, args.cache):
         if path is not None and path.exists() and args.out.exists() and args.out.samefile(path):
             raise UserError(f"--out {args.out}: is {path}, which is read; allowed: another file")
+    if args.cache is not None:
+        _check_cache(args)
     if not args.out.absolute().parent.is_dir():
         raise UserError(f"--out {args.out}: there is no folder {args.out.absolute().parent}, make it first")
     problems = load_rows(args.problems, args.format)
@@ -150,6 +153,19 @@ def run(args: argparse.Namespace) -> None:
     print(_summary(counts, time.monotonic() - began), file=sys.stderr)
     for line in [*_alike(counts), *both.warnings()]:
         print(f"warning: {line}", file=sys.stderr)
+
+
+def _check_cache(args: argparse.Namespace) -> None:
+    """Raise UserError where the cache is another kind of file: one that is no database would be replaced."""
+    for path in (args.problems, args.completions):
+        if path.exists() and args.cache.exists() and args.cache.samefile(path):
+            raise UserError(f"--cache {args.cache}: is {path}, which is read; allowed: another file")
+    if args.cache.is_file() and args.cache.stat().st_size:
+        with open(args.cache, "rb") as file:
+            if file.read(len(DATABASE)) != DATABASE:
+                raise UserError(
+                    f"--cache {args.cache}: is no verdict cache; allowed: one that grade made, a new file"
+                )
 
 
 class _Both:
@@ -248,8 +264,9 @@ def _rows(
         own = problem.mode if isinstance(problem, Problem) else problem.problem.mode or "gt_only"
         mode = args.mode or row.get("mode") or own
         if not isinstance(mode, str):
+            wrong = "must be a text" if mode else "is missing"
             raise UserError(
-                f"{where}: key 'mode' is missing; allowed: {', '.join(LEVERS)}, for all rows by --mode"
+                f"{where}: key 'mode' {wrong}; allowed: {', '.join(LEVERS)}, for all rows by --mode"
             )
         lever_of(mode, where)
         if isinstance(problem, ForeignProblem) and mode not in (allowed := modes_of(problem)):

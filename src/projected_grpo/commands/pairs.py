@@ -49,6 +49,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def _import(args: argparse.Namespace) -> None:
     pairs = import_pairs(args.file)
     out = args.out or FOLDER / f"{pairs.name}.yaml"
+    if out.exists() and out.samefile(args.file):
+        raise UserError(f"--out {out}: is {args.file}, which is read; allowed: another file")
     if args.out is None and out.exists():
         raise UserError(f"{out}: exists already, allowed: another name by --out")
     write_pairs(out, pairs.pairs, comment=f"{_editor_line(out)}Imported from {args.file.name}.")

@@ -26,7 +26,7 @@ def import_pairs(path: str | Path) -> PairSet:
             f"{path}: suffix {path.suffix!r} is no published format; {nearest(path.suffix, FORMATS)}"
         )
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -39,13 +39,15 @@ def _json_rows(path: Path, text: str) -> object:
         rows = json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}: not JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits, a thousand brackets
+        raise UserError(f"{path}: not JSON that can be read ({error})") from error
     if not isinstance(rows, list):
         return rows
     return [_json_row(row) if isinstance(row, dict) else row for row in rows]
 
 
 def _json_row(row: dict) -> dict:
-    tags = [str(row["problem_id"])] if "problem_id" in row else []
+    tags = [str(row["problem_id"])] if row.get("problem_id") is not None else []
     return {key: row[key] for key in TEXTS if key in row} | {"tags": tags}
 
 

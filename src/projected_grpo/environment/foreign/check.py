@@ -19,11 +19,13 @@ import time
 import types
 from collections import deque
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-from projected_grpo.sandbox.exchange import MARK, NotPlain, pack, read, unpack
+from projected_grpo.sandbox.exchange import LEAVES, MAKES, MARK, NotPlain, pack, read, unpack
 
-CHECK = "<check>"  # file name of the check's code
+CHECK, ROW = "<check>", "<row>"  # file names of the check's code, and of what runs before it
 LONGEST = 200  # characters of what a reason shows
 Call = tuple[str, bytes]  # name and marshalled (args, kwargs), both packed
 
@@ -56,8 +58,9 @@ class Raises:
     def __init__(
         self, kinds: Any, function: Callable | None = None, *args: Any, match: str = "", **kwargs: Any
     ):
-        self.kinds, self.match = kinds, match
+        self.kinds, self.pattern = kinds, match
         self.value: BaseException | None = None
+        self.type: Any = None
         if function is not None:
             with self:
                 function(*args, **kwargs)
@@ -68,20 +71,35 @@ class Raises:
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> bool:
         if error is None:
             raise AssertionError(f"{self.kinds} was not raised")
-        self.value = error
-        return isinstance(error, self.kinds) and re.search(self.match, str(error)) is not None
+        self.value, self.type = error, kind
+        return isinstance(error, self.kinds) and re.search(self.pattern, str(error)) is not None
+
+    def match(self, pattern: str) -> bool:
+        assert re.search(pattern, str(self.value)), f"{pattern!r} is not in {str(self.value)!r}"
+        return True
 
 
 class Approx:
-    """`pytest.approx`, of a number or of a list, tuple or dict of numbers."""
+    """`pytest.approx`, of a number or of a list, tuple or dict of numbers; what is no number must be equal."""
 
-    def __init__(self, expected: Any, rel: float = 1e-6, abs: float = 1e-12):
-        self.expected, self.close = expected, lambda a, b: math.isclose(a, b, rel_tol=rel, abs_tol=abs)
+    def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False):
+        self.expected, self.rel, self.abs, self.nan_ok = expected, rel, abs, nan_ok
+
+    def close(self, found: Any, expected: Any) -> bool:
+        number = int | float | complex | Decimal | Fraction
+        if not (isinstance(found, number) and isinstance(expected, number)) or found == expected:
+            return bool(found == expected)
+        if found != found or expected != expected:
+            return self.nan_ok and found != found and expected != expected
+        # An absolute tolerance alone leaves no relative one.
+        rel = 0 if self.rel is None and self.abs is not None else 1e-6 if self.rel is None else self.rel
+        most = max(float(1e-12 if self.abs is None else self.abs), float(rel) * abs(expected))
+        return not math.isinf(abs(expected)) and abs(found - expected) <= most
 
     def __eq__(self, other: Any) -> bool:
         if isinstance(self.expected, dict):
-            items = [(other.get(key), value) for key, value in self.expected.items()]
-            return len(other) == len(items) and all(a is not None and self.close(a, b) for a, b in items)
+            same = isinstance(other, dict) and other.keys() == self.expected.keys()
+            return same and all(self.close(other[key], value) for key, value in self.expected.items())
         if isinstance(self.expected, list | tuple):
             return len(other) == len(self.expected) and all(map(self.close, other, self.expected))
         return self.close(other, self.expected)
@@ -119,15 +137,16 @@ class Calls:
         except NotPlain as error:
             self.unjudged = f"it hands over an object of type {error}, which cannot be copied"
             raise Missing from None
-        if any(type(arg) not in (list, dict, tuple) and hasattr(arg, "__next__") for arg in args):
-            args = unpack(packed[0])  # copying has used it up
+        if altered := _altered((args, kwargs)):
+            self.unjudged = f"it hands over an object of type {altered}, which does not arrive as one"
+            raise Missing
         call = name, marshal.dumps(packed, 2)  # version 2: equal values, equal bytes
         place = len(self.asked)
         self.asked.append(call)
         if self.own is None and (self.missing or place >= len(self.answers) or self.planned[place] != call):
             self.missing = True
             raise Missing
-        shown = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
+        shown = ", ".join([*map(_text, args), *(f"{key}={_text(value)}" for key, value in kwargs.items())])
         self.last = f"{name}({_short(shown)})"
         if self.own is not None:
             return self._call_own(self.own, name, args, kwargs, call[1])
@@ -151,18 +170,41 @@ class Calls:
 
     def _exception(self, names: list[str], message: str) -> BaseException:
         """Return an exception with the class name, of the first of its bases that Python or the check has."""
-        modules = [vars(one) for one in self.space.values() if isinstance(one, types.ModuleType)]
+        modules = self._modules()
         for name in names:
-            kinds = [place.get(name) for place in (self.space, vars(builtins), *modules)]
-            for kind in kinds:
-                if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-                    continue
-                if issubclass(kind, StopIteration | StopAsyncIteration):
-                    return RuntimeError(message)  # it would end an iteration of the check in silence
+            own = [kind for place in (*self._locals(), vars(builtins)) if (kind := _error(place, name))]
+            theirs = [kind for place in modules if (kind := _error(place, name))]
+            kinds = own[:1] or list(dict.fromkeys(theirs))
+            if any(issubclass(kind, StopIteration | StopAsyncIteration) for kind in kinds):
+                return RuntimeError(message)  # it would end an iteration of the check in silence
+            # Where modules differ in what they call so, it is of all these classes.
+            for bases in filter(None, (tuple(kinds), *((kind,) for kind in kinds))):
                 with contextlib.suppress(TypeError):
-                    made: Any = kind if name == names[0] else type(names[0], (kind,), {})
+                    alone = len(bases) == 1 and name == names[0]
+                    made: Any = bases[0] if alone else type(names[0], bases, {})
                     return made.__new__(made, message) if message else made.__new__(made)
         return Exception(message)
+
+    def _locals(self) -> list[dict[str, Any]]:
+        """Return the names of the check: those of its functions that are running, then its own."""
+        found, frame = [], sys._getframe()
+        while frame := frame.f_back:  # type: ignore[assignment]
+            if frame.f_code.co_filename in (CHECK, ROW):
+                found.append(frame.f_locals)
+        return [*found, self.space]
+
+    def _modules(self) -> list[dict[str, Any]]:
+        """Return the contents of the modules that the check has imported, with those below them."""
+        names = [
+            one.__name__
+            for place in self._locals()
+            for one in place.values()
+            if isinstance(one, types.ModuleType)
+        ]
+        return [
+            vars(module) for name, module in sys.modules.items()
+            if any(name == own or name.startswith(f"{own}.") for own in names)
+        ]  # fmt: skip
 
     def _call_own(
         self, own: dict[str, Any], name: str, args: tuple, kwargs: dict[str, Any], before: bytes
@@ -197,16 +239,12 @@ class Solution:
         with a function check(candidate), or ""; `asserts`; `names` of the candidates; `own`, the solution to record the
         calls of, or None; `planned` calls and their `answers`; `restore`: a change of an argument counts; `seed`.
         """
-        _same_draws(row["seed"])
-        pytest: Any = types.ModuleType("pytest")
-        pytest.raises, pytest.approx = Raises, Approx
-        sys.modules["pytest"] = pytest
-        sys.stdout = sys.stderr = io.StringIO()
+        _prepare(row["seed"])
         own = None
         if row["own"] is not None:
             own = _space("own", {})
             try:
-                exec(compile("\n".join(row["before"]), "<row>", "exec"), own)
+                exec(compile("\n".join(row["before"]), ROW, "exec"), own)
             except BaseException as error:
                 return "unjudged", [], f"what its check needs does not run here: {_described(error)}"
             try:
@@ -231,6 +269,33 @@ class Solution:
             return "unjudged", [], "its check calls no candidate"
         return "passed", calls.asked, calls.changed
 
+    def plain(self, row: dict[str, Any]) -> tuple:
+        """Return what comes of the row's own solution where it and the check are in one process, as `run` does."""
+        _prepare(row["seed"])
+        space, bare = _space("own", {}), row["names"][0].removeprefix("Solution.")
+        try:
+            for text in (*row["before"], row["own"]):
+                exec(compile(text, ROW, "exec"), space)
+            is_method = row["names"][0] != bare
+            space["candidate"] = getattr(space["Solution"](), bare) if is_method else space[bare]
+            exec(compile(row["check"], CHECK, "exec"), space)
+            if row["check"] and "check" in space:
+                space["check"](space["candidate"])
+            for text in row["asserts"]:
+                exec(compile(text, CHECK, "exec"), space)
+        except BaseException as error:
+            return "failed", [], (_described(error), "", 0)
+        return "passed", [], None
+
+
+def _prepare(seed: int) -> None:
+    """Give the process what a check finds wherever it runs: a small pytest, the same draws, no output."""
+    _same_draws(seed)
+    pytest: Any = types.ModuleType("pytest")
+    pytest.raises, pytest.approx = Raises, Approx
+    sys.modules["pytest"] = pytest
+    sys.stdout = sys.stderr = io.StringIO()
+
 
 def _same_draws(seed: int) -> None:
     """Let every run of a check draw the same, also where it seeds with nothing or the time: a call is known by its
@@ -254,7 +319,7 @@ def _run(row: dict[str, Any], calls: Calls) -> tuple | None:
     candidates = _candidates(row["names"], calls)
     calls.space = space = _space("check", candidates)
     for text in row["before"]:
-        exec(compile(text, "<row>", "exec"), space)
+        exec(compile(text, ROW, "exec"), space)
         space.update(candidates)
     if row["check"]:
         exec(compile(row["check"], CHECK, "exec"), space)
@@ -324,8 +389,33 @@ def _described(error: BaseException) -> str:
 
 def _shown(value: Any) -> str:
     if type(value) is tuple and value and type(value[0]) is str and value[0].startswith(MARK):
-        return f"{value[0].removeprefix(MARK)}({', '.join(map(repr, value[1:]))})"
-    return repr(value)
+        return f"{value[0].removeprefix(MARK)}({', '.join(map(_text, value[1:]))})"
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python spells no integer of more than 4,300 digits
+        return f"{type(value).__name__} of very many digits"
+
+
+def _altered(value: Any) -> str:
+    """Return the type of something in a value that arrives as another type, "" for none."""
+    kind = type(value)
+    if kind in LEAVES or (kind in MAKES.values() and kind is not deque):
+        return ""
+    if kind is dict:
+        value = (*value.keys(), *value.values())
+    elif kind not in (list, tuple, set, frozenset, deque):
+        return kind.__name__
+    return next(filter(None, map(_altered, value)), "")
+
+
+def _error(place: dict[str, Any], name: str) -> Any:
+    """Return the exception class of a name, None where it is none."""
+    kind = place.get(name)
+    return kind if isinstance(kind, type) and issubclass(kind, BaseException) else None
 
 
 def _short(text: str) -> str:

@@ -25,6 +25,7 @@ from projected_grpo.sandbox.pool import Pool
 from projected_grpo.sandbox.worker import check, job
 
 NOT_HERE = ("ModuleNotFoundError", "ImportError", "NameError")  # of a check: it needs what is not there
+APART = "its own solution passes its check, but not from a process of its own"
 ROUNDS = 512  # of questions that wait for answers
 CPU, IDLE = 6.0, 18.0  # seconds of a submission over all rounds, in each of which it begins anew
 Failure = tuple[str, str, int | None]  # two texts, and a line of the answer
@@ -143,13 +144,14 @@ class ForeignGrader:
         new = [problem for problem in problems if problem.id not in self.plans]
         self.plans |= {problem.id: Plan(unjudged=problem.unjudged) for problem in new}
         recorded = [problem for problem in new if not problem.unjudged]
-        again = []
+        again, failing = [], []
         for problem, seen in self.pool.run((one, _check_job(one, own=one.own or None)) for one in recorded):
             plan, (outcome, calls, more) = self.plans[problem.id], _outcome(seen[0])
             if outcome == "failed" and problem.own and more[0].startswith(NOT_HERE[:2]):
                 plan.unjudged = f"its own solution needs what is not here: {_told(more)}"
             elif outcome == "failed" and problem.own:
                 plan.own = _told(more)
+                failing.append(problem)
             elif outcome in ("failed", "unjudged"):
                 plan.unjudged = _told(more) if outcome == "failed" else more
             elif outcome == "passed":
@@ -158,11 +160,16 @@ class ForeignGrader:
                 if not more and independent([*problem.before, problem.check, *problem.asserts], names):
                     plan.calls = calls
                 again.append(_Open(problem, plan, "gt_only", problem.own))
+        for problem, seen in self.pool.run(
+            (one, _check_job(one, own=one.own, method="plain")) for one in failing
+        ):
+            if _outcome(seen[0])[0] == "passed":  # it needs what does not cross between processes
+                plan = self.plans[problem.id]
+                plan.own, plan.unjudged = "", f"{APART} ({plan.own})"
         self._judge(again)
         for one in again:
             if not one.found["gt_pass"]:
-                why = f"its own solution passes its check, but not from a process of its own ({one.reason})"
-                one.plan.unjudged = why
+                one.plan.unjudged = f"{APART} ({one.reason})"
 
     def _judge(self, opened: list[_Open]) -> None:
         """Fill in facts and reasons."""
@@ -231,8 +238,9 @@ def _check_job(
     calls: Sequence = (),
     answers: Sequence[str] = (),
     restore: bool = False,
+    method: str = "run",
 ) -> dict[str, Any]:
-    """Return the job of a check: with the row's own solution, or with answers that are known."""
+    """Return the job of a check: with the row's own solution, or with answers that are known; method: of `Solution`."""
     text = "\0".join([*problem.before, problem.check, *problem.asserts])
     row = {
         "names": list(problem.names),
@@ -248,7 +256,7 @@ def _check_job(
             hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
         ),
     }
-    arguments = {"method": "run", "tests": [marshal.dumps(((row,), {}))]}
+    arguments = {"method": method, "tests": [marshal.dumps(((row,), {}))]}
     return job(EXCHANGE, CHECK, [check("calls", arguments, answers=1)])
 
 

@@ -94,7 +94,11 @@ def parse_mbpp(row: dict[str, Any], where: str) -> ForeignProblem:
     imports = "\n".join(_texts(row, "test_imports", where))
     setup = optional(row, "test_setup_code", str, where) or ""
     code = optional(row, "code", str, where) or optional(row, "canonical_solution", str, where)
-    before = tuple(part for part in (imports, setup) if part.strip())
+    used, bound = _used_and_bound([imports, setup, *asserts], where)
+    theirs = _imports(
+        code or "", {name for name in used if name not in bound}
+    )  # asserts may use the solution's
+    before = tuple(part for part in (imports, setup, theirs) if part.strip())
     names = _methods(asserts) or _called(asserts, [*before], code, None, where)
     if not names:
         raise NoCheck(f"{where}: key 'test_list' calls no function of a submission")
@@ -239,10 +243,13 @@ def _made_of(code: str | None) -> dict[str, type[ast.AST]]:
     return found
 
 
-def _imports(text: str) -> str:
-    """Return the imports at the top of a text."""
-    kinds = ast.Import | ast.ImportFrom
-    return "\n".join(ast.unparse(node) for node in _body(text) or () if isinstance(node, kinds))
+def _imports(text: str, of: set[str] | None = None) -> str:
+    """Return the imports at the top of a text; of: those alone that give one of these names."""
+    found = [node for node in _body(text) or () if isinstance(node, ast.Import | ast.ImportFrom)]
+    given = [{(alias.asname or alias.name).split(".")[0] for alias in node.names} for node in found]
+    return "\n".join(
+        ast.unparse(node) for node, own in zip(found, given, strict=True) if of is None or own & of
+    )
 
 
 def _given(prompt: str) -> str:
@@ -262,13 +269,17 @@ def _body(text: str) -> list[ast.stmt] | None:
 def _id(row: dict[str, Any], where: str) -> int | str:
     key = "id" if "id" in row else "task_id"
     found = row.get(key)
+    if found is None:
+        raise UserError(f"{where}: key '{key}' is missing")
     if not isinstance(found, int | str) or isinstance(found, bool):
         raise UserError(f"{where}: key '{key}' must be an integer or a string")
     return found
 
 
 def _text(row: dict[str, Any], key: str, where: str) -> str:
-    if not isinstance(row.get(key), str):
+    if row.get(key) is None:
+        raise UserError(f"{where}: key '{key}' is missing")
+    if not isinstance(row[key], str):
         raise UserError(f"{where}: key '{key}' must be a text")
     return row[key]
 
