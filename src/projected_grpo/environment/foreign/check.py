@@ -27,6 +27,7 @@ from projected_grpo.sandbox.exchange import LEAVES, MAKES, MARK, NotPlain, pack,
 
 CHECK, ROW = "<check>", "<row>"  # file names of the check's code, and of what runs before it
 LONGEST = 200  # characters of what a reason shows
+NUMBERS = (int, float, complex, Decimal, Fraction)
 Call = tuple[str, bytes]  # name and marshalled (args, kwargs), both packed
 
 
@@ -86,8 +87,7 @@ class Approx:
         self.expected, self.rel, self.abs, self.nan_ok = expected, rel, abs, nan_ok
 
     def close(self, found: Any, expected: Any) -> bool:
-        number = int | float | complex | Decimal | Fraction
-        if not (isinstance(found, number) and isinstance(expected, number)) or found == expected:
+        if found == expected or not all(isinstance(one, NUMBERS) for one in (found, expected)):
             return bool(found == expected)
         if found != found or expected != expected:
             return self.nan_ok and found != found and expected != expected
