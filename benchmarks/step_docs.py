@@ -40,7 +40,8 @@ def render(result: dict) -> str:
     )  # fmt: skip
     parts = [
         "# What a step costs\n",
-        "Made by `make bench` (`benchmarks/step.py`) from `benchmarks/results/step.json`; edit neither by hand.\n",
+        "Made by `make bench` (`benchmarks/step.py`) from `benchmarks/results/step.json`, the part on a GPU by "
+        "`benchmarks/gpu.py` from `gpu.json`; edit none of them by hand.\n",
         "One GRPO step is timed in four ways that take turns on one machine, one thread each, with the same "
         "weights, prompts, tokens to draw and rewards. These are this project's own `one_step`; TRL's "
         "`GRPOTrainer` (full weights, no reference model, no gradient checkpointing); a loop of the published "
@@ -99,7 +100,8 @@ def gpu() -> str:
     result = json.loads(GPU.read_text())
     steps = [r for r in result["settings"] if "seconds" in r]
     ours = [
-        [r["shape"], r["prompts"], r["seconds"]["generate"], r["seconds"]["backward"], r["seconds"]["step"],
+        [r["shape"], r["prompts"], r["seconds"]["generate"], r["seconds"]["backward"],
+         r["seconds"]["project"], r["seconds"]["step"],
          r["floor"]["step"], r["ratio_floor"], r["peak_gb"]]
         for r in steps
     ]  # fmt: skip
@@ -111,13 +113,17 @@ def gpu() -> str:
     svd = ", ".join(f"{r['shape']} {r['svd_seconds']:.0f}" for r in result["settings"] if "svd_seconds" in r)
     return "\n".join([
         f"`benchmarks/gpu.py` on one {result['device']}, torch {result['torch']}: random weights at published shapes, "
-        "G = 8, prompts of 400 tokens, all rows 512 tokens long. The floor reads the weights once a token and "
-        "multiplies at the measured rate of bf16 products.\n",
-        table(["shape", "prompts", "generate s", "backward s", "step s", "floor s", "ratio", "peak GB"], ours),
+        "bf16, arm `erase`, G = 8, prompts of 400 tokens, all rows 512 tokens long; medians after a warm-up. The floor "
+        "reads the weights once for each token that all rows decode, and multiplies at the measured rate of bf16 "
+        "products.\n",
+        table(
+            ["shape", "prompts", "generate s", "backward s", "project s", "step s", "floor s", "ratio", "peak GB"], ours
+        ),
         "A token takes 3 ms in the small models, whatever their size: a layer is some forty small kernels, and "
-        "starting them decides.\n",
-        "TRL's trainer beside it, in turn, 4 prompts, tokens prescribed. It samples with transformers' `generate`; "
-        "vLLM was not measured.\n",
+        "the time goes into starting them.\n",
+        "TRL's trainer beside it, in turn, on the same 4 prompts; both are made to draw the same tokens. It samples "
+        "with transformers' `generate`, which takes nearly all of its time; vLLM was not measured.\n",
         table(["shape", "engine", "generate s", "step s", "TRL / ours", "peak GB"], theirs),
-        f"The decompositions of all Linears, once a model, took these seconds: {svd}.\n",
+        "The decompositions of all Linears, once a model, take about these seconds (one of each shape timed): "
+        f"{svd}.\n",
     ])  # fmt: skip
