@@ -152,9 +152,7 @@ def workload(config: Config, prompts: int, group: int, prompt: int, length: int,
 
 @contextmanager
 def started(load: Workload, model: Decoder, engines: Sequence[str]) -> Iterator[list[Worker]]:
-    """Workers of other engines on the same weights and work; none where the model is above LARGE parameters."""
-    if sum(W.numel() for W in model.weights.values()) > LARGE:
-        engines = ()
+    """Workers of other engines on the same weights and work."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if engines:
             save_weights(model, Path(folder) / "model")
@@ -215,9 +213,11 @@ def main() -> None:
         settings.append({"shape": name, "svd_seconds": round(decomposing(model), 1)})
         print(settings[-1], flush=True)
         adapter = random_adapter(model)
+        is_small = sum(W.numel() for W in model.weights.values()) <= LARGE
         for prompts in (4, 8):
             load = workload(model.config, prompts, GROUP, PROMPT, LENGTH, arguments.rounds + 1)
-            with started(load, model, RIVALS if OPTIONAL.is_dir() and prompts == 4 else ()) as rivals:
+            engines = RIVALS if OPTIONAL.is_dir() and is_small and prompts == 4 else ()
+            with started(load, model, engines) as rivals:
                 settings.append({"shape": name} | measure(model, adapter, load, rivals))
             print(settings[-1], flush=True)
         graphs._latest.clear()  # it holds the shape's weights

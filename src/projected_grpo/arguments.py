@@ -17,6 +17,13 @@ def output_file(text: str) -> Path:
     return path
 
 
+def refuse_inputs(option: str, written: Path, *read: Path | None) -> None:
+    """Raise UserError where the file that an option names, which is written, is one of those that are read."""
+    for path in read:
+        if path is not None and path.exists() and written.exists() and written.samefile(path):
+            raise UserError(f"{option} {written}: is {path}, which is read; allowed: another file")
+
+
 def check_numbers(args: Namespace, **least: int) -> None:
     """Check options by the least that each may be; None is none. Raises UserError that names the option."""
     for name, lowest in least.items():

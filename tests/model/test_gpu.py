@@ -3,12 +3,11 @@
 Positions are turned by angles in float32, here and there: sines of a GPU differ in their last bit.
 """
 
-import os
-
 import numpy as np
 import pytest
 import torch
 from families import VARIANTS, ours, reference, reference_logprobs
+from on_gpu import DEVICE, exact, moved, needs_gpu
 from test_families import FORKED, LONG
 
 from projected_grpo.method.adapter import AntiPaSTO, decompose
@@ -16,28 +15,21 @@ from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.method.lora import LoRA
 from projected_grpo.model import graphs
 from projected_grpo.model.batch import Batch
-from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.sampler import sample, uniforms
 
-DEVICE = os.environ.get("TESTS_OF_A_GPU_ON", "cuda")  # "cpu" tries these tests themselves
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available() and DEVICE == "cuda", reason="no GPU here")
+pytestmark = needs_gpu
 EVERY = pytest.mark.parametrize("variant", VARIANTS)
 WIDE = {"hidden_size": 256, "head_dim": 64, "initializer_range": 0.06}  # heads that the fused attention takes
 ROWS = FORKED + LONG
 PROMPTS, ENDS, N = [[5, 9, 3], [1, 2, 3, 4, 5, 7], [8]], {6, 17}, 6
 
 
-def moved(model, dtype=None, grad=False):
-    weights = {
-        n: W.detach().to(DEVICE, dtype or W.dtype).requires_grad_(grad) for n, W in model.weights.items()
-    }
-    return Decoder(model.config, weights)
-
-
 @EVERY
 def test_logprobs_and_every_gradient_equal_transformers(variant):
     theirs = reference(variant)
-    model = moved(ours(theirs), grad=True)
+    model = moved(ours(theirs))
+    for W in model.weights.values():
+        W.requires_grad_()
     expected = reference_logprobs(theirs, ROWS)
     weight = torch.linspace(-1, 2, len(expected), dtype=torch.float64)
     (expected * weight).sum().backward()
@@ -53,8 +45,7 @@ def test_logprobs_and_every_gradient_equal_transformers(variant):
 def test_single_and_half_width_are_near_the_exact_forward(variant, dtype, far):
     """The fused attention kernels, which take neither float64 nor heads of odd sizes, run here."""
     model = moved(ours(reference(variant, torch.float32, **WIDE)), dtype)
-    exact = Decoder(model.config, {n: W.double().cpu() for n, W in model.weights.items()})
-    got, wanted = model.logprobs(Batch(ROWS)), exact.logprobs(Batch(ROWS))
+    got, wanted = model.logprobs(Batch(ROWS)), exact(model).logprobs(Batch(ROWS))
     assert got.dtype == torch.float32
     assert (got.cpu().double() - wanted).abs().max() < far < wanted.std()
 
@@ -82,8 +73,8 @@ def test_bfloat16_logprobs_of_samples_are_without_a_bias(variant):
     rollouts = sample(model, PROMPTS, N, uniforms(0, 0, 0, len(PROMPTS), N, 40), 40, ENDS)
     recorded = torch.tensor([p for row in rollouts for p in row.logprobs], dtype=torch.float64)
     batch = Batch([(PROMPTS[row // N], rollout.tokens) for row, rollout in enumerate(rollouts)])
-    exact = Decoder(model.config, {n: W.double().cpu() for n, W in model.weights.items()}).logprobs(batch)
-    own, training = recorded - exact, model.logprobs(batch).cpu().double() - exact
+    wanted = exact(model).logprobs(batch)
+    own, training = recorded - wanted, model.logprobs(batch).cpu().double() - wanted
     assert own.abs().mean() < 2 * training.abs().mean() < 0.05
     assert own.mean().abs() < 4 * own.std() / len(own) ** 0.5
 
@@ -111,9 +102,9 @@ def test_gradients_of_each_sample_are_those_of_float64(kind, dtype, far):
     samples = [Sample([5, 9, 3], [4, 4, 9]), Sample([5, 9], [7, 1, 60, 2]), Sample([1, 2, 3], [8] * 9)]
     got, losses = sample_gradients(merged, adapter, samples)
     leaves = {n: merged.weights[f"{n}.weight"].double().cpu().requires_grad_() for n in adapter.names}
-    exact = Decoder(model.config, {n: w.double().cpu() for n, w in merged.weights.items()}).replace(leaves)
+    reference_model = exact(merged).replace(leaves)
     for i, s in enumerate(samples):
-        loss = -exact.logprobs(Batch([(s.prompt, s.completion)])).mean()
+        loss = -reference_model.logprobs(Batch([(s.prompt, s.completion)])).mean()
         assert float(losses[i]) == pytest.approx(loss.item(), rel=far)
         dW = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
         wanted = {n: chained(exact_adapter, n, theta[n].double(), dW[n]) for n in leaves}

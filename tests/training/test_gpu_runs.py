@@ -1,24 +1,17 @@
 """A run of every arm on a GPU against the same run on the CPU; skipped where there is no GPU."""
 
-import os
 from dataclasses import replace
 
 import pytest
 import test_train
-import torch
+from on_gpu import DEVICE, moved, needs_gpu
 from test_train import EVERY, finish, make_arm, make_run
 from tiny import tiny_model
 
 from projected_grpo.method.basis import extract
-from projected_grpo.model.decoder import Decoder
 
-DEVICE = os.environ.get("TESTS_OF_A_GPU_ON", "cuda")  # "cpu" tries these tests themselves
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available() and DEVICE == "cuda", reason="no GPU here")
+pytestmark = needs_gpu
 FACTS = ("step", "problem_id", "mode", "sample", "completion", "gt_pass", "channel", "reward")
-
-
-def on_gpu(model):
-    return Decoder(model.config, {n: W.to(DEVICE) for n, W in model.weights.items()})
 
 
 def stored(basis):
@@ -30,7 +23,7 @@ def stored(basis):
 
 def both(make, tmp_path, monkeypatch):
     cpu = finish(make(), tmp_path / "cpu")
-    monkeypatch.setattr(test_train, "tiny_model", lambda *a, **k: on_gpu(tiny_model(*a, **k)))
+    monkeypatch.setattr(test_train, "tiny_model", lambda *a, **k: moved(tiny_model(*a, **k)))
     monkeypatch.setattr(test_train, "extract", lambda *a: stored(extract(*a)))
     return cpu, finish(make(), tmp_path / "gpu")
 

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from projected_grpo.arguments import check_numbers, output_file
+from projected_grpo.arguments import check_numbers, output_file, refuse_inputs
 from projected_grpo.commands.help import add_command
 from projected_grpo.environment.facts import Verdict
 from projected_grpo.environment.foreign.judge import ForeignGrader, modes_of
@@ -124,11 +124,10 @@ def run(args: argparse.Namespace) -> None:
     check_numbers(args, workers=1)
     if args.mode is not None:
         lever_of(args.mode, "--mode")
-    for path in (args.problems, args.completions, args.cache):
-        if path is not None and path.exists() and args.out.exists() and args.out.samefile(path):
-            raise UserError(f"--out {args.out}: is {path}, which is read; allowed: another file")
+    refuse_inputs("--out", args.out, args.problems, args.completions, args.cache)
     if args.cache is not None:
-        _check_cache(args)
+        refuse_inputs("--cache", args.cache, args.problems, args.completions)
+        _check_cache(args.cache)
     if not args.out.absolute().parent.is_dir():
         raise UserError(f"--out {args.out}: there is no folder {args.out.absolute().parent}, make it first")
     problems = load_rows(args.problems, args.format)
@@ -155,16 +154,13 @@ def run(args: argparse.Namespace) -> None:
         print(f"warning: {line}", file=sys.stderr)
 
 
-def _check_cache(args: argparse.Namespace) -> None:
-    """Raise UserError where the cache is another kind of file: one that is no database would be replaced."""
-    for path in (args.problems, args.completions):
-        if path.exists() and args.cache.exists() and args.cache.samefile(path):
-            raise UserError(f"--cache {args.cache}: is {path}, which is read; allowed: another file")
-    if args.cache.is_file() and args.cache.stat().st_size:
-        with open(args.cache, "rb") as file:
+def _check_cache(path: Path) -> None:
+    """Raise UserError where a cache is another kind of file: what is no database would be replaced."""
+    if path.is_file() and path.stat().st_size:
+        with open(path, "rb") as file:
             if file.read(len(DATABASE)) != DATABASE:
                 raise UserError(
-                    f"--cache {args.cache}: is no verdict cache; allowed: one that grade made, a new file"
+                    f"--cache {path}: is no verdict cache; allowed: one that grade made, a new file"
                 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 
-from projected_grpo.arguments import output_file
+from projected_grpo.arguments import output_file, refuse_inputs
 from projected_grpo.commands.help import add_command
 from projected_grpo.environment import families
 from projected_grpo.errors import UserError
@@ -49,8 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def _import(args: argparse.Namespace) -> None:
     pairs = import_pairs(args.file)
     out = args.out or FOLDER / f"{pairs.name}.yaml"
-    if out.exists() and out.samefile(args.file):
-        raise UserError(f"--out {out}: is {args.file}, which is read; allowed: another file")
+    refuse_inputs("--out", out, args.file)
     if args.out is None and out.exists():
         raise UserError(f"{out}: exists already, allowed: another name by --out")
     write_pairs(out, pairs.pairs, comment=f"{_editor_line(out)}Imported from {args.file.name}.")

@@ -16,6 +16,7 @@ from projected_grpo.environment import explain
 from projected_grpo.environment.completion import extract_code
 from projected_grpo.environment.facts import Facts, Verdict, facts, verdict
 from projected_grpo.environment.foreign import check as check_file
+from projected_grpo.environment.foreign import small_pytest
 from projected_grpo.environment.foreign.rows import ForeignProblem
 from projected_grpo.environment.foreign.taint import independent
 from projected_grpo.environment.grade import error_of, uncompiled
@@ -31,12 +32,18 @@ CPU, IDLE = 6.0, 18.0  # seconds of a submission over all rounds, in each of whi
 Failure = tuple[str, str, int | None]  # two texts, and a line of the answer
 OUTSIDE = ("nothing", "status")  # probes of a lever that need no class Solution
 CHECK = Path(check_file.__file__).read_text(encoding="utf-8")
-# Before the check runs: the one module of this project that it imports.
-EXCHANGE = f"""\
+# Before the check runs: the modules of this project that it imports.
+MODULES = {
+    one.__name__: Path(str(one.__file__)).read_text(encoding="utf-8") for one in (exchange, small_pytest)
+}
+PACKAGES = ("projected_grpo", "projected_grpo.sandbox", "projected_grpo.environment", __package__)
+IMPORTED = f"""\
 import sys, types
-for name in ("projected_grpo", "projected_grpo.sandbox", {exchange.__name__!r}):
+modules = {MODULES!r}
+for name in (*{PACKAGES!r}, *modules):
     sys.modules[name] = types.ModuleType(name)
-exec({Path(exchange.__file__).read_text(encoding="utf-8")!r}, sys.modules[{exchange.__name__!r}].__dict__)
+for name, text in modules.items():
+    exec(text, sys.modules[name].__dict__)
 """
 
 
@@ -257,7 +264,7 @@ def _check_job(
         ),
     }
     arguments = {"method": method, "tests": [marshal.dumps(((row,), {}))]}
-    return job(EXCHANGE, CHECK, [check("calls", arguments, answers=1)])
+    return job(IMPORTED, CHECK, [check("calls", arguments, answers=1)])
 
 
 def _outcome(seen: dict[str, Any]) -> tuple[str, list, Any]:
