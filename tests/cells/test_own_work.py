@@ -157,4 +157,6 @@ def test_a_schema_with_arms_that_are_not_there_is_one_line(tmp_path, capsys):
     assert main(["schemas", str(config)]) == 2
     assert capsys.readouterr().err == f"projected-grpo: {config}: arms: nowhere: no such folder\n"
     config.write_text("arms:\n")
-    assert main(["schemas", str(config)]) == 0
+    assert main(["schemas", str(config)]) == 2
+    line = f"projected-grpo: {config}: names no folder under 'arms', so there are no arms of its own\n"
+    assert capsys.readouterr().err == line

@@ -93,7 +93,7 @@ def write_critic(context, kind, seed, folder, credit):
     path.mkdir(parents=True)
     pd.DataFrame(rows).to_parquet(path / "evaluations.parquet")
     rounds = [{"round": n, "hardness": float(n), "pool_hardness": 1.0} for n in (1, 2)]
-    write_json(path / "run.json", {"seed": seed, "model": folder, "rounds": rounds})
+    write_json(path / "run.json", {"seed": seed, "model": folder, "critic": "trained:base", "rounds": rounds})
 
 
 @pytest.fixture

@@ -206,7 +206,7 @@ def write(args: argparse.Namespace) -> None:
         said = read_mapping(args.config).get("arms") or []
         folders = [said] if isinstance(said, str) else said
         if not folders:
-            raise UserError(f"{args.config}: no key 'arms', so there are no arms of its own")
+            raise UserError(f"{args.config}: names no folder under 'arms', so there are no arms of its own")
         for missing in (folder for folder in folders if not Path(folder).is_dir()):
             raise UserError(f"{args.config}: arms: {missing}: no such folder")
         arms.look_in(folders)
