@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, zip_longest
 
 import pandas as pd
 from jinja2 import TemplateError
@@ -147,8 +146,8 @@ def sentences(made: Estimated) -> list[str]:
 def answer(made: Estimated) -> list[str]:
     """Return the sentences: those of the fresh seeds that confirm a question, else its own."""
     if made.fresh is None:
-        return of_own_seeds(made)
-    first, *more = of_own_seeds(made.fresh)
+        return sentences(made)
+    first, *more = sentences(made.fresh)
     return [_plain("fresh", words.seed_list(made.fresh.own.seeds), first), *more]
 
 
@@ -156,19 +155,14 @@ def of_first_seeds(made: Estimated) -> list[str]:
     """Return the sentences of the seeds before the fresh ones; none where no others confirm a question."""
     if made.fresh is None:
         return []
-    first, *more = of_own_seeds(made)
+    first, *more = sentences(made)
     return [_plain("first", words.seed_list(made.own.seeds), first), *more]
 
 
-def of_own_seeds(made: Estimated) -> list[str]:
-    """Return the sentences, each with what the correction over all primary outcomes makes of its row."""
-    notes: dict[str, list[str]] = {}
-    for one, _ in made.lost:
-        notes.setdefault(one["row"], []).append(_plain("together", one))
-    said: list[str] = []
-    for text, row in zip_longest(sentences(made), (one.row for one in made.own.question.says)):
-        said += [text, *notes.pop(row, ())]
-    return [*said, *chain.from_iterable(notes.values())]
+def corrected(made: Estimated) -> list[str]:
+    """Return what the correction over all primary outcomes makes of each change that the answer's seeds show alone."""
+    answering = made.fresh or made
+    return [_plain("together", _name(answering.own, one["row"]), one) for one, _ in answering.lost]
 
 
 def is_known(made: Estimated, number: int = 0) -> bool:

@@ -16,7 +16,7 @@ from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.numbers import of_tree
 from projected_grpo.measures.published import published as published_figures
 from projected_grpo.pages import figures, words
-from projected_grpo.pages.answer import Estimated, answer, of_first_seeds
+from projected_grpo.pages.answer import Estimated, answer, corrected, of_first_seeds
 from projected_grpo.pages.context import Context, banner, spreads
 from projected_grpo.pages.page import Page, address, render
 from projected_grpo.records import commit
@@ -135,6 +135,7 @@ def page(
         made=made,
         banner=banner(config),
         answer=answer(made),
+        corrected=corrected(made),
         first_seeds=of_first_seeds(made),
         late=late(made),
         earlier={row: p for row, p in (earlier or {}).items() if row in own.claims},
