@@ -124,12 +124,17 @@ def read(path: Path) -> pd.DataFrame:
     return frame.melt(list(KEYS), var_name="measure").dropna(subset="value").astype({"value": float})[COLUMNS]
 
 
+def in_order(measures: Iterable[str]) -> list[str]:
+    """Return measures in the order of their list, others behind them by name."""
+    there = set(measures)
+    return [name for name in MEASURES if name in there] + sorted(there - set(MEASURES))
+
+
 def write(frame: pd.DataFrame, path: Path) -> None:
     """Write the frame as `runs.csv`: full precision, the same bytes for the same numbers."""
     keys = frame.drop_duplicates("cell").set_index("cell")[list(KEYS[1:])]
     wide = frame.pivot(index="cell", columns="measure", values="value")
-    order = [name for name in MEASURES if name in wide] + sorted(set(wide) - set(MEASURES))
-    write_text(path, keys.join(wide[order]).sort_index().to_csv(lineterminator="\n"))
+    write_text(path, keys.join(wide[in_order(wide)]).sort_index().to_csv(lineterminator="\n"))
 
 
 def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:

@@ -133,7 +133,10 @@ def write_csv(made: Estimated, path: Path) -> None:
         for seed in numbers.seeds_of(values):
             record = {"row": name, "baseline": row.baseline, "seed": seed, "cell": cells.get(seed)}
             records.append(record | {measure: own[seed] for measure, own in values.items() if seed in own})
-    write_text(path, pd.DataFrame(records).to_csv(index=False, lineterminator="\n"))
+    frame = pd.DataFrame(records)
+    keys = ["row", "baseline", "seed", "cell"]
+    columns = keys + numbers.in_order(set(frame) - set(keys))
+    write_text(path, frame[columns].to_csv(index=False, lineterminator="\n"))
 
 
 def of_other_stages(results: Path) -> dict[str, tuple[str, dict[str, str]]]:
