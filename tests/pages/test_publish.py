@@ -99,6 +99,18 @@ def test_a_page_names_no_seed_as_missing_that_another_question_has(made):
     assert seeds == {"Q2": {41}, "Q23": {61}, "Q24": {41, 61}}  # one without any run stays as it is
 
 
+def test_rows_of_another_baseline_bring_it_no_seeds():
+    _, questions = publish.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    rows = {row.name: row.cells for row in questions["Q10"].rows}
+    slower = "own_mode, run_tests slower", "vanilla, run_tests slower"
+    there = [*rows["vanilla"], rows["own_mode"][0], *(rows[name][1] for name in slower)]
+    found = publish.of_own_seeds(questions["Q10"], pd.DataFrame({"cell": [cell.id for cell in there]}))
+    seeds = {row.name: [cell.seed for cell in row.cells] for row in found.rows}
+    assert all(seeds[name] == [41] for name in ("vanilla", "own_mode", "moral"))
+    assert all(seeds[name] == [61] for name in (*slower, "moral, run_tests slower"))
+    assert seeds["moral, run_tests"] == [41, 61]  # nothing of that baseline is there
+
+
 def test_all_seeds_of_the_tree_are_published(tmp_path):
     for cell in (
         "vanilla-m0-s44",

@@ -77,16 +77,21 @@ def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Q
 
 
 def of_own_seeds(question: Question, frame: pd.DataFrame) -> Question:
-    """Return a question for the seeds of what it compares, so that its page names no other question's as missing."""
+    """Return a question for the seeds of what it compares, so that its page names no other question's as missing.
+
+    Rows of one baseline have the seeds of their group; what nothing is compared with has those of the question.
+    """
     there = set(frame["cell"])
     own = {row.name: {cell.seed for cell in row.cells if cell.id in there} for row in question.rows}
-    baselines = [row for row in question.rows if row.baseline]
-    compared = (own[row.name] & own[str(row.baseline)] for row in baselines)
-    seeds = set[int]().union(*compared) or set[int]().union(*own.values())
-    if not seeds:
+    groups: dict[str, set[int]] = {}
+    for row in (row for row in question.rows if row.baseline):
+        groups.setdefault(str(row.baseline), set()).update(own[row.name] & own[str(row.baseline)])
+    every = set[int]().union(*groups.values()) or set[int]().union(*own.values())
+    if not every:
         return question
 
     def kept(row: Row) -> Row:
+        seeds = groups.get(row.baseline or "", set()) | groups.get(row.name, set()) or every
         return row.model_copy(update={"cells": tuple(cell for cell in row.cells if cell.seed in seeds)})
 
     return question.model_copy(update={"rows": tuple(map(kept, question.rows))})
