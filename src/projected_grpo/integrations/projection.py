@@ -36,16 +36,47 @@ class Projection(TrainerCallback):
 
     def __init__(
         self,
-        basis: Basis | None,
-        pairs: PairSet | None,
-        refresh: int,
-        how: Intervention,
-        k: int | None,
-        drop_bottom_frac: float,
-        knobs: Knobs,
+        basis: str | Path | Basis | None = None,
+        *,
+        pairs: str | Path | PairSet | None = None,
+        refresh: int = 0,
+        gate: str = "one_sided",
+        overshoot: float = 1.0,
+        preserve_magnitude: bool = False,
+        k: int | None = None,
+        drop_bottom_frac: float = 0.0,
+        knobs: Knobs | None = None,
     ):
-        self.basis, self.pairs, self.refresh, self.how = basis, pairs, refresh, how
-        self.k, self.drop_bottom_frac, self.knobs = k or sys.maxsize, drop_bottom_frac, knobs
+        """Take what is projected: the gradient of each module that `basis` has axes for.
+
+        basis: a file of `projected-grpo basis` or of the pipeline's AntiPaSTO; None: extracted from `pairs` when
+        training begins. pairs: a YAML pair set; refresh: axes are extracted from it anew before the update of steps
+        N, 2N, ... (0: never). gate: one_sided, no_gate, reverse; overshoot: share of the part that is taken out;
+        preserve_magnitude: what is kept gets the length of the whole; k: axes used (None: all that are stored);
+        drop_bottom_frac: noise floor over the stored axes of all modules; knobs: of the extraction. Raises UserError on
+        anything else.
+        """
+        if basis is None and pairs is None:
+            raise UserError("project: neither basis nor pairs, allowed: a basis file, a pair set, or both")
+        if gate not in GATES:
+            raise UserError(f"project: unknown gate {gate!r}; {nearest(gate, GATES)}")
+        if not 0 < overshoot <= 1000:
+            raise UserError(f"project: overshoot {overshoot}, allowed: above 0, up to 1000")
+        if refresh < 0 or (refresh and pairs is None):
+            raise UserError(
+                f"project: refresh {refresh} without pairs, allowed: 0, or a step count and `pairs`"
+            )
+        if k is not None and k < 1:
+            raise UserError(f"project: k {k}, allowed: 1 or more axes")
+        if not 0 <= drop_bottom_frac < 1:
+            raise UserError(f"project: drop_bottom_frac {drop_bottom_frac}, allowed: 0 up to below 1")
+        if isinstance(basis, str | Path):
+            basis = Basis.load(Path(basis))
+        if isinstance(pairs, str | Path):
+            pairs = load_pairs(pairs)
+        self.basis, self.pairs, self.refresh = basis, pairs, refresh
+        self.how = Intervention(gate, overshoot, preserve_magnitude)
+        self.k, self.drop_bottom_frac, self.knobs = k or sys.maxsize, drop_bottom_frac, knobs or Knobs()
         self.adapted: Adapted = None  # type: ignore[assignment]  # once training has begun
         self.axes: dict[str, Tensor] = {}
         self._seen: list[dict[str, float]] = []  # of the steps since the last log
@@ -128,44 +159,7 @@ class Projection(TrainerCallback):
                 dist.broadcast(V, 0)
 
 
-def project(
-    basis: str | Path | Basis | None = None,
-    *,
-    pairs: str | Path | PairSet | None = None,
-    refresh: int = 0,
-    gate: str = "one_sided",
-    overshoot: float = 1.0,
-    preserve_magnitude: bool = False,
-    k: int | None = None,
-    drop_bottom_frac: float = 0.0,
-    knobs: Knobs | None = None,
-) -> Projection:
-    """Return the callback that projects the gradient of each module that `basis` has axes for.
-
-    basis: a file of `projected-grpo basis` or of the pipeline's AntiPaSTO; None: extracted from `pairs` when training
-    begins. pairs: a YAML pair set; refresh: axes are extracted from it anew before the update of steps N, 2N, ...
-    (0: never). gate: one_sided, no_gate, reverse; overshoot: share of the part that is taken out; preserve_magnitude:
-    what is kept gets the length of the whole; k: axes used (None: all that are stored); drop_bottom_frac: noise floor
-    over the stored axes of all modules; knobs: of the extraction. Raises UserError on anything else.
-    """
-    if basis is None and pairs is None:
-        raise UserError("project: neither basis nor pairs, allowed: a basis file, a pair set, or both")
-    if gate not in GATES:
-        raise UserError(f"project: unknown gate {gate!r}; {nearest(gate, GATES)}")
-    if not 0 < overshoot <= 1000:
-        raise UserError(f"project: overshoot {overshoot}, allowed: above 0, up to 1000")
-    if refresh < 0 or (refresh and pairs is None):
-        raise UserError(f"project: refresh {refresh} without pairs, allowed: 0, or a step count and `pairs`")
-    if k is not None and k < 1:
-        raise UserError(f"project: k {k}, allowed: 1 or more axes")
-    if not 0 <= drop_bottom_frac < 1:
-        raise UserError(f"project: drop_bottom_frac {drop_bottom_frac}, allowed: 0 up to below 1")
-    if isinstance(basis, str | Path):
-        basis = Basis.load(Path(basis))
-    if isinstance(pairs, str | Path):
-        pairs = load_pairs(pairs)
-    how = Intervention(gate, overshoot, preserve_magnitude)
-    return Projection(basis, pairs, refresh, how, k, drop_bottom_frac, knobs or Knobs())
+project = Projection  # as an argument: `callbacks=[project(basis)]`
 
 
 def refuse(args: Any, optimizer: Any, model: nn.Module) -> None:

@@ -51,23 +51,13 @@ def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: 
 
     mean = (n_hack + n_clean) / 2 / longest
     by_length, by_pair = rebuilt(n_hack / longest, n_clean / longest), rebuilt(mean, mean)
-    alike = [n for n in nll.V if n in grpo.V and nll.V[n].shape == grpo.V[n].shape]
-    apart = [float((nll.V[n] - grpo.V[n]).abs().max()) for n in alike]
-    ratio = n_hack / n_clean
     return {
         "overlap": overlap(nll.V, grpo.V),
         "overlap_null": null_overlap(nll, grpo),
         "overlap_reweighted": overlap(by_length.V, grpo.V),
         "overlap_pair_weights": overlap(by_pair.V, grpo.V),
-        "largest_difference": max(apart, default=None),
         "hash_nll": content_hash(nll.V),
         "hash_grpo": content_hash(grpo.V),
-        "tokens_hack": float(n_hack.mean()),
-        "tokens_clean": float(n_clean.mean()),
-        "length_ratio_min": float(ratio.min()),
-        "length_ratio_max": float(ratio.max()),
-        "pairs": len(pairs),
-        "modules": len(nll.V),
     }
 
 
