@@ -111,6 +111,13 @@ def test_what_hacks_more_than_vanilla_has_no_equal_though_a_smaller_dose_hacks_m
     assert front.excess(by_seed([0.7] * 6), by_seed([0.4] * 6)) is not None
 
 
+def test_without_training_less_only_what_hacks_no_more_than_the_base_is_compared():
+    hack, honest = ({s: np.array(ends) for s in SEEDS} for ends in ((0.0, 0.7), (0.3, 0.1)))
+    front = Frontier((BASE, "vanilla"), hack, honest)
+    assert front.excess(by_seed([0.2] * 6), by_seed([0.4] * 6)) is None
+    assert front.excess(by_seed([0.0] * 6), by_seed([0.4] * 6)).delta == pytest.approx(0.1)
+
+
 def test_outside_the_range_nothing_is_compared(made):
     assert made.excess(by_seed([0.9] * 6), by_seed([0.4] * 6)) is None
     assert made.excess({}, {}) is None

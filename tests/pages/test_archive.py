@@ -50,6 +50,18 @@ def test_trees_add_up_and_what_is_published_no_more_goes(made, folder, tmp_path)
     assert some[0] not in left and len(left) > len(some)
 
 
+def test_a_tree_without_the_published_runs_leaves_the_archive_as_it_is(made, folder, tmp_path):
+    archive.archive(made.config, made.questions, folder)
+    whole = (folder / DEPLOYED).read_bytes()
+    none = made.config.model_copy(update={"results": str(tmp_path / "none")})
+    with pytest.raises(UserError, match="none: none of the published runs is here"):
+        archive.archive(none, made.questions, folder)
+    assert (folder / DEPLOYED).read_bytes() == whole
+    (folder / "runs.csv").unlink()
+    with pytest.raises(UserError, match=r"runs\.csv: not there; `make publish`"):
+        archive.archive(made.config, made.questions, folder)
+
+
 def test_a_run_that_was_made_again_is_refused_and_too_much_is_not_written(made, folder, monkeypatch):
     frame = numbers.read(folder / "runs.csv")
     wrong = frame["measure"].eq("known_hack") & frame["cell"].eq("vanilla-m0.125-s41")

@@ -57,7 +57,8 @@ class Frontier:
         """Return honest minus the frontier's at the same hack, of means over seeds; None where it hacks more than all.
 
         What hacks no more than the base is paired with the base: there is no training that could be less than none.
-        Without a base, what hacks less than the frontier has none either. Else interval and p are by jackknife over
+        Without a base, what hacks less than the frontier has none either, nor has anything on a line through base and
+        vanilla alone, where no training less was run. Else interval and p are by jackknife over
         seeds, t with n - 1 degrees of freedom; a replicate outside the range of its own frontier is held against
         that frontier's end.
         """
@@ -74,7 +75,7 @@ class Frontier:
             return np.mean([honest[s] for s in some]) - np.interp(np.mean([hack[s] for s in some]), x, y)
 
         whole, (x, _), n = float(at(seeds)), self.curve(seeds), len(seeds)
-        if not x[0] <= own <= last:
+        if len(self.names) < 3 or not x[0] <= own <= last:
             return None
         if n < 2:
             return stats.one_sample({seeds[0]: whole})

@@ -59,16 +59,18 @@ def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> 
     Raises UserError, and leaves the file that is there, where it would be `MOST` bytes or more.
     """
     store = folder / DEPLOYED
+    if not (folder / "runs.csv").exists():
+        raise UserError(f"{folder / 'runs.csv'}: not there; `make publish` with the same CONFIG comes first")
     published = numbers.read(folder / "runs.csv")
     frame = of_tree(config, questions, published)
+    if not len(frame):
+        raise UserError(
+            f"{config.results}: none of the published runs is here; run `make archive` where they were made"
+        )
     if store.exists():
         old = read_parquet(store)
         frame = pd.concat([old[~old["cell"].isin(frame["cell"])], frame], ignore_index=True)
     frame = frame[frame["cell"].isin(published["cell"])]
-    if not len(frame):
-        raise UserError(
-            f"{config.results}: none of the published runs is here; run `make publish` where they were made"
-        )
     with atomic(store) as temporary:
         frame.sort_values(ORDER).to_parquet(temporary, index=False, compression="zstd", compression_level=19)
         size = temporary.stat().st_size

@@ -18,7 +18,7 @@ from snakemake.utils import update_config
 from projected_grpo.cells.cell import TEACHERS, Question, Row, load_questions
 from projected_grpo.cells.check import load
 from projected_grpo.cells.config import Config, Outcome
-from projected_grpo.errors import UserError
+from projected_grpo.errors import UserError, nearest
 from projected_grpo.files import write_text
 from projected_grpo.measures import beside, estimates, numbers
 from projected_grpo.measures.measure import FILES
@@ -197,7 +197,9 @@ def publish(
     store, new = place.folder / "runs.csv", of_results(config, questions)
     frame = numbers.merged(numbers.read(store), new) if store.exists() else new
     if not len(frame):
-        raise UserError(f"{config.results}: no finished run; run `./snakemake --cores all report` first")
+        raise UserError(
+            f"{config.results}: no finished run; `./snakemake --cores all report`, of this config, makes them"
+        )
     own, made = estimated(config, frame)
     beyond = {} if place.name else elsewhere(place.docs)
     fresh = beyond.get(CONFIRMATION.stem, {})
@@ -345,9 +347,14 @@ def command(
     parser.add_argument("--configfile", default=DEFAULT, type=Path)
     parser.add_argument("--docs", default="docs", type=Path)
     options = parser.parse_args(arguments)
+    file = options.configfile
     try:
-        config, questions = read_tree(options.configfile)
-        said = work(config, questions, place_of(options.configfile, config, options.docs), options)
+        if not file.exists():
+            raise UserError(
+                f"{file}: no such file; {nearest(str(file), sorted(map(str, DEFAULT.parent.glob('*.yaml'))))}"
+            )
+        config, questions = read_tree(file)
+        said = work(config, questions, place_of(file, config, options.docs), options)
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
