@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel
 
 from projected_grpo.digests import check_planned, of_value
-from projected_grpo.errors import UserError
+from projected_grpo.errors import UserError, nearest
 from projected_grpo.schema_errors import (
     MISSING,
     Keys,
@@ -22,6 +22,8 @@ from projected_grpo.schema_errors import (
     validate,
 )
 from projected_grpo.strict_yaml import read_mapping, read_yaml
+
+SHIPPED = "config/questions.yaml"
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -126,6 +128,10 @@ class QuestionFiles:
 
     def fail(self, keys: Keys, problem: str) -> NoReturn:
         """Raise the one line on a mistake at `keys` of `parsed`: the file that says it, its key there, the problem."""
+        raise UserError(f"{self.place(keys)}: {problem}")
+
+    def place(self, keys: Keys) -> str:
+        """Return `FILE: KEY` of a place in `parsed`: the file that says it, its key there."""
         said: list[Any] = keys or [None]
         name, *rest = said
         if rest[:1] == ["rows"] and len(rest) > 1 and rest[1] < len(self.rows[name]):
@@ -135,4 +141,14 @@ class QuestionFiles:
             saying = [path for path, content in self.files if keys and get(content, keys) is not MISSING]
             naming = [path for path, content in self.files if name in content]
             path = [*self.files[0][:1], *naming, *saying][-1]
-        raise UserError(f"{path}: {key_path(keys)}: {problem}")
+        return f"{path}: {key_path(keys)}"
+
+    def meant(self, keys: Keys) -> str:
+        """Return what a question without a title may have been meant as: one of another file, else ""."""
+        others = {str(path): content for path, content in self.files if keys and keys[0] not in content}
+        if keys[1:] != ["title"] or get(self.parsed, keys) is not MISSING:
+            return ""
+        known = [name for content in others.values() for name in content]
+        if known:
+            return f"; as more rows of a question: {nearest(str(keys[0]), known)}"
+        return f"; more rows of a shipped question: `questions: [{SHIPPED}, ...]`"

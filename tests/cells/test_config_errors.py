@@ -60,6 +60,11 @@ CONFIG = [
         for value in ("src", "config/x")
     ),
     (["pairs"], "nowhere", "pairs: nowhere: no such folder"),
+    (
+        ["pairs"],
+        "config",
+        "pairs: config: no pair set '.*', which the basis '.*' is of; the shipped sets are in config/pairs",
+    ),
     (["treads"], 1, "treads: unknown key; allowed: .*; did you mean 'threads'?"),
     (["grpo", "lrr"], 0.1, "grpo.lrr: unknown key; allowed: max_new, .*; did you mean 'lr'?"),
     (["grpo", "lr"], DROP, "grpo.lr: missing; required: max_new, prompts, lr"),

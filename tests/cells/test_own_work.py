@@ -75,11 +75,31 @@ def test_its_knobs_are_checked_as_those_of_the_tree(own):
             ARM.replace("cost:", "mix:"),
             "arms/taken.py: a knob 'mix', which every row has, allowed: ",
         ),
+        (
+            "misspelt",
+            ARM
+            + "    def advantage(self, A, seen):\n        return A\n    def helper(self):\n        return 1\n",
+            "arms/misspelt.py: Misspelt.advantage is no hook and would never be called; did you mean 'advantages'?",
+        ),
+        (
+            "fewer",
+            ARM + "    def advantages(self, A):\n        return A\n",
+            "arms/fewer.py: Fewer.advantages(self, A), allowed: advantages(self, A: .*, seen: .*)",
+        ),
     ],
 )
 def test_a_file_that_is_no_arm_of_its_own_is_one_line(own, name, text, line):
     own.arm(name, text)
     assert matches(own.error(), line)
+
+
+def test_a_knob_that_no_id_has_is_told_to_have_a_tag(own):
+    own.arm("untagged", ARM.replace('Tag("cost{{}}"), ', ""))
+    rows = own.questions["Q10"]["rows"]
+    rows += [{"name": name, "arm": "untagged", "cost": cost} for name, cost in (("s", 0.5), ("t", 0.6))]
+    assert matches(
+        own.error(), "questions.yaml: .*cost 0.6, not 0.5; .*, allowed: a Tag of this knob in its arm"
+    )
 
 
 def test_a_folder_that_is_not_there_is_one_line(own):
@@ -124,7 +144,11 @@ def test_a_later_file_adds_rows_and_questions(layered):
         ({"Q1": {"rows": [{"name": "b", "mix": 2}]}}, "mine.yaml: Q1.rows[0].mix: 2, allowed: "),
         (
             {"Q1": {"rows": [{"name": "a"}]}},
-            "mine.yaml: Q1.rows[0].name: 'a' is rows[0]'s name, allowed: each once",
+            "mine.yaml: Q1.rows[0].name: 'a' is .*questions.yaml: Q1.rows[0]'s name, allowed: each once",
+        ),
+        (
+            {"q1": {"rows": [{"name": "b"}]}},
+            "mine.yaml: q1.title: missing; .*; as more rows of a question: allowed: Q1",
         ),
         ({"Q1": {"kind": "tabel"}}, "mine.yaml: Q1.kind: 'tabel'; allowed: table, "),
         ({"Q2": {"title": "t", "rows": [{"name": "b"}]}}, "mine.yaml: Q2.asks: missing; required: "),

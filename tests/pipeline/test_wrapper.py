@@ -15,7 +15,7 @@ from toy import call, copy, lives, start_slow, toy
 from workspace import AFTER_A_SIGNAL
 
 from projected_grpo.errors import UserError
-from projected_grpo.wrapper import command_line
+from projected_grpo.wrapper import command_line, entry
 
 HERE = Path(__file__).resolve().parents[2]
 COMMAND = ["--cores", "8", "--resources", "gpu=1", "results/Q10.md"]
@@ -81,6 +81,33 @@ def test_files_that_can_be_no_config_are_not_offered(monkeypatch):
     with pytest.raises(UserError) as end:
         command_line.check_files(["config/smok.yaml"])
     assert "config/smoke.yaml" in str(end.value) and "questions" not in str(end.value)
+
+
+@pytest.mark.parametrize(
+    "typed, line",
+    [
+        ("-n --confg seeds=1", r"--confg: no such option; .*did you mean '--config'\?"),
+        (
+            "--cofigfile=x.yaml results/Q10.md",
+            r"--cofigfile: no such option; .*did you mean '--configfile'\?",
+        ),
+        (
+            "-n --workflow-profile profiles/slum",
+            r"--workflow-profile profiles/slum: no such folder; .*'profiles/slurm'",
+        ),
+    ],
+)
+def test_a_misspelt_option_or_profile_is_one_line(monkeypatch, typed, line):
+    monkeypatch.chdir(HERE)
+    with pytest.raises(UserError, match=f"^{line}"):
+        entry.read(typed.split())
+
+
+def test_a_number_of_seeds_that_looks_like_a_seed_is_told(capsys):
+    command_line.tell_seeds(["seeds=3", "seeds=[41]", "results=there"])
+    assert not capsys.readouterr().err
+    command_line.tell_seeds(["seeds=45"])
+    assert "45 replications, 41 to 85; seed 45 alone is --config 'seeds=[45]'" in capsys.readouterr().err
 
 
 def test_a_python_in_a_path_with_a_blank_is_one_line(tmp_path):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from glob import escape
 from itertools import product
 from pathlib import Path
 from typing import NoReturn, get_args
@@ -19,6 +20,7 @@ from projected_grpo.yaml_layers import ConfigFiles
 
 # What a basis is, by which tables and docs know its name; how much of it is used may differ.
 MEANING = ("pairs", "without_tag", "with_tag", "method", "loss", "control", "adapter")
+SHIPPED = "config/pairs"
 Wrong = Callable[[str, str], NoReturn]  # (key, problem) -> UserError
 
 
@@ -69,7 +71,11 @@ class Bases:
     def check_name(self, name: str, keys: Keys, fail: Fail) -> None:
         """`name` is a basis or a pair set, and that one is sound; `fail` says that `keys` name none."""
         if name not in self.names:
-            fail(keys, f"{ascii_repr(name)} is no basis and no pair set; {nearest(name, self.names)}")
+            other = [
+                path for folder in self.config.pairs for path in Path(folder).glob(f"{escape(name)}.y*ml")
+            ]
+            there = f"{other[0]} is there, allowed: the suffix .yaml" if other else nearest(name, self.names)
+            fail(keys, f"{ascii_repr(name)} is no basis and no pair set; {there}")
         if not re.search(NAME, name):  # a set's name is its file's
             fail(keys, f"{ascii_repr(name)}, allowed: {WORDS[NAME]}")
         if name not in self.named:  # the named ones have been checked under `bases`
@@ -90,6 +96,11 @@ class Bases:
             wrong("control", f"{knobs.control!r}, allowed: {basis}, the control of that name")
         self._check_meaning(basis, own, wrong)
         if knobs.pairs not in self.sets:
+            if Path(SHIPPED, f"{knobs.pairs}.yaml").exists():
+                lacks = f"no pair set {ascii_repr(knobs.pairs)}, which the basis {basis!r} is of"
+                self.fail(
+                    ["pairs"], f"{', '.join(self.config.pairs)}: {lacks}; the shipped sets are in {SHIPPED}"
+                )
             wrong("pairs", f"no pair set {ascii_repr(knobs.pairs)}; {nearest(knobs.pairs, self.sets)}")
         if not knobs.is_generated:
             self._check_number_of_pairs(basis, knobs, own, wrong)
@@ -119,7 +130,8 @@ class Bases:
         for key in ("with_tag", "without_tag"):
             if tag := getattr(knobs, key):
                 if tag not in left.tags:
-                    wrong(key, f"{ascii_repr(tag)} is no tag of {where}; {nearest(tag, left.tags)}")
+                    known = nearest(tag, left.tags) if left.tags else "it has none"
+                    wrong(key, f"{ascii_repr(tag)} is no tag of {where}; {known}")
                 left, where = getattr(left, key)(tag), f"{where} {key.replace('_', ' ')} {tag}"
         n = len(left)
         if knobs.n_pairs <= n:
@@ -132,4 +144,4 @@ class Bases:
         fitting = (own or {"pairs": knobs.pairs}) | fitting | {"k": min(knobs.k, fitting["top_k"])}
         line = yaml.safe_dump({basis: fitting}, default_flow_style=None, sort_keys=False, width=1000).strip()
         taken = f"{knobs.n_pairs} pairs are taken (basis.n_pairs), {where} has {n}"
-        self.fail(["bases", basis], f"{taken}; below `bases` put `{line}`")
+        self.fail(["bases", basis] if own else ["pairs"], f"{taken}; below `bases` put `{line}`")

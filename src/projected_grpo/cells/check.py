@@ -6,8 +6,11 @@ be), then what no model says: names exist, numbers fit together, files are there
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import signature
 from itertools import product
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from projected_grpo import arms
@@ -97,9 +100,27 @@ def _arms(config: Config, fail: Fail) -> None:
         taken[path.stem] = path
     arms.look_in(config.arms)
     for name, path in taken.items():
-        for key in arms.load(name).Knobs.model_fields:
+        arm = arms.load(name)
+        for key in arm.Knobs.model_fields:
             if key in (*ROW, *Heading.model_fields):
                 fail(["arms"], f"{path}: a knob {key!r}, which every row has, allowed: another name")
+        if problem := _misspelt(arm):
+            fail(["arms"], f"{path}: {problem}")
+
+
+def _misspelt(arm: type[arms.Arm]) -> str | None:
+    """Return what is wrong with a method that looks like a hook and is none, or takes something else; else None."""
+    hooks = {
+        name: of for name, of in vars(arms.Arm).items() if name[0] != "_" and isinstance(of, FunctionType)
+    }
+    for name, method in vars(arm).items():
+        if not isinstance(method, FunctionType):
+            continue
+        if name in hooks and len(signature(method).parameters) != len(signature(hooks[name]).parameters):
+            return f"{arm.__name__}.{name}{signature(method)}, allowed: {name}{signature(hooks[name])}"
+        if name not in hooks and (close := get_close_matches(name, hooks, n=1, cutoff=0.8)):
+            return f"{arm.__name__}.{name} is no hook and would never be called; did you mean '{close[0]}'?"
+    return None
 
 
 def _model(config: Config, fail: Fail) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NoReturn
 
+from projected_grpo.arms import Tag
 from projected_grpo.cells.bases import Bases
 from projected_grpo.cells.cell import Cell, make_cell
 from projected_grpo.cells.config import Config
@@ -12,7 +13,7 @@ from projected_grpo.cells.roles import check_roles
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.setting import Setting
 from projected_grpo.errors import SettingError, nearest
-from projected_grpo.schema_errors import Fail, Keys, Misfit, ascii_repr, below, key_path, short, validate
+from projected_grpo.schema_errors import Fail, Keys, Misfit, ascii_repr, below, short, validate
 from projected_grpo.yaml_layers import QuestionFiles
 
 DETECTOR = "Q18"  # scores stored rollouts at weights rebuilt from delta_S
@@ -39,7 +40,7 @@ class QuestionsCheck:
         try:
             questions = validate(Questions, rest).root
         except Misfit as error:
-            self.files.fail(error.keys, error.problem)
+            self.files.fail(error.keys, error.problem + self.files.meant(error.keys))
         if not questions:
             self.files.fail([], "no question, allowed: at least one")
         for name, question in questions.items():
@@ -74,8 +75,9 @@ class QuestionsCheck:
         cells: dict[str, Cell] = {}
         for number, row in enumerate(question.rows):
             if row.name in cells:
-                first = names.index(row.name)
-                wrong(["rows", number, "name"], f"{row.name!r} is rows[{first}]'s name, allowed: each once")
+                here, first = (self.files.place([name, "rows", n]) for n in (number, names.index(row.name)))
+                first = first.removeprefix(f"{here.partition(': ')[0]}: {name}.")
+                wrong(["rows", number, "name"], f"{row.name!r} is {first}'s name, allowed: each once")
             for key in OTHER_ROWS:
                 check_row_name(["rows", number, key], getattr(row, key))
             cells[row.name] = self._row(row, question.settings, name, number)
@@ -132,8 +134,15 @@ class QuestionsCheck:
         if differ := first.told_apart_from(cell):
             own, others = cell.setting.flat(), first.setting.flat()
             unlike = (f"{key} {short(own.get(key))}, not {short(others.get(key))}" for key in differ)
-            same = f"{' and '.join(unlike)}; {key_path(its_place)} has the same id, {cell.id}"
-            wrong(differ[0], f"{same}, allowed: settings that ids tell apart (numbers by six digits)")
+            same = f"{' and '.join(unlike)}; {self.files.place(its_place)} has the same id, {cell.id}"
+            knob = type(setting.knobs).model_fields.get(differ[0])
+            untagged = knob is not None and not any(isinstance(part, Tag) for part in knob.metadata)
+            allowed = (
+                "a Tag of this knob in its arm"
+                if untagged
+                else "settings that ids tell apart (numbers by six digits)"
+            )
+            wrong(differ[0], f"{same}, allowed: {allowed}")
         return cell
 
     def _numbers(self, setting: Setting, training: Training, wrong: Callable[[str, str], NoReturn]) -> None:

@@ -350,9 +350,9 @@ def command(
     file = options.configfile
     try:
         if not file.exists():
-            raise UserError(
-                f"{file}: no such file; {nearest(str(file), sorted(map(str, DEFAULT.parent.glob('*.yaml'))))}"
-            )
+            there = sorted(DEFAULT.parent.glob("*.yaml"))
+            configs = [str(path) for path in there if not path.name.startswith("questions")]
+            raise UserError(f"{file}: no such file; {nearest(str(file), configs)}")
         config, questions = read_tree(file)
         said = work(config, questions, place_of(file, config, options.docs), options)
     except (UserError, OSError) as error:

@@ -14,9 +14,11 @@ import re
 import sys
 from argparse import Action, ArgumentParser, Namespace
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from projected_grpo.cells.config import FIRST_SEED
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.wrapper.run import starts_jobs
@@ -74,6 +76,21 @@ def takes(action: Action, word: str) -> bool:
     return True
 
 
+def check_options(words: list[str], parser: ArgumentParser) -> None:
+    """Check the names of long options: of an unknown one Snakemake prints its whole usage. Raises UserError."""
+    known = [option for option in parser._option_string_actions if option.startswith("--")]
+    for name in (word.partition("=")[0] for word in takewhile("--".__ne__, words)):
+        if name.startswith("--") and not any(option.startswith(name) for option in known):
+            raise UserError(f"{name}: no such option; {nearest(name, known)}")
+
+
+def check_profile(folder: str | None) -> None:
+    """Check the folder of a workflow profile, which Snakemake goes without where it is not there. Raises UserError."""
+    if folder not in (None, "none") and not Path(folder).is_dir():
+        there = [str(path) for path in sorted(Path("profiles").iterdir())]
+        raise UserError(f"--workflow-profile {folder}: no such folder; {nearest(folder, there)}")
+
+
 def find_configs(arguments: list[str], files: list[str], typed_in: str) -> list[str]:
     """Return `arguments` with each config file that lies not here but where the call was typed under its path there."""
     for file in files:
@@ -112,6 +129,18 @@ def add_logger(arguments: list[str], typed: Namespace) -> list[str]:
     if asked or not (starts_jobs(arguments) or typed.dryrun) or str(typed.mode) != "default":
         return arguments
     return ["--logger", "terminal", *arguments]
+
+
+def tell_seeds(words: list[str]) -> None:
+    """Say how many seeds a number in `--config` means where it looks like a seed."""
+    for word in words:
+        key, _, number = word.partition("=")
+        if key == "seeds" and number.isdecimal() and int(number) >= FIRST_SEED:
+            last = FIRST_SEED + int(number) - 1
+            alone = f"seed {number} alone is --config 'seeds=[{number}]'"
+            print(
+                f"snakemake: {word}: {number} replications, {FIRST_SEED} to {last}; {alone}", file=sys.stderr
+            )
 
 
 def check_config(words: list[str]) -> None:

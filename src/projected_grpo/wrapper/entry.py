@@ -77,6 +77,7 @@ def read(words: list[str]) -> tuple[list[str], Any]:
     Raises UserError on what it would answer with a traceback.
     """
     parser = get_argument_parser()
+    command_line.check_options(words, parser)
     arguments = command_line.free_targets(words, parser)
     try:
         files = parser.parse_args(arguments).configfile or []
@@ -84,7 +85,9 @@ def read(words: list[str]) -> tuple[list[str], Any]:
         typed = parser.parse_args(arguments)
     except CliException:
         return arguments, None
+    command_line.check_profile(typed.workflow_profile)
     command_line.check_config(typed.config or [])
+    command_line.tell_seeds(typed.config or [])
     arguments = command_line.fit_cores(arguments, typed, len(os.sched_getaffinity(0)))
     arguments = command_line.add_logger(arguments, typed)
     os.environ["PGRPO_TARGETS"] = json.dumps(
