@@ -287,7 +287,7 @@ class Primary(Model):
     """The outcomes that are corrected together, and confirmed once on fresh seeds."""
 
     named: str = Field(pattern=r"^\d{4}-\d\d-\d\d$", description="When.")
-    seeds: Seeds = Field(description="On which they are confirmed; nothing else has used these.")
+    seeds: Seeds = Field(description="On which they are confirmed, once.")
     outcomes: Distinct[Outcome] = Field(max_length=100)
 
     @property
