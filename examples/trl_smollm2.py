@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Printe
 from trl import GRPOConfig, GRPOTrainer
 
 from projected_grpo.antipasto import attach, export
+from projected_grpo.errors import UserError
 from projected_grpo.model.wheel import Wheel, unpacked
 from projected_grpo.trl import generated, project, reward, rows
 
@@ -142,4 +143,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if given.prompts * given.rows % given.per_device:
         parser.error("--prompts times --rows: allowed are multiples of --per-device")
-    main(given)
+    try:
+        main(given)
+    except (UserError, OSError) as error:  # of a model that is not there
+        parser.exit(2, f"error: {' '.join(str(error).split())}\n")
