@@ -10,6 +10,7 @@ import torch
 from families import VARIANTS
 from given import CHATML, ROWS, adapter, checkpoint, edit, edit_tensors, logprobs
 from peft import PeftModel
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from projected_grpo.errors import UserError
@@ -96,22 +97,14 @@ def test_a_head_of_its_own_is_used_whatever_the_config_says(base, tmp_path):
     assert json.loads((tmp_path / "out/config.json").read_text())["tie_word_embeddings"] is False
 
 
+UNKNOWN = {"quant_method": "mystery", "bits": 8}
 FLOAT8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
 
 
 def test_float8_weights_get_their_scales(base, tmp_path):
-    plain = {}
-
-    def quantised(tensors):
-        out = dict(tensors)
-        for name, W in tensors.items():
-            if "_proj" in name:
-                scale = W.abs().max() / 448
-                out[name], out[name + "_scale_inv"] = (W / scale).to(torch.float8_e4m3fn), scale.reshape(1, 1)
-                plain[name] = out[name].float() * scale
-        return out
-
-    edit_tensors(base, quantised)
+    edit_tensors(base, scaled)
+    file = load_file(base / "model.safetensors")
+    plain = {name: W.float() * file[name + "_scale_inv"] for name, W in file.items() if name + "_scale_inv" in file}
     edit(base / "config.json", quantization_config=FLOAT8)
     bring_base(str(base), tmp_path / "out", "float32")
     weights = load_weights(tmp_path / "out").weights
@@ -177,8 +170,20 @@ def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path
       "Missing .UNK."),
      (lambda d: edit(d / "tokenizer.json", normalizer={"type": "Precompiled", "precompiled_charsmap": ""}),
       "PanicException: Precompiled: Error"),
-     (lambda d: edit(d / "config.json", quantization_config=FLOAT8) or edit_tensors(d, in_float8),
+     (lambda d: edit(d / "config.json", quantization_config=FLOAT8) or edit_tensors(d, coded(torch.float8_e4m3fn)),
       "does not turn its weights into plain ones .*allowed: plain weights, or codes with all their scales"),
+     (lambda d: edit(d / "config.json", quantization_config=UNKNOWN), "it knows no quant_method 'mystery'"),
+     (lambda d: edit(d / "config.json", quantization_config=UNKNOWN) or edit_tensors(d, coded(torch.bfloat16)),
+      "it knows no quant_method 'mystery'"),
+     (lambda d: edit_tensors(d, coded(torch.int8)), "down_proj.weight is torch.int8 in the file, without a quant"),
+     (lambda d: edit_tensors(d, coded(torch.float8_e4m3fn)), "down_proj.weight is torch.float8_e4m3fn in the file"),
+     (lambda d: edit_tensors(d, coded(torch.int8)) or as_bin(d), "is torch.int8 in the file"),
+     (lambda d: edit(d / "config.json", quantization_config=FLOAT8 | {"modules_to_not_convert": ["model.layers.1"]})
+      or edit_tensors(d, lambda tensors: scaled(tensors, but="layers.1")), "layers.1.* without scales"),
+     (lambda d: edit(d / "config.json", drop=["intermediate_size"]),
+      "config.json: no intermediate_size, allowed"),
+     (lambda d: (d / "generation_config.json").write_text('{"eos_token_id": [258, 256'), "generation_config.json"),
+     (lambda d: (d / "generation_config.json").write_text("[1]"), "cannot be read"),
      (lambda d: adapter(d, d), "adapter_config.json beside the model"),
      (lambda d: edit(d / "config.json", rms_norm_eps="?"), "Validation error for field 'rms_norm_eps': .*'\\?'"),
      (lambda d: edit(d / "config.json", num_attention_heads=3), "mismatched keys")],
@@ -189,8 +194,27 @@ def test_what_is_no_checkpoint_is_one_line(base, tmp_path, spoil, match):
     assert said.startswith(str(base)) and len(said) < 700
 
 
-def in_float8(tensors):
-    return {name: W.to(torch.float8_e4m3fn) if "_proj" in name else W for name, W in tensors.items()}
+def coded(dtype):
+    """Layers as whole numbers of a dtype, without the scales that they were divided by."""
+    codes = lambda W: (W / W.abs().max() * 100).round().to(dtype)  # noqa: E731
+    return lambda tensors: {name: codes(W) if "_proj" in name else W for name, W in tensors.items()}
+
+
+def scaled(tensors, but=None):
+    """Layers as float8 and their scales; those of the layer `but` without."""
+    out = dict(tensors)
+    for name, W in tensors.items():
+        if "_proj" in name:
+            scale = W.abs().max() / 448
+            out[name] = (W / scale).to(torch.float8_e4m3fn)
+            if but is None or but not in name:
+                out[name + "_scale_inv"] = scale.reshape(1, 1)
+    return out
+
+
+def as_bin(folder):
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
 
 
 @pytest.mark.parametrize(("variant", "key"), [("mistral", "attention_bias"), ("qwen3", "mlp_bias")])

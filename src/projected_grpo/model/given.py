@@ -15,14 +15,18 @@ from torch import Tensor, nn
 
 from projected_grpo.digests import CHECKPOINT_FILES
 from projected_grpo.errors import UserError
+from projected_grpo.files import read_json
 from projected_grpo.hub import has_weights, local_folder, split_revision
 from projected_grpo.model.architecture import PARTS, check_family
+from projected_grpo.model.tokenizer import GENERATION
 from projected_grpo.model.wheel import Wheel, unpacked
 
 # None of the checkpoint's own.
 OWN_CODE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 ROPE_SCALED = ("rope.scaling.type", "rope.scaling.factor", "rope.scale_linear")  # of a GGUF file
 PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+# Keys of a `config.json` without which transformers builds a model of its own size.
+SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 PANIC = "PanicException"  # of tokenizers and safetensors, which Python does not count among its Exceptions
 LONGEST = 300  # characters of a reason
 REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
@@ -102,23 +106,29 @@ def find(name: str, marker: str) -> Path:
 
 def read_model(where: dict[str, Any], source: str) -> Any:
     """Return transformers' model, quantisation undone. Raises UserError for a family or a file that is not run."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 
-    if Path(where["pretrained_model_name_or_path"], "adapter_config.json").is_file():
+    folder, is_gguf = Path(where["pretrained_model_name_or_path"]), "gguf_file" in where
+    if (folder / "adapter_config.json").is_file():
         raise UserError(
             f"{source}: adapter_config.json beside the model, which transformers would put onto it; "
-            "allowed: a folder without one, an adapter comes in as model.teacher"
+            "allowed: a folder without one, an adapter comes in under a key of its own"
         )
     with read_by_others(source):
         config = AutoConfig.from_pretrained(**where, **OWN_CODE)
         check_family(config.to_dict(), source)
+        if not is_gguf:
+            _check_sizes(folder / "config.json")
+        if (folder / GENERATION).is_file():
+            GenerationConfig.from_pretrained(folder)  # the model's reader takes one that is cut off for none
         model: Any
         report: dict[str, Any]
         model, report = AutoModelForCausalLM.from_pretrained(  # type: ignore[misc]
             **where, **OWN_CODE, output_loading_info=True, attn_implementation="sdpa", dtype="auto",
             ignore_mismatched_sizes=True,  # the report names them, where the error would not
         )  # fmt: skip
-        left_out = _left_out(where["gguf_file"], model) if "gguf_file" in where else []
+        left_out = _left_out(where["gguf_file"], model) if is_gguf else []
+        codes = None if is_gguf else _codes(folder, config, model)
     if left_out:
         raise UserError(
             f"{source}: transformers leaves out {left_out[0]} of it, allowed: what it reads as a whole"
@@ -130,7 +140,16 @@ def read_model(where: dict[str, Any], source: str) -> Any:
                 f"{source}: transformers reports {len(keys)} {kind.replace('_', ' ')}, first {keys[0]}; "
                 "allowed: a checkpoint with all weights of its model and no others"
             )
+    if codes:
+        raise _not_plain(source, codes)
     return _plain(model, source).eval()
+
+
+def _check_sizes(path: Path) -> None:
+    """Raise UserError where a `config.json` lacks what transformers would fill in with a size of its own."""
+    said = read_json(path)
+    if lacking := [key for key in SIZES if said.get(key) is None]:
+        raise UserError(f"{path}: no {', '.join(lacking)}, allowed: a config with all sizes of its model")
 
 
 def _key(found: str | tuple[str, Sequence[int], Sequence[int]]) -> str:
@@ -150,6 +169,27 @@ def _left_out(path: str, model: nn.Module) -> list[str]:
     return scaled + sorted(tensor.name for tensor in file.tensors if tensor.name not in known)
 
 
+def _codes(folder: Path, config: Any, model: Any) -> str | None:
+    """Return what of a checkpoint are codes that transformers took as weights, by config and file; None where nothing.
+
+    config: the checkpoint's; that of the model no longer names a quantisation that was undone.
+    """
+    from transformers.modeling_utils import _get_resolved_checkpoint_files, load_state_dict
+
+    named = getattr(config, "quantization_config", None)
+    if named and getattr(model.config, "quantization_config", None) and not getattr(model, "hf_quantizer", None):
+        return f"it knows no quant_method {named.get('quant_method')!r}"
+    own = getattr(config, "transformers_weights", None)
+    files, _ = _get_resolved_checkpoint_files(str(folder), None, None, None, {}, False, own)
+    found = {key: W.dtype for file in files or () for key, W in load_state_dict(file, "meta").items()}
+    scaled = {module for module, _, rest in (key.partition(".weight") for key in found) if rest}
+    for key, dtype in sorted(found.items()):
+        turned_back = named and key.removesuffix(".weight") in scaled
+        if key.endswith(".weight") and dtype not in PLAIN and not turned_back:
+            return f"{key} is {dtype} in the file, without {'scales' if named else 'a quantization_config'}"
+    return None
+
+
 def _plain(model: Any, source: str) -> Any:
     """Undo a quantisation; transformers itself undoes GGUF as it reads, FP8 where no GPU is."""
     if _is_plain(model):
@@ -162,7 +202,11 @@ def _plain(model: Any, source: str) -> Any:
         if _is_plain(model):
             return model
         why = "they stay codes"
-    raise UserError(
+    raise _not_plain(source, why)
+
+
+def _not_plain(source: str, why: str) -> UserError:
+    return UserError(
         f"{source}: transformers does not turn its weights into plain ones ({why}), "
         "allowed: plain weights, or codes with all their scales"
     )
