@@ -125,9 +125,14 @@ def with_tensor(name, value):
     return lambda tensors: tensors | {name: value}
 
 
-def not_finite(value):
+def not_finite(value, dtype=torch.float32):
+    """A weight that every text needs, or one of a token that no text has and float64 alone can hold."""
+
     def change(tensors):
-        tensors["model.layers.2.mlp.up_proj.weight"][0, 0] = value
+        wide = dtype == torch.float64
+        name = "model.embed_tokens.weight" if wide else "model.layers.2.mlp.up_proj.weight"
+        tensors = {key: W.to(dtype) for key, W in tensors.items()}
+        tensors[name][259 if wide else 0, 0] = value
         return tensors
 
     return change
@@ -140,7 +145,8 @@ def not_finite(value):
      (with_tensor("model.layers.1.self_attn.q_proj.bias", torch.ones(48)), "1 unexpected keys"),
      (with_tensor("model.layers.1.mlp.up_proj.weight", torch.ones(3, 4)),
       r"1 mismatched keys, first model.layers.1.mlp.up_proj.weight \(\(3, 4\) for \(40, 32\)\)"),
-     (not_finite(float("nan")), "not finite"), (not_finite(float("-inf")), "not finite")],
+     (not_finite(float("nan")), "not finite"), (not_finite(float("-inf")), "not finite"),
+     (not_finite(1e39, torch.float64), "embed_tokens.weight has weights that are not finite in float32")],
 )  # fmt: skip
 def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path, change, match):
     edit_tensors(base, change)
@@ -164,6 +170,7 @@ def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path
      (lambda d: edit(d / "config.json", model_type="gpt_neox"), "model_type: 'gpt_neox' is not run"),
      (lambda d: edit(d / "config.json", hidden_act="gelu"), "hidden_act: 'gelu' is not run"),
      (lambda d: (d / "chat_template.jinja").write_text("{{ 1 // 0 }}"), "ZeroDivisionError"),
+     (lambda d: (d / "chat_template.jinja").write_text(BY_PLACE), "base: chat template: the template does not take"),
      (lambda d: (d / "chat_template.jinja").write_text("\n"), "leaves 0 tokens of 'What is"),
      (lambda d: (d / "generation_config.json").write_text('{"eos_token_id": 2.5}'), "eos_token_id 2.5, allowed: ids"),
      (lambda d: edit(d / "tokenizer.json", model={"type": "WordLevel", "vocab": {"t1": 0}, "unk_token": "?"}),
@@ -191,7 +198,11 @@ def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path
 def test_what_is_no_checkpoint_is_one_line(base, tmp_path, spoil, match):
     spoil(base)
     said = refused(match, bring_base, str(base), tmp_path / "out", "float32")
-    assert said.startswith(str(base)) and len(said) < 700
+    assert said.startswith(str(base)) and len(said) < 700 and ".out." not in said
+
+
+# A filter's arguments as transformers alone takes them, in chats that end with their first message.
+BY_PLACE = "{% if not messages[1:] %}{{ messages[0].content | tojson(false, none, none, true) }}{% endif %}" + CHATML
 
 
 def coded(dtype):
@@ -246,6 +257,19 @@ def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path):
     assert model.config.vocab_size == 260
     match = r"base: token 260 \('<\|new\|>'\), allowed: below vocab_size 260"
     refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+    (tmp_path / "base/chat_template.jinja").write_text(CHATML)  # other texts have it
+    refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+    edit(tmp_path / "base/tokenizer.json", added_tokens=tokens[:-1])
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    edit(tmp_path / "base/tokenizer_config.json", pad_token="<|pad|>")
+    match = r"base: token 260 \('<\|pad\|>'\), allowed"
+    refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+
+
+def test_a_merge_beyond_the_vocabulary_is_one_line(base, tmp_path):
+    model = json.loads((base / "tokenizer.json").read_text())["model"]
+    edit(base / "tokenizer.json", model=model | {"vocab": model["vocab"] | {"qz": 300}, "merges": [["q", "z"]]})
+    refused(r"token 300 \('qz'\), allowed", bring_base, str(base), tmp_path / "out", "float32")
 
 
 @pytest.mark.parametrize(
@@ -278,8 +302,13 @@ def test_a_forward_that_differs_is_refused(base, tmp_path, monkeypatch):
     assert "from transformers', allowed: " in said
 
 
-def test_a_large_model_that_a_teacher_leaves_as_it_is_is_refused(base, canonical, tmp_path, monkeypatch):
-    monkeypatch.setattr(agreement, "LARGE", 10)
+@pytest.mark.parametrize("beside", ["well above", "just below"])
+def test_a_large_model_that_a_teacher_leaves_as_it_is_is_refused(
+    base, canonical, tmp_path, monkeypatch, beside
+):
+    """Just below: the adapter's own parameters would make it large."""
+    own = sum(W.numel() for W in load_weights(canonical).weights.values())
+    monkeypatch.setattr(agreement, "LARGE", 10 if beside == "well above" else own)
     adapter(base, tmp_path / "adapter", layers_to_transform=[2])
     bring_teacher(
         str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32"
@@ -595,6 +624,16 @@ def test_an_adapter_that_peft_would_not_load_whole_is_refused(base, canonical, t
     edit_tensors(tmp_path / "adapter", change, "adapter_model.safetensors")
     refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_adapter_that_is_lost_in_rounding_is_refused(base, tmp_path):
+    adapter(base, tmp_path / "adapter")
+    small = lambda t: {k: W * 1.5e-5 if "lora_B" in k else W for k, W in t.items()}  # noqa: E731
+    edit_tensors(tmp_path / "adapter", small, "adapter_model.safetensors")
+    bring_base(str(base), tmp_path / "canonical", "bfloat16")
+    given = (str(tmp_path / "adapter"), tmp_path / "canonical", tmp_path / "out")
+    refused("once its weights are rounded to bfloat16", bring_teacher, *given, "bfloat16")
+    bring_teacher(*given, "float32")
 
 
 def test_an_adapter_of_another_base_names_the_shapes(base, canonical, tmp_path):
