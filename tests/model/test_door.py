@@ -11,9 +11,10 @@ from families import VARIANTS
 from given import CHATML, ROWS, adapter, checkpoint, edit, edit_tensors, logprobs
 from peft import PeftModel
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from projected_grpo.errors import UserError
+from projected_grpo.evaluator.jobs import local_critic
 from projected_grpo.model import agreement, door, offered
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.door import bring_base, bring_teacher
@@ -104,7 +105,9 @@ FLOAT8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_s
 def test_float8_weights_get_their_scales(base, tmp_path):
     edit_tensors(base, scaled)
     file = load_file(base / "model.safetensors")
-    plain = {name: W.float() * file[name + "_scale_inv"] for name, W in file.items() if name + "_scale_inv" in file}
+    plain = {
+        name: W.float() * file[name + "_scale_inv"] for name, W in file.items() if name + "_scale_inv" in file
+    }
     edit(base / "config.json", quantization_config=FLOAT8)
     bring_base(str(base), tmp_path / "out", "float32")
     weights = load_weights(tmp_path / "out").weights
@@ -202,7 +205,9 @@ def test_what_is_no_checkpoint_is_one_line(base, tmp_path, spoil, match):
 
 
 # A filter's arguments as transformers alone takes them, in chats that end with their first message.
-BY_PLACE = "{% if not messages[1:] %}{{ messages[0].content | tojson(false, none, none, true) }}{% endif %}" + CHATML
+BY_PLACE = (
+    "{% if not messages[1:] %}{{ messages[0].content | tojson(false, none, none, true) }}{% endif %}" + CHATML
+)
 
 
 def coded(dtype):
@@ -268,7 +273,9 @@ def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path):
 
 def test_a_merge_beyond_the_vocabulary_is_one_line(base, tmp_path):
     model = json.loads((base / "tokenizer.json").read_text())["model"]
-    edit(base / "tokenizer.json", model=model | {"vocab": model["vocab"] | {"qz": 300}, "merges": [["q", "z"]]})
+    edit(
+        base / "tokenizer.json", model=model | {"vocab": model["vocab"] | {"qz": 300}, "merges": [["q", "z"]]}
+    )
     refused(r"token 300 \('qz'\), allowed", bring_base, str(base), tmp_path / "out", "float32")
 
 
@@ -278,6 +285,23 @@ def test_a_merge_beyond_the_vocabulary_is_one_line(base, tmp_path):
 def test_a_config_of_other_things_is_one_line_before_any_job(base, changes):
     edit(base / "config.json", **changes)
     assert refused("cannot be read", offered.problem, str(base), offered.BASE).startswith(str(base))
+
+
+def test_a_config_of_nests_is_one_line_before_any_job(base):
+    (base / "config.json").write_text("[" * 100_000)
+    assert refused("cannot be read", offered.problem, str(base), offered.BASE).startswith(str(base))
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [("x" * 300 + "/m", "File name too long"), ("o/m@v\0", "control character"), ("o/m\nn", "a line break")],
+)
+def test_what_can_be_no_name_is_one_line(name, match, canonical, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    refused(match, bring_base, name, tmp_path / "out", "float32")
+    refused(match, bring_teacher, name, canonical, tmp_path / "out", "float32")
+    for kind in (offered.BASE, offered.CHECKPOINT, offered.ADAPTER):
+        assert match in offered.problem(name, kind)
 
 
 def test_a_source_that_is_not_there_is_one_line(tmp_path, monkeypatch):
@@ -656,6 +680,12 @@ def test_an_activated_adapter_is_refused(base, canonical, tmp_path):
     refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
 
 
+def test_an_adapter_that_repeats_layers_is_refused_by_name(base, canonical, tmp_path):
+    adapter(base, tmp_path / "adapter", layer_replication=[[0, 2], [1, 3]])
+    match = r"adapter: layer_replication: .*allowed: an adapter of the base's own layers"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+
+
 @pytest.mark.parametrize("kind", [peft.PromptTuningConfig, peft.PrefixTuningConfig])
 def test_an_adapter_that_is_part_of_the_prompt_is_refused(base, canonical, tmp_path, kind):
     config = kind(num_virtual_tokens=3, task_type="CAUSAL_LM")
@@ -678,6 +708,44 @@ def test_a_damaged_adapter_is_one_line(base, canonical, tmp_path):
         "cannot be read", bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32"
     )
     refused("without adapter_config", bring_teacher, str(base), canonical, tmp_path / "out", "float32")
+
+
+# --- critics, which transformers itself runs ---
+
+
+@pytest.mark.parametrize(
+    ("file", "spoil", "match"),
+    [("model.safetensors", lambda f: edit_tensors(f.parent, without("model.layers.1.mlp.up_proj.weight")),
+      "1 missing keys, first model.layers.1.mlp.up_proj.weight"),
+     ("model.safetensors", lambda f: edit_tensors(f.parent, with_tensor("model.norm.weight", torch.ones(3))),
+      "1 mismatched keys"),
+     ("model.safetensors", lambda f: edit_tensors(f.parent, coded(torch.int8)), "is torch.int8 in the file"),
+     ("model.safetensors", lambda f: f.write_bytes(b"junk"), "cannot be read .*Safetensor"),
+     ("config.json", lambda f: edit(f, rms_norm_eps="?"), "cannot be read .*rms_norm_eps"),
+     ("generation_config.json", lambda f: f.write_text("{"), "cannot be read .*generation_config.json"),
+     ("tokenizer.json", lambda f: f.write_text("{}"), "cannot be read"),
+     ("adapter_model.safetensors", lambda f: f.write_bytes(b"junk"), "cannot be read .*Safetensor"),
+     ("adapter_model.safetensors", lambda f: edit_tensors(f.parent, renamed, f.name), "did not load it whole"),
+     ("adapter_config.json", lambda f: f.unlink(), "a folder without adapter_config.json")],
+)  # fmt: skip
+def test_a_critic_that_transformers_would_fill_in_is_one_line(base, tmp_path, file, spoil, match):
+    adapter(base, tmp_path / "adapter")
+    spoil((tmp_path / "adapter" if "adapter" in file else base) / file)
+    machine = {"device": "cpu", "dtype": "float32"}
+    refused(match, local_critic, str(base), str(tmp_path / "adapter"), machine)
+
+
+def test_a_critic_may_be_of_a_family_that_is_not_run(tmp_path):
+    checkpoint(tmp_path / "base")
+    sizes = {"vocab_size": 260, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64}
+    config = AutoConfig.for_model("gpt2", bos_token_id=None, eos_token_id=258, **sizes)
+    (tmp_path / "base/generation_config.json").unlink()
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "base")
+    refused("'gpt2' is not run", bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+    backend = local_critic(
+        str(tmp_path / "base"), None, {"device": "cpu", "dtype": "float32", "max_tokens": 2}
+    )
+    assert [type(reply.text) for reply in backend.answer(["t1"], {}, 0.0, 0)] == [str]
 
 
 # --- canonical folders ---
