@@ -10,9 +10,11 @@ import torch
 from families import VARIANTS
 from given import CHATML, ROWS, adapter, checkpoint, edit, edit_tensors, logprobs
 from peft import PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from projected_grpo.errors import UserError
+from projected_grpo.evaluator.jobs import local_critic
 from projected_grpo.model import agreement, door, offered
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.door import bring_base, bring_teacher
@@ -96,22 +98,16 @@ def test_a_head_of_its_own_is_used_whatever_the_config_says(base, tmp_path):
     assert json.loads((tmp_path / "out/config.json").read_text())["tie_word_embeddings"] is False
 
 
+UNKNOWN = {"quant_method": "mystery", "bits": 8}
 FLOAT8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
 
 
 def test_float8_weights_get_their_scales(base, tmp_path):
-    plain = {}
-
-    def quantised(tensors):
-        out = dict(tensors)
-        for name, W in tensors.items():
-            if "_proj" in name:
-                scale = W.abs().max() / 448
-                out[name], out[name + "_scale_inv"] = (W / scale).to(torch.float8_e4m3fn), scale.reshape(1, 1)
-                plain[name] = out[name].float() * scale
-        return out
-
-    edit_tensors(base, quantised)
+    edit_tensors(base, scaled)
+    file = load_file(base / "model.safetensors")
+    plain = {
+        name: W.float() * file[name + "_scale_inv"] for name, W in file.items() if name + "_scale_inv" in file
+    }
     edit(base / "config.json", quantization_config=FLOAT8)
     bring_base(str(base), tmp_path / "out", "float32")
     weights = load_weights(tmp_path / "out").weights
@@ -132,9 +128,14 @@ def with_tensor(name, value):
     return lambda tensors: tensors | {name: value}
 
 
-def not_finite(value):
+def not_finite(value, dtype=torch.float32):
+    """A weight that every text needs, or one of a token that no text has and float64 alone can hold."""
+
     def change(tensors):
-        tensors["model.layers.2.mlp.up_proj.weight"][0, 0] = value
+        wide = dtype == torch.float64
+        name = "model.embed_tokens.weight" if wide else "model.layers.2.mlp.up_proj.weight"
+        tensors = {key: W.to(dtype) for key, W in tensors.items()}
+        tensors[name][259 if wide else 0, 0] = value
         return tensors
 
     return change
@@ -147,7 +148,8 @@ def not_finite(value):
      (with_tensor("model.layers.1.self_attn.q_proj.bias", torch.ones(48)), "1 unexpected keys"),
      (with_tensor("model.layers.1.mlp.up_proj.weight", torch.ones(3, 4)),
       r"1 mismatched keys, first model.layers.1.mlp.up_proj.weight \(\(3, 4\) for \(40, 32\)\)"),
-     (not_finite(float("nan")), "not finite"), (not_finite(float("-inf")), "not finite")],
+     (not_finite(float("nan")), "not finite"), (not_finite(float("-inf")), "not finite"),
+     (not_finite(1e39, torch.float64), "embed_tokens.weight has weights that are not finite in float32")],
 )  # fmt: skip
 def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path, change, match):
     edit_tensors(base, change)
@@ -171,14 +173,27 @@ def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path
      (lambda d: edit(d / "config.json", model_type="gpt_neox"), "model_type: 'gpt_neox' is not run"),
      (lambda d: edit(d / "config.json", hidden_act="gelu"), "hidden_act: 'gelu' is not run"),
      (lambda d: (d / "chat_template.jinja").write_text("{{ 1 // 0 }}"), "ZeroDivisionError"),
+     (lambda d: (d / "chat_template.jinja").write_text(BY_PLACE), "base: chat template: the template does not take"),
      (lambda d: (d / "chat_template.jinja").write_text("\n"), "leaves 0 tokens of 'What is"),
      (lambda d: (d / "generation_config.json").write_text('{"eos_token_id": 2.5}'), "eos_token_id 2.5, allowed: ids"),
      (lambda d: edit(d / "tokenizer.json", model={"type": "WordLevel", "vocab": {"t1": 0}, "unk_token": "?"}),
       "Missing .UNK."),
      (lambda d: edit(d / "tokenizer.json", normalizer={"type": "Precompiled", "precompiled_charsmap": ""}),
       "PanicException: Precompiled: Error"),
-     (lambda d: edit(d / "config.json", quantization_config=FLOAT8) or edit_tensors(d, in_float8),
+     (lambda d: edit(d / "config.json", quantization_config=FLOAT8) or edit_tensors(d, coded(torch.float8_e4m3fn)),
       "does not turn its weights into plain ones .*allowed: plain weights, or codes with all their scales"),
+     (lambda d: edit(d / "config.json", quantization_config=UNKNOWN), "it knows no quant_method 'mystery'"),
+     (lambda d: edit(d / "config.json", quantization_config=UNKNOWN) or edit_tensors(d, coded(torch.bfloat16)),
+      "it knows no quant_method 'mystery'"),
+     (lambda d: edit_tensors(d, coded(torch.int8)), "down_proj.weight is torch.int8 in the file, without a quant"),
+     (lambda d: edit_tensors(d, coded(torch.float8_e4m3fn)), "down_proj.weight is torch.float8_e4m3fn in the file"),
+     (lambda d: edit_tensors(d, coded(torch.int8)) or as_bin(d), "is torch.int8 in the file"),
+     (lambda d: edit(d / "config.json", quantization_config=FLOAT8 | {"modules_to_not_convert": ["model.layers.1"]})
+      or edit_tensors(d, lambda tensors: scaled(tensors, but="layers.1")), "layers.1.* without scales"),
+     (lambda d: edit(d / "config.json", drop=["intermediate_size"]),
+      "config.json: no intermediate_size, allowed"),
+     (lambda d: (d / "generation_config.json").write_text('{"eos_token_id": [258, 256'), "generation_config.json"),
+     (lambda d: (d / "generation_config.json").write_text("[1]"), "cannot be read"),
      (lambda d: adapter(d, d), "adapter_config.json beside the model"),
      (lambda d: edit(d / "config.json", rms_norm_eps="?"), "Validation error for field 'rms_norm_eps': .*'\\?'"),
      (lambda d: edit(d / "config.json", num_attention_heads=3), "mismatched keys")],
@@ -186,11 +201,36 @@ def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path
 def test_what_is_no_checkpoint_is_one_line(base, tmp_path, spoil, match):
     spoil(base)
     said = refused(match, bring_base, str(base), tmp_path / "out", "float32")
-    assert said.startswith(str(base)) and len(said) < 700
+    assert said.startswith(str(base)) and len(said) < 700 and ".out." not in said
 
 
-def in_float8(tensors):
-    return {name: W.to(torch.float8_e4m3fn) if "_proj" in name else W for name, W in tensors.items()}
+# A filter's arguments as transformers alone takes them, in chats that end with their first message.
+BY_PLACE = (
+    "{% if not messages[1:] %}{{ messages[0].content | tojson(false, none, none, true) }}{% endif %}" + CHATML
+)
+
+
+def coded(dtype):
+    """Layers as whole numbers of a dtype, without the scales that they were divided by."""
+    codes = lambda W: (W / W.abs().max() * 100).round().to(dtype)  # noqa: E731
+    return lambda tensors: {name: codes(W) if "_proj" in name else W for name, W in tensors.items()}
+
+
+def scaled(tensors, but=None):
+    """Layers as float8 and their scales; those of the layer `but` without."""
+    out = dict(tensors)
+    for name, W in tensors.items():
+        if "_proj" in name:
+            scale = W.abs().max() / 448
+            out[name] = (W / scale).to(torch.float8_e4m3fn)
+            if but is None or but not in name:
+                out[name + "_scale_inv"] = scale.reshape(1, 1)
+    return out
+
+
+def as_bin(folder):
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
 
 
 @pytest.mark.parametrize(("variant", "key"), [("mistral", "attention_bias"), ("qwen3", "mlp_bias")])
@@ -222,6 +262,21 @@ def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path):
     assert model.config.vocab_size == 260
     match = r"base: token 260 \('<\|new\|>'\), allowed: below vocab_size 260"
     refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+    (tmp_path / "base/chat_template.jinja").write_text(CHATML)  # other texts have it
+    refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+    edit(tmp_path / "base/tokenizer.json", added_tokens=tokens[:-1])
+    bring_base(str(tmp_path / "base"), tmp_path / "out", "float32")
+    edit(tmp_path / "base/tokenizer_config.json", pad_token="<|pad|>")
+    match = r"base: token 260 \('<\|pad\|>'\), allowed"
+    refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+
+
+def test_a_merge_beyond_the_vocabulary_is_one_line(base, tmp_path):
+    model = json.loads((base / "tokenizer.json").read_text())["model"]
+    edit(
+        base / "tokenizer.json", model=model | {"vocab": model["vocab"] | {"qz": 300}, "merges": [["q", "z"]]}
+    )
+    refused(r"token 300 \('qz'\), allowed", bring_base, str(base), tmp_path / "out", "float32")
 
 
 @pytest.mark.parametrize(
@@ -230,6 +285,23 @@ def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path):
 def test_a_config_of_other_things_is_one_line_before_any_job(base, changes):
     edit(base / "config.json", **changes)
     assert refused("cannot be read", offered.problem, str(base), offered.BASE).startswith(str(base))
+
+
+def test_a_config_of_nests_is_one_line_before_any_job(base):
+    (base / "config.json").write_text("[" * 100_000)
+    assert refused("cannot be read", offered.problem, str(base), offered.BASE).startswith(str(base))
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [("x" * 300 + "/m", "File name too long"), ("o/m@v\0", "control character"), ("o/m\nn", "a line break")],
+)
+def test_what_can_be_no_name_is_one_line(name, match, canonical, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    refused(match, bring_base, name, tmp_path / "out", "float32")
+    refused(match, bring_teacher, name, canonical, tmp_path / "out", "float32")
+    for kind in (offered.BASE, offered.CHECKPOINT, offered.ADAPTER):
+        assert match in offered.problem(name, kind)
 
 
 def test_a_source_that_is_not_there_is_one_line(tmp_path, monkeypatch):
@@ -254,8 +326,13 @@ def test_a_forward_that_differs_is_refused(base, tmp_path, monkeypatch):
     assert "from transformers', allowed: " in said
 
 
-def test_a_large_model_that_a_teacher_leaves_as_it_is_is_refused(base, canonical, tmp_path, monkeypatch):
-    monkeypatch.setattr(agreement, "LARGE", 10)
+@pytest.mark.parametrize("beside", ["well above", "just below"])
+def test_a_large_model_that_a_teacher_leaves_as_it_is_is_refused(
+    base, canonical, tmp_path, monkeypatch, beside
+):
+    """Just below: the adapter's own parameters would make it large."""
+    own = sum(W.numel() for W in load_weights(canonical).weights.values())
+    monkeypatch.setattr(agreement, "LARGE", 10 if beside == "well above" else own)
     adapter(base, tmp_path / "adapter", layers_to_transform=[2])
     bring_teacher(
         str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32"
@@ -573,6 +650,16 @@ def test_an_adapter_that_peft_would_not_load_whole_is_refused(base, canonical, t
     assert not (tmp_path / "out").exists()
 
 
+def test_an_adapter_that_is_lost_in_rounding_is_refused(base, tmp_path):
+    adapter(base, tmp_path / "adapter")
+    small = lambda t: {k: W * 1.5e-5 if "lora_B" in k else W for k, W in t.items()}  # noqa: E731
+    edit_tensors(tmp_path / "adapter", small, "adapter_model.safetensors")
+    bring_base(str(base), tmp_path / "canonical", "bfloat16")
+    given = (str(tmp_path / "adapter"), tmp_path / "canonical", tmp_path / "out")
+    refused("once its weights are rounded to bfloat16", bring_teacher, *given, "bfloat16")
+    bring_teacher(*given, "float32")
+
+
 def test_an_adapter_of_another_base_names_the_shapes(base, canonical, tmp_path):
     adapter(base, tmp_path / "adapter")
     widen = lambda t: {k: torch.ones(3, 64) if "lora_A" in k else W for k, W in t.items()}  # noqa: E731
@@ -590,6 +677,12 @@ def test_an_adapter_that_takes_its_part_out_of_the_base_by_chance_is_refused(bas
 def test_an_activated_adapter_is_refused(base, canonical, tmp_path):
     adapter(base, tmp_path / "adapter", alora_invocation_tokens=[20])
     match = "PEFT cannot merge it .*aLoRA"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+
+
+def test_an_adapter_that_repeats_layers_is_refused_by_name(base, canonical, tmp_path):
+    adapter(base, tmp_path / "adapter", layer_replication=[[0, 2], [1, 3]])
+    match = r"adapter: layer_replication: .*allowed: an adapter of the base's own layers"
     refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
 
 
@@ -615,6 +708,44 @@ def test_a_damaged_adapter_is_one_line(base, canonical, tmp_path):
         "cannot be read", bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32"
     )
     refused("without adapter_config", bring_teacher, str(base), canonical, tmp_path / "out", "float32")
+
+
+# --- critics, which transformers itself runs ---
+
+
+@pytest.mark.parametrize(
+    ("file", "spoil", "match"),
+    [("model.safetensors", lambda f: edit_tensors(f.parent, without("model.layers.1.mlp.up_proj.weight")),
+      "1 missing keys, first model.layers.1.mlp.up_proj.weight"),
+     ("model.safetensors", lambda f: edit_tensors(f.parent, with_tensor("model.norm.weight", torch.ones(3))),
+      "1 mismatched keys"),
+     ("model.safetensors", lambda f: edit_tensors(f.parent, coded(torch.int8)), "is torch.int8 in the file"),
+     ("model.safetensors", lambda f: f.write_bytes(b"junk"), "cannot be read .*Safetensor"),
+     ("config.json", lambda f: edit(f, rms_norm_eps="?"), "cannot be read .*rms_norm_eps"),
+     ("generation_config.json", lambda f: f.write_text("{"), "cannot be read .*generation_config.json"),
+     ("tokenizer.json", lambda f: f.write_text("{}"), "cannot be read"),
+     ("adapter_model.safetensors", lambda f: f.write_bytes(b"junk"), "cannot be read .*Safetensor"),
+     ("adapter_model.safetensors", lambda f: edit_tensors(f.parent, renamed, f.name), "did not load it whole"),
+     ("adapter_config.json", lambda f: f.unlink(), "a folder without adapter_config.json")],
+)  # fmt: skip
+def test_a_critic_that_transformers_would_fill_in_is_one_line(base, tmp_path, file, spoil, match):
+    adapter(base, tmp_path / "adapter")
+    spoil((tmp_path / "adapter" if "adapter" in file else base) / file)
+    machine = {"device": "cpu", "dtype": "float32"}
+    refused(match, local_critic, str(base), str(tmp_path / "adapter"), machine)
+
+
+def test_a_critic_may_be_of_a_family_that_is_not_run(tmp_path):
+    checkpoint(tmp_path / "base")
+    sizes = {"vocab_size": 260, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64}
+    config = AutoConfig.for_model("gpt2", bos_token_id=None, eos_token_id=258, **sizes)
+    (tmp_path / "base/generation_config.json").unlink()
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "base")
+    refused("'gpt2' is not run", bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+    backend = local_critic(
+        str(tmp_path / "base"), None, {"device": "cpu", "dtype": "float32", "max_tokens": 2}
+    )
+    assert [type(reply.text) for reply in backend.answer(["t1"], {}, 0.0, 0)] == [str]
 
 
 # --- canonical folders ---

@@ -24,6 +24,7 @@ from projected_grpo.evaluator.memory import Memory
 from projected_grpo.evaluator.prompts import COMPACT, wording_of
 from projected_grpo.evaluator.rounds import run_rounds
 from projected_grpo.evaluator.traces import Trace, from_rollouts, split
+from projected_grpo.model.given import find, read_adapter, read_by_others, read_model
 
 log = logging.getLogger(__name__)
 # Shares of the problems whose traces show the small critic the format, make cards, and measure.
@@ -121,9 +122,24 @@ def _critic(
         return Critic(ServerBackend(settings.model, settings.server, settings.max_tokens), *how)
     machine = {"max_tokens": settings.max_tokens, **machine}
     if settings.critic == "local":
-        return Critic(LocalBackend(settings.model or base, settings.adapter, name="local", **machine), *how)
+        return Critic(local_critic(settings.model or base, settings.adapter, machine), *how)
     backend = LocalBackend(base, critic_folder, name=f"trained:{model}", **machine)
     return TrainedCritic(backend, *how, base=base, adapter=critic_folder, recipe=settings.training)  # type: ignore[arg-type]
+
+
+def local_critic(model: str, adapter: str | None, machine: dict) -> LocalBackend:
+    """Return a given critic as transformers and PEFT have it, once it was read by way of the door.
+
+    Raises UserError, one line, for what they would fill in or leave out, and for what is no checkpoint or adapter.
+    """
+    with read_by_others(model):
+        folder = find(model, "config.json")
+        read = read_model({"pretrained_model_name_or_path": str(folder)}, model, as_it_is=True)
+        if adapter:
+            above = find(adapter, "adapter_config.json")
+            read, adapter = read_adapter(read, above, as_it_is=True), str(above)
+        del read  # before the backend reads its own
+        return LocalBackend(str(folder), adapter, name="local", **machine)
 
 
 def _digest(rollouts: Sequence[Path], settings: SelfTaught, model: str, seed: int) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from projected_grpo.errors import UserError
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decoder import Decoder
-from projected_grpo.model.given import read_by_others
+from projected_grpo.model.given import in_a_line, read_by_others
 from projected_grpo.model.template import Messages
 from projected_grpo.model.tokenizer import Tokenizer
 
@@ -64,7 +64,7 @@ def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
                 chats.append(chat[1:] if chat[0]["role"] == "system" else chat[:1])
                 continue
             raise UserError(
-                f"{source}: transformers refuses a chat that is rendered here ({error})"
+                f"{source}: transformers refuses a chat that is rendered here ({in_a_line(error)})"
             ) from error
         if ours.chat(chat) != wanted:
             raise UserError(f"{source}: {_unlike(ours.chat(chat), wanted)}")
@@ -115,14 +115,18 @@ class Reference:
     layers: int | None
 
 
-def reference(model: Any, rows: Sequence[list[int]], source: str, whole: bool) -> Reference:
-    """Run transformers' model, its weights upcast to float32 for good; above `LARGE` its first layers, unless `whole`.
+def compared(model: nn.Module, whole: bool) -> int | None:
+    """Return how many layers of a model are compared: the first of one above `LARGE`, unless `whole`; None for all."""
+    large = sum(p.numel() for p in model.parameters()) > LARGE
+    return SHORT if large and not whole else None
+
+
+def reference(model: Any, rows: Sequence[list[int]], source: str, layers: int | None) -> Reference:
+    """Run transformers' model, its weights upcast to float32 for good, as many layers of it.
 
     Raises UserError where a log-probability is not finite.
     """
-    large = sum(p.numel() for p in model.parameters()) > LARGE
     plain = model.get_base_model() if hasattr(model, "get_base_model") else model
-    layers = None if whole or not large else SHORT
     depth = plain.config.num_hidden_layers
     if layers is not None:
         plain.config.num_hidden_layers = layers
@@ -134,8 +138,8 @@ def reference(model: Any, rows: Sequence[list[int]], source: str, whole: bool) -
     plain.config.num_hidden_layers = depth
     if not all(logprobs.isfinite().all() for logprobs in found.values()):
         raise UserError(f"{source}: log-probabilities that are not finite, allowed: a model without NaN")
-    apart = (found["eager"] - found["sdpa"]).abs().max().item()
-    return Reference(rows, found["sdpa"], max(FACTOR * apart, LEAST), layers)
+    own = (found["eager"] - found["sdpa"]).abs().max().item()
+    return Reference(rows, found["sdpa"], max(FACTOR * own, LEAST), layers)
 
 
 def upcast(model: nn.Module) -> None:
@@ -152,15 +156,20 @@ def _logprobs(model: nn.Module, row: list[int]) -> Tensor:
 
 
 @torch.no_grad()
-def compare(model: Decoder, wanted: Reference, source: str) -> Agreement:
-    """Compare the decoder, in float32, with transformers. Raises UserError where they differ by more than the bound."""
+def apart(model: Decoder, wanted: Reference, source: str) -> float:
+    """Return the largest difference of a token's log-probability between the decoder, in float32, and a reference."""
     if wanted.layers is not None:
         model = Decoder(replace(model.config, num_hidden_layers=wanted.layers), model.weights)
     try:
         found = torch.cat([model.logprobs(Batch([(row[:1], row[1:])])) for row in wanted.rows])
     except UserError as error:  # a row beyond the model's window
         raise UserError(f"{source}: {error}") from error
-    largest = (found - wanted.logprobs).abs().max().item()
+    return (found - wanted.logprobs).abs().max().item()
+
+
+def compare(model: Decoder, wanted: Reference, source: str) -> Agreement:
+    """Compare the decoder with transformers. Raises UserError where they differ by more than the bound."""
+    largest = apart(model, wanted, source)
     if not largest <= wanted.bound:
         raise UserError(
             f"{source}: a token's log-probability differs by {largest:.2g} from transformers', "

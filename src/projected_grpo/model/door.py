@@ -49,17 +49,17 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
         if wrong := [end for end in ends if type(end) is not int or end < 0]:
             raise UserError(f"{name}: eos_token_id {wrong[0]!r}, allowed: ids of the vocabulary")
         _write_tokenizer(theirs, ends, folder, name)
-        ours = Tokenizer(folder)
+        ours = _tokenizer(folder, name)
         rows = agreement.token_rows(ours, theirs, name)
         config = _config(model, name)
-        highest = max(*ours.ends, *(max(row) for row in rows))
+        highest = max(*ours.ends, *ours.core.get_vocab().values())
         if highest >= config.vocab_size:
             raise UserError(
                 f"{name}: token {highest} ({ours.core.id_to_token(highest)!r}), allowed: below vocab_size "
                 f"{config.vocab_size}"
             )
         _write_weights(model, config, folder, dtype, name)
-        wanted = agreement.reference(model, rows, name, whole)
+        wanted = agreement.reference(model, rows, name, agreement.compared(model, whole))
         return agreement.compare(_decoder(model, config), wanted, name)
 
 
@@ -71,27 +71,29 @@ def bring_teacher(
     The decoder on the merged weights is held against PEFT's unmerged model. Raises UserError as `bring_base`, and
     for an adapter that cannot be merged exactly or changes nothing.
     """
-    source = given.find(adapter, "adapter_config.json")
-    check_digests(base)
     with given.read_by_others(adapter), atomic_folder(out) as folder:
+        source = given.find(adapter, "adapter_config.json")
+        check_digests(base)
         copy_tokenizer(base, folder)
-        where = {"pretrained_model_name_or_path": str(base)}
-        rows = agreement.token_rows(Tokenizer(folder), given.read_tokenizer(where, str(base)), str(base))
-        model = given.read_model(where, str(base))
-        before = agreement.reference(model, rows, str(base), whole)
+        where, name = {"pretrained_model_name_or_path": str(base)}, str(base)
+        rows = agreement.token_rows(_tokenizer(folder, name), given.read_tokenizer(where, name), name)
+        model = given.read_model(where, name)
+        before = agreement.reference(model, rows, name, agreement.compared(model, whole))
         adapted = given.read_adapter(model, source)
-        wanted = agreement.reference(adapted, rows, adapter, whole)
+        wanted = agreement.reference(adapted, rows, adapter, before.layers)
         model = given.merged(adapted, source)
+        config = _config(model, adapter)
+        found = agreement.compare(_decoder(model, config), wanted, adapter)
+        _round(model, DTYPES[dtype])
         if before.layers is None:
-            same = bool((before.logprobs - wanted.logprobs).abs().max() <= wanted.bound)
+            same = agreement.apart(_decoder(model, config), before, adapter) <= wanted.bound
         else:  # what was compared is not the whole of it
             same = _holds(base, model)
         if same:
             raise UserError(
                 f"{adapter}: its log-probabilities are the base's, allowed: an adapter that changes them"
+                f"{'' if dtype == 'float32' else f' once its weights are rounded to {dtype}'}"
             )
-        config = _config(model, adapter)
-        found = agreement.compare(_decoder(model, config), wanted, adapter)
         _write_weights(model, config, folder, dtype, adapter)
         return found
 
@@ -104,6 +106,19 @@ def _config(model: Any, source: str) -> Config:
         **{key: f"{part}.bias" in weights for key, part in BIASED.items()},
     }
     return Config.from_dict(said, f"{source}: config.json")
+
+
+def _tokenizer(folder: Path, source: str) -> Tokenizer:
+    """The tokenizer of the folder that is being written; what it refuses names the given model."""
+    tokenizer = Tokenizer(folder)
+    tokenizer.template.source = f"{source}: chat template"
+    return tokenizer
+
+
+def _round(model: nn.Module, dtype: torch.dtype) -> None:
+    """Make a model's weights those that are written, in float32."""
+    for p in model.parameters():
+        p.data = p.data.to(dtype).float()
 
 
 def _holds(folder: Path, model: nn.Module) -> bool:
@@ -125,12 +140,15 @@ def _write_weights(model: nn.Module, config: Config, folder: Path, dtype: str, s
     for name in sorted(weights.keys() ^ wanted.keys()):
         lack = "no such weight in the checkpoint" if name in wanted else "no such weight in the family"
         raise UserError(f"{source}: {name}: {lack} {config.model_type}")
-    for name, W in weights.items():
+    written = {name: W.to(DTYPES[dtype]) for name, W in weights.items()}
+    for name, W in written.items():
         if tuple(W.shape) != wanted[name]:
             raise UserError(f"{source}: {name} is {tuple(W.shape)}, allowed: {wanted[name]}")
         if not W.isfinite().all():
-            raise UserError(f"{source}: {name} has weights that are not finite, allowed: finite ones")
-    save_weights(Decoder(config, {name: W.to(DTYPES[dtype]) for name, W in weights.items()}), folder)
+            raise UserError(
+                f"{source}: {name} has weights that are not finite in {dtype}, allowed: finite ones"
+            )
+    save_weights(Decoder(config, written), folder)
     write_digests(folder)
 
 

