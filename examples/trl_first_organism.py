@@ -117,7 +117,7 @@ if __name__ == "__main__":
     parser.add_argument("row", choices=("vanilla", "own_mode", "random"))
     parser.add_argument("--out", type=Path, default=Path("build/trl-first-organism"))
     args = parser.parse_args()
-    for made in ("models", "teacher_pool"):
+    for made in ("models", "teacher_pool", "basis"):
         if not (folder := args.results / made / f"small-s{args.seed}").is_dir():
             parser.error(
                 f"{folder}: not there; `./snakemake --cores all results/Q10.md` makes it for seeds 41 to 45"

@@ -145,10 +145,11 @@ class QuestionFiles:
 
     def meant(self, keys: Keys) -> str:
         """Return what a question without a title may have been meant as: one of another file, else ""."""
-        others = {str(path): content for path, content in self.files if keys and keys[0] not in content}
         if keys[1:] != ["title"] or get(self.parsed, keys) is not MISSING:
             return ""
-        known = [name for content in others.values() for name in content]
-        if known:
+        others = (content for _, content in self.files if keys[0] not in content)
+        if known := [name for content in others for name in content if not name.startswith("$")]:
             return f"; as more rows of a question: {nearest(str(keys[0]), known)}"
+        if SHIPPED in [str(path) for path, _ in self.files]:
+            return ""
         return f"; more rows of a shipped question: `questions: [{SHIPPED}, ...]`"

@@ -78,8 +78,8 @@ def test_its_knobs_are_checked_as_those_of_the_tree(own):
         (
             "misspelt",
             ARM
-            + "    def advantage(self, A, seen):\n        return A\n    def helper(self):\n        return 1\n",
-            "arms/misspelt.py: Misspelt.advantage is no hook and would never be called; did you mean 'advantages'?",
+            + "    def advantage(self, A, seen):\n        return A\n    def _label(self):\n        return 1\n",
+            "arms/misspelt.py: Misspelt.advantage is no hook and is never called as one; did you mean 'advantages'?",
         ),
         (
             "fewer",

@@ -15,10 +15,10 @@ from projected_grpo.pages import archive, publish
 
 @pytest.fixture
 def folder(made, tmp_path):
-    """The folder of what a tree of two seeds has published."""
-    place = publish.Place(tmp_path / "docs")
-    publish.publish(made.config, made.questions, place, None)
-    return place.folder
+    """The folder of what a tree of two seeds has published: its numbers."""
+    folder = publish.Place(tmp_path / "docs").folder
+    numbers.write(publish.of_results(made.config, made.questions), folder / "runs.csv")
+    return folder
 
 
 def test_every_published_rate_can_be_counted_again_from_the_archive(made, folder):

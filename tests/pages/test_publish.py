@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -20,12 +21,18 @@ from projected_grpo.pages.words import short
 from projected_grpo.strict_yaml import read_mapping
 
 
-@pytest.fixture
-def docs(made, tmp_path):
+@pytest.fixture(scope="module")
+def whole(made, tmp_path_factory):
     """Documentation as a tree of two seeds publishes it."""
-    place = publish.Place(tmp_path / "docs")
-    publish.publish(made.config, made.questions, place, None)
-    return place.docs
+    docs = tmp_path_factory.mktemp("whole") / "docs"
+    publish.publish(made.config, made.questions, publish.Place(docs), None)
+    return docs
+
+
+@pytest.fixture
+def docs(whole, tmp_path):
+    """A copy of it."""
+    return Path(shutil.copytree(whole, tmp_path / "docs"))
 
 
 def test_a_page_each_its_figures_and_an_index_of_all(docs):
@@ -109,6 +116,17 @@ def test_rows_of_another_baseline_bring_it_no_seeds():
     assert all(seeds[name] == [41] for name in ("vanilla", "own_mode", "moral"))
     assert all(seeds[name] == [61] for name in (*slower, "moral, run_tests slower"))
     assert seeds["moral, run_tests"] == [41, 61]  # nothing of that baseline is there
+
+
+def test_groups_that_are_compared_with_each_other_share_their_seeds():
+    _, questions = publish.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    rows = {row.name: row.cells for row in questions["Q14"].rows}
+    first, second = [row.name for row in questions["Q14"].rows if row.pooled == "known modes, all folds"][:2]
+    base = {row.name: row.baseline for row in questions["Q14"].rows}
+    there = [rows[first][0], rows[base[first]][0], rows[second][1], rows[base[second]][1]]
+    found = publish.of_own_seeds(questions["Q14"], pd.DataFrame({"cell": [cell.id for cell in there]}))
+    seeds = {row.name: [cell.seed for cell in row.cells] for row in found.rows}
+    assert base[first] != base[second] and seeds[first] == seeds[second] == [41, 61]
 
 
 def test_all_seeds_of_the_tree_are_published(tmp_path):
@@ -213,6 +231,23 @@ def published():
     config, questions = real_questions(list(range(41, 51)))
     frame = numbers.read(ROOT / "docs/results/runs.csv")
     return question.estimated(questions["Q16"], frame, config)
+
+
+def test_what_the_joint_correction_takes_away_is_said_below_the_answer():
+    own = published()
+    row, measure = "screen", "plain_solve"
+    line = own.of(row, "baseline", measure)
+    asked = {
+        "question": "Q16",
+        "row": row,
+        "contrast": "baseline",
+        "measure": measure,
+        "seeds": line["seeds"],
+    }
+    outcomes = pd.DataFrame([asked | {"verdict": "other", "p_holm": 0.25}])
+    (said,) = answer.corrected(replace(own, outcomes=outcomes))
+    assert f"`{row}`" in said and said.endswith("primary outcomes, 0.250.")
+    assert not answer.corrected(own)
 
 
 def test_what_fresh_seeds_say_stands_first():

@@ -140,7 +140,7 @@ def test_wordings_have_no_number_of_their_own(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_answer_is_at_most_two_sentences_of_25_words(name):
     for change in (None, flat, flipped):
-        said = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(sentences(estimated(name, change))))
+        said = re.split(r"(?<=[.?!]) (?=[A-Z`0-9])", " ".join(sentences(estimated(name, change))))
         assert len(said) <= 2, said
         for sentence in said:
             assert len(sentence.split()) <= 25, (name, len(sentence.split()), sentence)

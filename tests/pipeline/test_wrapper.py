@@ -1,5 +1,6 @@
 """`./snakemake`: the command line that people type, the environment, locks and signals."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -93,7 +94,7 @@ def test_files_that_can_be_no_config_are_not_offered(monkeypatch):
         ),
         (
             "-n --workflow-profile profiles/slum",
-            r"--workflow-profile profiles/slum: no such folder; .*'profiles/slurm'",
+            r"--workflow-profile profiles/slum: no such profile; .*'profiles/slurm'",
         ),
     ],
 )
@@ -101,6 +102,21 @@ def test_a_misspelt_option_or_profile_is_one_line(monkeypatch, typed, line):
     monkeypatch.chdir(HERE)
     with pytest.raises(UserError, match=f"^{line}"):
         entry.read(typed.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-n", "--workflow-profile", "slurm"],
+        ["-n", "--workflow-profile", "profiles/slurm/config.yaml"],
+        ["-n", "--apptainer-args", "--bind /data --nv"],
+        ["-n", "--report-html-path=x", "--conf", "seeds=1", "--", "--odd"],
+    ],
+)
+def test_what_snakemake_takes_is_no_misspelling(monkeypatch, words):
+    monkeypatch.chdir(HERE)
+    with contextlib.suppress(SystemExit):
+        entry.read(words)
 
 
 def test_a_number_of_seeds_that_looks_like_a_seed_is_told(capsys):

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from glob import escape
 from itertools import product
 from pathlib import Path
 from typing import NoReturn, get_args
@@ -71,9 +70,8 @@ class Bases:
     def check_name(self, name: str, keys: Keys, fail: Fail) -> None:
         """`name` is a basis or a pair set, and that one is sound; `fail` says that `keys` name none."""
         if name not in self.names:
-            other = [
-                path for folder in self.config.pairs for path in Path(folder).glob(f"{escape(name)}.y*ml")
-            ]
+            files = (path for folder in self.config.pairs for path in Path(folder).glob("*.yml"))
+            other = [path for path in files if path.stem == name]
             there = f"{other[0]} is there, allowed: the suffix .yaml" if other else nearest(name, self.names)
             fail(keys, f"{ascii_repr(name)} is no basis and no pair set; {there}")
         if not re.search(NAME, name):  # a set's name is its file's
@@ -96,7 +94,7 @@ class Bases:
             wrong("control", f"{knobs.control!r}, allowed: {basis}, the control of that name")
         self._check_meaning(basis, own, wrong)
         if knobs.pairs not in self.sets:
-            if Path(SHIPPED, f"{knobs.pairs}.yaml").exists():
+            if knobs.pairs in pair_files((SHIPPED,)):
                 lacks = f"no pair set {ascii_repr(knobs.pairs)}, which the basis {basis!r} is of"
                 self.fail(
                     ["pairs"], f"{', '.join(self.config.pairs)}: {lacks}; the shipped sets are in {SHIPPED}"

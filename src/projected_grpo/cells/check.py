@@ -114,12 +114,18 @@ def _misspelt(arm: type[arms.Arm]) -> str | None:
         name: of for name, of in vars(arms.Arm).items() if name[0] != "_" and isinstance(of, FunctionType)
     }
     for name, method in vars(arm).items():
-        if not isinstance(method, FunctionType):
+        if name.startswith("_") or not isinstance(method, FunctionType):
             continue
-        if name in hooks and len(signature(method).parameters) != len(signature(hooks[name]).parameters):
+        if name not in hooks:
+            if close := get_close_matches(name, hooks, n=1, cutoff=0.8):
+                return (
+                    f"{arm.__name__}.{name} is no hook and is never called as one; did you mean '{close[0]}'?"
+                )
+            continue
+        try:
+            signature(method).bind(*signature(hooks[name]).parameters)
+        except TypeError:
             return f"{arm.__name__}.{name}{signature(method)}, allowed: {name}{signature(hooks[name])}"
-        if name not in hooks and (close := get_close_matches(name, hooks, n=1, cutoff=0.8)):
-            return f"{arm.__name__}.{name} is no hook and would never be called; did you mean '{close[0]}'?"
     return None
 
 

@@ -11,7 +11,7 @@ def add_command(
     commands: Any, run: Callable, name: str, help: str, about: str = "", example: str = ""
 ) -> argparse.ArgumentParser:
     """Add a command; its parsed arguments carry `run`, called with them. example: a text to paste."""
-    wrapped = textwrap.fill(about, shutil.get_terminal_size().columns - 2)
+    wrapped = textwrap.fill(about, max(shutil.get_terminal_size().columns - 2, 20))
     lines = argparse.RawDescriptionHelpFormatter  # an example can be pasted as it stands
     parser = commands.add_parser(name, help=help, description=wrapped, epilog=example, formatter_class=lines)
     parser.set_defaults(run=run)

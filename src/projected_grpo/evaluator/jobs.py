@@ -14,6 +14,7 @@ import pandas as pd
 
 from projected_grpo import files
 from projected_grpo.cells.self_taught import SelfTaught
+from projected_grpo.devices import claim
 from projected_grpo.evaluator.backends import Usage, endpoint
 from projected_grpo.evaluator.cards import READ, Card
 from projected_grpo.evaluator.critic import Critic, TrainedCritic
@@ -132,6 +133,8 @@ def local_critic(model: str, adapter: str | None, machine: dict) -> LocalBackend
 
     Raises UserError, one line, for what they would fill in or leave out, and for what is no checkpoint or adapter.
     """
+    if machine["device"] == "cuda":
+        claim()  # before a quantised model asks CUDA what it can do
     with read_by_others(model):
         folder = find(model, "config.json")
         read = read_model({"pretrained_model_name_or_path": str(folder)}, model, as_it_is=True)

@@ -217,10 +217,10 @@ def seeds_of(*rows: Values) -> list[int]:
 
 def of_base(question: Question, frame: pd.DataFrame) -> Values:
     """Return measure -> seed -> rate of the rows' base before training; nothing where rows differ in their base."""
-    if len({frozenset(cell.model for cell in row.cells) for row in question.rows}) != 1:
+    models = sorted({(cell.seed, cell.model) for cell in question.cells})
+    if len(dict(models)) < len(models):
         return {}
-    # One base may be that of all seeds.
-    return by_measure(frame, [(BASE.format(cell.model), cell.seed) for cell in question.rows[0].cells])
+    return by_measure(frame, [(BASE.format(model), seed) for seed, model in models])
 
 
 def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:

@@ -57,8 +57,7 @@ class Frontier:
         """Return honest minus the frontier's at the same hack, of means over seeds; None where it hacks more than all.
 
         What hacks no more than the base is paired with the base: there is no training that could be less than none.
-        Without a base, what hacks less than the frontier has none either, nor has anything on a line through base and
-        vanilla alone, where no training less was run. Else interval and p are by jackknife over
+        Without a base, what hacks less than the frontier has none either. Else interval and p are by jackknife over
         seeds, t with n - 1 degrees of freedom; a replicate outside the range of its own frontier is held against
         that frontier's end.
         """
@@ -75,7 +74,7 @@ class Frontier:
             return np.mean([honest[s] for s in some]) - np.interp(np.mean([hack[s] for s in some]), x, y)
 
         whole, (x, _), n = float(at(seeds)), self.curve(seeds), len(seeds)
-        if len(self.names) < 3 or not x[0] <= own <= last:
+        if not x[0] <= own <= last:
             return None
         if n < 2:
             return stats.one_sample({seeds[0]: whole})
@@ -111,7 +110,7 @@ def frontier_of(own: Measured) -> Frontier | None:
     """Return what training less gives, over the seeds that have all of it: the base, vanilla, and in between `less` at
     each scale and vanilla that ends earlier, by their dose: the share of vanilla's summed learning rates.
 
-    None without two points. What was not judged is no point.
+    None where no training less was run beside base and vanilla. What was not judged is no point.
     """
     vanilla = vanilla_of(own)
     if vanilla is None:
@@ -123,7 +122,7 @@ def frontier_of(own: Measured) -> Frontier | None:
     between = {name: rates for _, name, rates in sorted(doses, key=lambda each: each[0])}
     points = {BASE: own.base} | between | {vanilla: own.values.get(vanilla, {})}
     points = {name: rates for name, rates in points.items() if rates.get(HACK) and rates.get(HONEST)}
-    if len(points) < 2:
+    if len(points) < 2 or not points.keys() & between.keys():
         return None
     both = {(key, name): rates[key] for name, rates in points.items() for key in (HACK, HONEST)}
     judged = pd.DataFrame(both).dropna().sort_index()  # by seed

@@ -84,12 +84,15 @@ def bring_teacher(
         model = given.merged(adapted, source)
         config = _config(model, adapter)
         found = agreement.compare(_decoder(model, config), wanted, adapter)
+
+        def is_the_base() -> bool:
+            if before.layers is None:
+                return agreement.apart(_decoder(model, config), before, adapter) <= wanted.bound
+            return _holds(base, model)  # what was compared is not the whole of it
+
+        same = is_the_base()
         _round(model, DTYPES[dtype])
-        if before.layers is None:
-            same = agreement.apart(_decoder(model, config), before, adapter) <= wanted.bound
-        else:  # what was compared is not the whole of it
-            same = _holds(base, model)
-        if same:
+        if same or (dtype != "float32" and is_the_base()):
             raise UserError(
                 f"{adapter}: its log-probabilities are the base's, allowed: an adapter that changes them"
                 f"{'' if dtype == 'float32' else f' once its weights are rounded to {dtype}'}"

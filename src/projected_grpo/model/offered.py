@@ -49,7 +49,7 @@ def problem(name: str, kind: Kind) -> str | None:
     try:
         return _problem(name, kind)
     except (OSError, ValueError) as error:  # of the system: a name that is too long, say
-        return f"can be no name of a file ({getattr(error, 'strerror', None) or error})"
+        return f"cannot be looked up ({getattr(error, 'strerror', None) or error})"
 
 
 def _problem(name: str, kind: Kind) -> str | None:

@@ -162,7 +162,10 @@ def of_first_seeds(made: Estimated) -> list[str]:
 def corrected(made: Estimated) -> list[str]:
     """Return what the correction over all primary outcomes makes of each change that the answer's seeds show alone."""
     answering = made.fresh or made
-    return [_plain("together", _name(answering.own, one["row"]), one) for one, _ in answering.lost]
+    return [
+        _plain("together", _name(answering.own, line["row"]), {**line, "p_holm": one["p_holm"]})
+        for one, line in answering.lost
+    ]
 
 
 def is_known(made: Estimated, number: int = 0) -> bool:

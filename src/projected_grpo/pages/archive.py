@@ -56,7 +56,8 @@ def of_tree(config: Config, questions: Mapping[str, Question], published: pd.Dat
 def archive(config: Config, questions: Mapping[str, Question], folder: Path) -> tuple[int, int, int]:
     """Write the archive of a folder of published pages; return (runs in it, runs published, bytes).
 
-    Raises UserError, and leaves the file that is there, where it would be `MOST` bytes or more.
+    Raises UserError, and leaves the file that is there, without a published run here, or where it would be `MOST` bytes
+    or more.
     """
     store = folder / DEPLOYED
     if not (folder / "runs.csv").exists():

@@ -8,8 +8,9 @@ tree where it has them. A page whose sentences need a number that is not known b
 import argparse
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -79,22 +80,39 @@ def with_seeds(config: Config, frame: pd.DataFrame) -> tuple[Config, dict[str, Q
 def of_own_seeds(question: Question, frame: pd.DataFrame) -> Question:
     """Return a question for the seeds of what it compares, so that its page names no other question's as missing.
 
-    Rows of one baseline have the seeds of their group; what nothing is compared with has those of the question.
+    Rows of one baseline have the seeds of their group, as have groups with rows that are compared with each other. A
+    group without any has those of the question.
     """
     there = set(frame["cell"])
     own = {row.name: {cell.seed for cell in row.cells if cell.id in there} for row in question.rows}
-    groups: dict[str, set[int]] = {}
+    group = {row.name: row.baseline or row.name for row in question.rows}
+    found: dict[str, set[int]] = {name: set() for name in group.values()}
     for row in (row for row in question.rows if row.baseline):
-        groups.setdefault(str(row.baseline), set()).update(own[row.name] & own[str(row.baseline)])
-    every = set[int]().union(*groups.values()) or set[int]().union(*own.values())
+        found[group[row.name]] |= own[row.name] & own[str(row.baseline)]
+    every = set[int]().union(*found.values()) or set[int]().union(*own.values())
     if not every:
         return question
+    joined = {name: {name} for name in found}
+    for names in _compared(question):
+        whole = set[str]().union(*(joined[group[name]] for name in names))
+        joined |= dict.fromkeys(whole, whole)
+    seeds = {name: set[int]().union(*map(found.__getitem__, joined[name])) or every for name in found}
 
     def kept(row: Row) -> Row:
-        seeds = groups.get(row.baseline or "", set()) | groups.get(row.name, set()) or every
-        return row.model_copy(update={"cells": tuple(cell for cell in row.cells if cell.seed in seeds)})
+        cells = tuple(cell for cell in row.cells if cell.seed in seeds[group[row.name]])
+        return row.model_copy(update={"cells": cells})
 
     return question.model_copy(update={"rows": tuple(map(kept, question.rows))})
+
+
+def _compared(question: Question) -> Iterator[list[str]]:
+    """Yield the names of rows that one number is of, beside a row and its baseline."""
+    rows = {row.name: row for row in question.rows}
+    yield from ([row.name, row.against] for row in question.rows if row.against)
+    for pooled in {row.pooled for row in question.rows} - {None}:
+        yield [row.name for row in question.rows if row.pooled == pooled]
+    for weights in chain.from_iterable(kind.values() for kind in question.contrasts.values()):
+        yield [name for name in weights if name in rows]
 
 
 @dataclass(frozen=True)

@@ -79,16 +79,16 @@ def takes(action: Action, word: str) -> bool:
 def check_options(words: list[str], parser: ArgumentParser) -> None:
     """Check the names of long options: of an unknown one Snakemake prints its whole usage. Raises UserError."""
     known = [option for option in parser._option_string_actions if option.startswith("--")]
-    for name in (word.partition("=")[0] for word in takewhile("--".__ne__, words)):
+    for name in (word.partition("=")[0] for word in takewhile("--".__ne__, words) if " " not in word):
         if name.startswith("--") and not any(option.startswith(name) for option in known):
             raise UserError(f"{name}: no such option; {nearest(name, known)}")
 
 
 def check_profile(folder: str | None) -> None:
-    """Check the folder of a workflow profile, which Snakemake goes without where it is not there. Raises UserError."""
-    if folder not in (None, "none") and not Path(folder).is_dir():
-        there = [str(path) for path in sorted(Path("profiles").iterdir())]
-        raise UserError(f"--workflow-profile {folder}: no such folder; {nearest(folder, there)}")
+    """Check the place of a workflow profile, which Snakemake goes without where it is not there. Raises UserError."""
+    if folder not in (None, "none") and not any(Path(place, folder).exists() for place in (".", "profiles")):
+        there = [str(path) for path in sorted(Path("profiles").glob("*"))]
+        raise UserError(f"--workflow-profile {folder}: no such profile; {nearest(folder, there)}")
 
 
 def find_configs(arguments: list[str], files: list[str], typed_in: str) -> list[str]:
