@@ -117,6 +117,7 @@ def test_a_wrong_mode_or_a_row_without_tests_is_one_line(problems, tmp_path):
         assert "\n" not in caught.value.message
 
 
+@pytest.mark.slow  # inspect_ai's provider of local models takes most of a minute to start
 def test_a_local_transformers_model_is_asked(problems, tmp_path):
     from inspect_ai import eval
     from taught import make_base

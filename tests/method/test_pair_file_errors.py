@@ -45,7 +45,10 @@ def test_a_set_that_is_shorter_ends_with_a_line_that_fits_it(folder, own):
     folder.config["bases"] |= {basis: own} if own else {}
     folder.questions["Q10"]["rows"].append({"name": "of a short set", "arm": "erase", "basis": basis})
     message = folder.error()
-    said = f"bases.{basis}: 18 pairs are taken (basis.n_pairs), {path} has 8; below `bases` put `"
+    where = (
+        f"bases.{basis}" if own else "pairs"
+    )  # a set that no basis names: what the user wrote is where sets are
+    said = f"{where}: 18 pairs are taken (basis.n_pairs), {path} has 8; below `bases` put `"
     assert message.startswith(f"{folder.path / 'config.yaml'}: {said}")
     line = yaml.safe_load(message.split("put `")[1].rstrip("`"))
     assert line[basis] == {"n_pairs": 8, "n_heldout": 2, "top_k": 6, "k": 5, "pairs": "short"} | (

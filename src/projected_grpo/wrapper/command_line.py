@@ -18,7 +18,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from projected_grpo.cells.config import FIRST_SEED
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.wrapper.run import starts_jobs
@@ -133,10 +132,11 @@ def add_logger(arguments: list[str], typed: Namespace) -> list[str]:
 
 def tell_seeds(words: list[str]) -> None:
     """Say how many seeds a number in `--config` means where it looks like a seed."""
-    for word in words:
-        key, _, number = word.partition("=")
-        if key == "seeds" and number.isdecimal() and int(number) >= FIRST_SEED:
-            last = FIRST_SEED + int(number) - 1
+    for word in (word for word in words if re.fullmatch("seeds=[0-9]{1,3}", word)):
+        from projected_grpo.cells.config import FIRST_SEED  # half a second to import
+
+        if (number := int(word.partition("=")[2])) >= FIRST_SEED:
+            last = FIRST_SEED + number - 1
             alone = f"seed {number} alone is --config 'seeds=[{number}]'"
             print(
                 f"snakemake: {word}: {number} replications, {FIRST_SEED} to {last}; {alone}", file=sys.stderr
