@@ -131,7 +131,12 @@ class QuestionFiles:
         raise UserError(f"{self.place(keys)}: {problem}")
 
     def place(self, keys: Keys) -> str:
-        """Return `FILE: KEY` of a place in `parsed`: the file that says it, its key there."""
+        """Return `FILE: KEY` of a place in `parsed`."""
+        path, own = self.where(keys)
+        return f"{path}: {key_path(own)}"
+
+    def where(self, keys: Keys) -> tuple[str, Keys]:
+        """Return the file that says what stands at `keys` of `parsed`, and its keys there."""
         said: list[Any] = keys or [None]
         name, *rest = said
         if rest[:1] == ["rows"] and len(rest) > 1 and rest[1] < len(self.rows[name]):
@@ -141,7 +146,7 @@ class QuestionFiles:
             saying = [path for path, content in self.files if keys and get(content, keys) is not MISSING]
             naming = [path for path, content in self.files if name in content]
             path = [*self.files[0][:1], *naming, *saying][-1]
-        return f"{path}: {key_path(keys)}"
+        return str(path), keys
 
     def meant(self, keys: Keys) -> str:
         """Return what a question without a title may have been meant as: one of another file, else ""."""

@@ -13,7 +13,7 @@ from projected_grpo.cells.roles import check_roles
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.cells.setting import Setting
 from projected_grpo.errors import SettingError, nearest
-from projected_grpo.schema_errors import Fail, Keys, Misfit, ascii_repr, below, short, validate
+from projected_grpo.schema_errors import Fail, Keys, Misfit, ascii_repr, below, key_path, short, validate
 from projected_grpo.yaml_layers import QuestionFiles
 
 DETECTOR = "Q18"  # scores stored rollouts at weights rebuilt from delta_S
@@ -75,8 +75,10 @@ class QuestionsCheck:
         cells: dict[str, Cell] = {}
         for number, row in enumerate(question.rows):
             if row.name in cells:
-                here, first = (self.files.place([name, "rows", n]) for n in (number, names.index(row.name)))
-                first = first.removeprefix(f"{here.partition(': ')[0]}: {name}.")
+                (here, _), (path, keys) = (
+                    self.files.where([name, "rows", n]) for n in (number, names.index(row.name))
+                )
+                first = key_path(keys[1:]) if path == here else f"{path}: {key_path(keys)}"
                 wrong(["rows", number, "name"], f"{row.name!r} is {first}'s name, allowed: each once")
             for key in OTHER_ROWS:
                 check_row_name(["rows", number, key], getattr(row, key))

@@ -19,7 +19,8 @@ from snakemake.utils import update_config
 from projected_grpo.cells.cell import TEACHERS, Question, Row, load_questions
 from projected_grpo.cells.check import load
 from projected_grpo.cells.config import Config, Outcome
-from projected_grpo.errors import UserError, nearest
+from projected_grpo.config_files import check_there
+from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import beside, estimates, numbers
 from projected_grpo.measures.measure import FILES
@@ -367,10 +368,7 @@ def command(
     options = parser.parse_args(arguments)
     file = options.configfile
     try:
-        if not file.exists():
-            there = sorted(DEFAULT.parent.glob("*.yaml"))
-            configs = [str(path) for path in there if not path.name.startswith("questions")]
-            raise UserError(f"{file}: no such file; {nearest(str(file), configs)}")
+        check_there(file)
         config, questions = read_tree(file)
         said = work(config, questions, place_of(file, config, options.docs), options)
     except (UserError, OSError) as error:

@@ -8,16 +8,15 @@ Jobs here compute without pause, so more of them than cores only push each other
 two cores eight training runs take a third longer than the same eight two by two.
 """
 
-import json
 import os
 import re
 import sys
 from argparse import Action, ArgumentParser, Namespace
-from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from projected_grpo.config_files import check_there
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.wrapper.run import starts_jobs
@@ -158,18 +157,8 @@ def check_config(words: list[str]) -> None:
 def check_files(files: list[str]) -> None:
     """Check config files, of which Snakemake says neither name nor line. Raises UserError where one is no YAML."""
     for file in files:
-        if not os.path.exists(file):
-            there = [str(path) for path in sorted(Path("config").glob("*.y*ml")) if can_be_config(path)]
-            raise UserError(f"{file}: no such config file; {nearest(file, there)}")
+        check_there(file)
         read_mapping(file)
-
-
-def can_be_config(path: Path) -> bool:
-    """Return whether a file holds keys of a config and no others, as the schema for editors has them."""
-    known = json.loads(Path("workflow/schemas/config.schema.json").read_text())["properties"]
-    with suppress(UserError):
-        return read_mapping(path).keys() <= known.keys()
-    return False
 
 
 def results_of(typed: Namespace) -> str:
