@@ -23,7 +23,7 @@ CASES = all_cases()
 SLOW = ("bombs",)
 # One check at a time on the machine: sleepers wait for one another.
 IN_TURN = ("landlock", "stalling")  # layer and family
-FEW = 20  # cases of a family, about, that one check at a time may cost in CI
+FEW = 20  # cases of a family, about, that are checked unless all slow tests are run
 each_layer_sleeping = pytest.mark.parametrize(
     "level", [pytest.param(level, marks=pytest.mark.slow) if level in IN_TURN else level for level in STRONG]
 )
@@ -61,16 +61,16 @@ def assert_family_deserved(family, level, every=1):
 @each_layer
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in (*SLOW, *IN_TURN)])
 def test_verdicts(family, level):
-    every = max(1, len(cases_of(family)) // FEW) if level == IN_TURN[0] else 1
-    assert_family_deserved(family, level, every)
+    assert_family_deserved(family, level, every=max(1, len(cases_of(family)) // FEW))
 
 
 @pytest.mark.slow
+@each_layer
 @pytest.mark.parametrize(
     "family", [family for family in FAMILIES if len(cases_of(family)) >= 2 * FEW and family not in SLOW]
 )
-def test_verdicts_of_every_case_one_at_a_time(family):
-    assert_family_deserved(family, IN_TURN[0])
+def test_verdicts_of_every_case(family, level):
+    assert_family_deserved(family, level)
 
 
 @each_layer_sleeping

@@ -13,7 +13,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_run
 from projected_grpo.training.ratio import RATIO_EDGES
 
-CONFIG, QUESTIONS = real_questions(5)
+CONFIG, QUESTIONS = real_questions([42, 43])
 
 
 def damage(change):
@@ -116,7 +116,7 @@ def test_a_run_without_its_record_does_not_count(tmp_path):
     (tmp_path / "grpo/vanilla-final-m0.5-s42/run.json").unlink()
     table = measure(question, tmp_path)
     assert table.left_out == {"vanilla-final-m0.5-s42": "no run.json"}
-    assert sorted(table.of("vanilla", "hack")) == [41, 43, 44, 45]
+    assert sorted(table.of("vanilla", "hack")) == [43]
 
 
 @pytest.mark.parametrize(

@@ -118,18 +118,19 @@ def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[
     for key, default in {"modes": config.pool.modes, "size": config.model.size}.items():
         if getattr(setting, key) == default:  # saying what is the default makes no other cell
             setting = setting.model_copy(update={key: None})
-    use = None
+    use, needs = None, setting.needs
     training = config.grpo.training(setting.preset, setting.mix, setting.adapter, setting.lr)
     training = setting.defence.training(setting.knobs, training)
-    if basis := setting.basis:
+    if basis := needs.basis:
         own = config.knobs(basis)
         if own.adapter != setting.adapter:
             allowed = f"allowed: {own.adapter}, as the basis {basis!r}"
             raise SettingError("adapter", f"{setting.adapter!r}, {allowed}")
         setting, use = _with_axes(setting, own.use)
-    if setting.needs.clean_run:
+    if needs.clean_run:
         setting, use = _with_axes(setting, _of_clean_run(setting, config))
-    direction = config.knobs(setting.source).direction if setting.needs.direction else None  # type: ignore[arg-type]
+    source = needs.basis or needs.direction
+    direction = config.knobs(source).direction if source and needs.direction else None
     complete = setting.model_copy(update={"modes": setting.modes or config.pool.modes})
 
     def cell(seed: int) -> Cell:
@@ -144,7 +145,8 @@ def make_cells(setting: Setting, seeds: Iterable[int], config: Config) -> tuple[
 
 def control_of(setting: Setting, config: Config) -> str:
     """Return which control a row is: of its arm's or its basis's axes, a coin, a sentence; `none` where it is none."""
-    own = [setting.knob("control"), setting.source and config.knobs(setting.source).control]
+    source = setting.source
+    own = [setting.knob("control"), source and config.knobs(source).control]
     own.append("coin" if setting.knob("monitor") == COIN else "none")
     own.append(said if (said := setting.knob("sentence")) in CONTROLS else "none")
     return next((control for control in own if control not in (None, "none")), "none")
@@ -159,7 +161,8 @@ PLACEBOS = ("null_city", "placebo_")
 
 def standing(setting: Setting, config: Config) -> dict[str, Any]:
     """Return what a row stands for, by the names of `Row`: none of it is part of a run."""
-    knobs = config.knobs(setting.source) if setting.source else None
+    source = setting.source
+    knobs = config.knobs(source) if source else None
     control, pairs = control_of(setting, config), knobs.pairs if knobs else ""
     given, is_flipped = setting.defence.must_give(setting.knobs), setting.knob("sign") == -1
     # Of the pairs of random axes a row takes their number alone, if it fits no threshold on them.
@@ -198,10 +201,11 @@ def is_possible(setting: Setting, config: Config) -> bool:
     Without a critic nobody writes the generated pair sets, and only one with weights of its own judges a run's rows; a
     given base has no other sizes and no corpus; a pool of one loophole has no other to hold out.
     """
-    source = setting.source
+    needs, critic = setting.needs, config.self_taught.critic
+    source = needs.basis or needs.direction
     return (
-        (source is None or config.self_taught.critic != "none" or not config.knobs(source).is_generated)
-        and (config.self_taught.critic == "trained" or not setting.needs.critic)
+        (source is None or critic != "none" or not config.knobs(source).is_generated)
+        and (critic == "trained" or not needs.critic)
         and (config.is_small or (setting.size is None and setting.variant is None))
         and setting.held_out_mode in (None, *(setting.modes or config.pool.modes))
     )

@@ -117,14 +117,15 @@ class QuestionsCheck:
             if key in ("basis", "direction") and key not in said and problem.endswith("it"):
                 problem = f"{problem.removesuffix('it')}one of: {', '.join(self.bases.names)}"
             wrong(key, problem, *rest)
-        if basis := setting.basis:
+        needs = setting.needs
+        if basis := needs.basis:
             self.bases.check_name(basis, ["basis"], lambda keys, problem: wrong(keys[0], problem))
             axes, k = self.config.knobs(basis).axes, setting.knob("k") or 1
             if k > axes:
                 wrong("k", f"{k}, allowed: 1 to {axes}, the axes of the basis {basis!r}")
-        if setting.needs.direction:
+        if direction := needs.direction:
             self.bases.check_name(
-                str(setting.source), ["direction"], lambda keys, problem: wrong(keys[0], problem)
+                basis or direction, ["direction"], lambda keys, problem: wrong(keys[0], problem)
             )
         try:
             cell = make_cell(setting, self.config.seeds[0], self.config)

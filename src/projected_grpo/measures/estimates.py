@@ -136,7 +136,7 @@ def measured(
 
     why: cell id -> why a run does not count, where that is known.
     """
-    own = set(frame["cell"])
+    own = set(frame["cell"].unique())
     values = numbers.by_row(question, frame)
     left_out = {c.id: (why or {}).get(c.id, "missing") for c in question.cells if c.id not in own}
     rows = {row.name: row for row in question.rows}

@@ -226,7 +226,12 @@ def of_base(question: Question, frame: pd.DataFrame) -> Values:
 def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:
     """Return step -> measure -> seed -> rate of a plane's plain training that ends there."""
     seeds = {cell.id: cell.seed for cell in beside.early_ends(question).values()}
-    ends = frame["cell"].str.extract(f"^{STOPPED.format('([0-9]+)', '(.+)')}$")
-    own = frame.assign(step=ends[0], cell=ends[1])
-    by_step = own[own["cell"].isin(seeds)].astype({"step": int}).groupby("step")
-    return {int(str(step)): by_measure(part, seeds.items()) for step, part in by_step}
+    there = pd.Series(frame["cell"].unique(), dtype=str)
+    ends = there.str.extract(f"^{STOPPED.format('([0-9]+)', '(.+)')}$").assign(cell=there)
+    ends = ends[ends[1].isin(seeds)].astype({0: int})
+    own = frame[frame["cell"].isin(ends["cell"])]
+    by_step = ends.groupby(0)
+    return {
+        int(str(step)): by_measure(own, zip(part["cell"], part[1].map(seeds), strict=True))
+        for step, part in by_step
+    }

@@ -84,7 +84,7 @@ def of_own_seeds(question: Question, frame: pd.DataFrame) -> Question:
     Rows of one baseline have the seeds of their group, as have groups with rows that are compared with each other. A
     group without any has those of the question.
     """
-    there = set(frame["cell"])
+    there = set(frame["cell"].unique())
     own = {row.name: {cell.seed for cell in row.cells if cell.id in there} for row in question.rows}
     group = {row.name: row.baseline or row.name for row in question.rows}
     found: dict[str, set[int]] = {name: set() for name in group.values()}
