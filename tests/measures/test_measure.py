@@ -262,8 +262,9 @@ def test_the_reference_is_what_is_written_and_names_every_column(tmp_path):
         "python -m projected_grpo.measures.columns"
     )
     known = columns.reference()
+    _, questions = real_questions([41, 42])
     for name in ("Q10", "Q12", "Q14", "Q15"):
-        own = fill(tmp_path / name, QUESTIONS[name])
+        own = fill(tmp_path / name, questions[name])
         made = estimates.estimates(own)
         for frame in (columns.wide(own, made), made):
             path = Path(tmp_path / f"{name}.parquet")

@@ -67,6 +67,7 @@ def paper(tmp_path_factory):
         "seeds": [41, 42],
         "model": {"base": "~/base", "teacher": str(teacher), "problems": str(tmp_path / ROWS.name)},
         "pool": {"problems": 4, "samples": 4, "max_new": 12},
+        "deployed": {"known": 4, "novel": 4, "plain": 4, "samples": 2},
         "grpo": {"max_new": 12, "prompts": 2, "presets": {"fast": {"steps": 2}}},
         "questions": str(tmp_path / "questions.yaml"),
         "bases": {"own_mode-s4": {"pairs": "own_mode", "solve_orth_m": 4}},
