@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from projected_grpo.pages.publish import CONFIRMATION, DEFAULT, read_config
+from projected_grpo.pages.edition import DEFAULT, read_config
+from projected_grpo.pages.publish import CONFIRMATION
 
 
 def test_rows_of_the_confirmation_are_those_of_the_questions_on_fresh_seeds():

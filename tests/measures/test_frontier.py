@@ -13,7 +13,7 @@ from projected_grpo.measures import beside, numbers, plane, stats
 from projected_grpo.measures.estimates import measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
-from projected_grpo.pages.publish import read_config
+from projected_grpo.pages.edition import read_config
 
 SEEDS = range(41, 47)
 

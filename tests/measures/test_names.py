@@ -6,7 +6,7 @@ import yaml
 from synthetic import ROOT
 
 from projected_grpo.errors import UserError
-from projected_grpo.pages.publish import read_config
+from projected_grpo.pages.edition import read_config
 
 OUTCOMES = [{"question": "Q10", "row": "own_mode", "measure": "hack", "contrast": "basline"}]
 

@@ -10,13 +10,13 @@ from synthetic import ROOT, real_questions, write_run
 from projected_grpo.errors import UserError
 from projected_grpo.measures import numbers
 from projected_grpo.measures.panels import DEPLOYED
-from projected_grpo.pages import archive, publish
+from projected_grpo.pages import archive, edition, publish
 
 
 @pytest.fixture
 def folder(made, tmp_path):
     """The folder of what a tree of two seeds has published: its numbers."""
-    folder = publish.Place(tmp_path / "docs").folder
+    folder = edition.Place(tmp_path / "docs").folder
     numbers.write(publish.of_results(made.config, made.questions), folder / "runs.csv")
     return folder
 
@@ -81,7 +81,7 @@ def test_all_published_seeds_of_a_tree_are_archived_whatever_the_config_says(tmp
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"results": str(results), "seeds": [41]}))
     for cell in real_questions([41, 42])[1]["Q1"].cells:
         write_run(results, cell)
-    config, questions = publish.read_tree(tmp_path / "config.yaml")
+    config, questions = edition.read_tree(tmp_path / "config.yaml")
     numbers.write(publish.of_results(config, questions), tmp_path / "docs/results/results/runs.csv")
     said = ["--configfile", str(tmp_path / "config.yaml"), "--docs", str(tmp_path / "docs")]
     assert archive.main(said) == 0

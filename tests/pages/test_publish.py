@@ -16,7 +16,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import numbers
 from projected_grpo.measures.panels import base_file
-from projected_grpo.pages import answer, publish, question
+from projected_grpo.pages import answer, edition, overview, publish, question
 from projected_grpo.pages.words import short
 from projected_grpo.strict_yaml import read_mapping
 
@@ -25,7 +25,7 @@ from projected_grpo.strict_yaml import read_mapping
 def whole(made, tmp_path_factory):
     """Documentation as a tree of two seeds publishes it."""
     docs = tmp_path_factory.mktemp("whole") / "docs"
-    publish.publish(made.config, made.questions, publish.Place(docs), None)
+    publish.publish(made.config, made.questions, edition.Place(docs), None)
     return docs
 
 
@@ -49,7 +49,7 @@ def test_the_same_numbers_are_published_from_the_csv_alone(docs, made, tmp_path)
     """Without the tree that they come from, to the byte; the commit is that of the drawing."""
     before = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
     empty = made.config.model_copy(update={"results": str(tmp_path / "none")})
-    publish.publish(empty, made.questions, publish.Place(docs), None)
+    publish.publish(empty, made.questions, edition.Place(docs), None)
     after = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
     for page in ("aa", "grader-diagonal", "self_taught", "substrate"):  # of other stages: left as published
         assert after[docs / f"results/{page}.md"] == before[docs / f"results/{page}.md"]
@@ -64,7 +64,7 @@ def test_seeds_of_another_tree_add_up(docs, made, tmp_path):
     store = docs / "results/runs.csv"
     frame = numbers.read(store)
     numbers.write(frame[frame["seed"].eq(41)], store)
-    publish.publish(other, made.questions, publish.Place(docs), None)
+    publish.publish(other, made.questions, edition.Place(docs), None)
     q2 = pd.read_csv(docs / "results/Q2.csv")
     assert set(q2["seed"]) == {41, 42}
     assert "(n = 2)" in (docs / "results/Q2.md").read_text()
@@ -79,10 +79,10 @@ def test_seeds_of_another_tree_add_up(docs, made, tmp_path):
     ],
 )
 def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(config, published):
-    own, _ = publish.read_config(ROOT / config)
+    own, _ = edition.read_config(ROOT / config)
     frame = pd.DataFrame({"seed": [41, 42, 46, 51, 31]}).assign(cell="vanilla")
     frame.loc[len(frame)] = [48, "base/smollm2-q4"]  # no run
-    assert sorted(publish.with_seeds(own, frame)[0].seeds) == published
+    assert sorted(edition.with_seeds(own, frame)[0].seeds) == published
 
 
 def test_late_seeds_stand_alone_as_an_estimate():
@@ -95,23 +95,23 @@ def test_late_seeds_stand_alone_as_an_estimate():
 
 
 def test_a_page_names_no_seed_as_missing_that_another_question_has(made):
-    _, questions = publish.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    _, questions = edition.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
     rows = {(name, row.name): row.cells for name in ("Q2", "Q23") for row in questions[name].rows}
     # Plain training alone, as of Q2 at the second seed, compares nothing.
     there = [rows["Q2", "own_mode frozen-V"][0], *rows["Q2", "vanilla"], rows["Q23", "screen"][1]]
     frame = pd.DataFrame({"cell": [cell.id for cell in there]})
     seeds = {
-        n: {c.seed for c in publish.of_own_seeds(questions[n], frame).cells} for n in ("Q2", "Q23", "Q24")
+        n: {c.seed for c in edition.of_own_seeds(questions[n], frame).cells} for n in ("Q2", "Q23", "Q24")
     }
     assert seeds == {"Q2": {41}, "Q23": {61}, "Q24": {41, 61}}  # one without any run stays as it is
 
 
 def test_rows_of_another_baseline_bring_it_no_seeds():
-    _, questions = publish.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    _, questions = edition.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
     rows = {row.name: row.cells for row in questions["Q10"].rows}
     slower = "own_mode, run_tests slower", "vanilla, run_tests slower"
     there = [*rows["vanilla"], rows["own_mode"][0], *(rows[name][1] for name in slower)]
-    found = publish.of_own_seeds(questions["Q10"], pd.DataFrame({"cell": [cell.id for cell in there]}))
+    found = edition.of_own_seeds(questions["Q10"], pd.DataFrame({"cell": [cell.id for cell in there]}))
     seeds = {row.name: [cell.seed for cell in row.cells] for row in found.rows}
     assert all(seeds[name] == [41] for name in ("vanilla", "own_mode", "moral"))
     assert all(seeds[name] == [61] for name in (*slower, "moral, run_tests slower"))
@@ -119,12 +119,12 @@ def test_rows_of_another_baseline_bring_it_no_seeds():
 
 
 def test_groups_that_are_compared_with_each_other_share_their_seeds():
-    _, questions = publish.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    _, questions = edition.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
     rows = {row.name: row.cells for row in questions["Q14"].rows}
     first, second = [row.name for row in questions["Q14"].rows if row.pooled == "known modes, all folds"][:2]
     base = {row.name: row.baseline for row in questions["Q14"].rows}
     there = [rows[first][0], rows[base[first]][0], rows[second][1], rows[base[second]][1]]
-    found = publish.of_own_seeds(questions["Q14"], pd.DataFrame({"cell": [cell.id for cell in there]}))
+    found = edition.of_own_seeds(questions["Q14"], pd.DataFrame({"cell": [cell.id for cell in there]}))
     seeds = {row.name: [cell.seed for cell in row.cells] for row in found.rows}
     assert base[first] != base[second] and seeds[first] == seeds[second] == [41, 61]
 
@@ -138,7 +138,7 @@ def test_all_seeds_of_the_tree_are_published(tmp_path):
         "vanilla-m0-s51",
     ):
         (tmp_path / "grpo" / cell).mkdir(parents=True)
-    config, questions = publish.read_tree(ROOT / "config/config.yaml", results=str(tmp_path), seeds=[41])
+    config, questions = edition.read_tree(ROOT / "config/config.yaml", results=str(tmp_path), seeds=[41])
     assert list(config.seeds) == [41, 44, 61, 62]
     assert {cell.seed for cell in questions["Q23"].cells} == {41, 44, 61, 62}
 
@@ -146,7 +146,7 @@ def test_all_seeds_of_the_tree_are_published(tmp_path):
 def test_a_page_whose_sentences_need_unknown_numbers_stays_and_others_name_them(docs, made):
     kept = docs / "results/Q18.md"  # the made-up tree has neither rankings nor replays
     write_text(kept, "# Q18. As it was\n")
-    publish.publish(made.config, made.questions, publish.Place(docs), None)
+    publish.publish(made.config, made.questions, edition.Place(docs), None)
     assert kept.read_text() == "# Q18. As it was\n"
     assert "Not known of these runs: T4" in (docs / "results/R7.md").read_text()
 
@@ -170,7 +170,7 @@ def test_a_stages_page_is_published_with_all_of_its_figures(tmp_path):
     write_text(outputs[0], "# Model\n\n![x](figures/substrate/x.svg)\n")
     write_text(outputs[1] / "x.svg", "<svg/>")
     records.write({"rule": "verdict"}, list(map(str, outputs)), str(tmp_path))
-    publish.write_page(publish.Place(tmp_path), "substrate", *publish.of_other_stages(tmp_path)["substrate"])
+    publish.write_page(edition.Place(tmp_path), "substrate", *publish.of_other_stages(tmp_path)["substrate"])
     assert "\n\n![x](../figures/substrate-x.svg)\n" in (tmp_path / "results/substrate.md").read_text()
     assert (tmp_path / "figures/substrate-x.svg").read_text() == "<svg/>"
     (outputs[1] / "x.svg").unlink()
@@ -181,7 +181,7 @@ def test_a_stages_page_is_published_with_all_of_its_figures(tmp_path):
 def test_a_tree_whose_questions_have_no_answer_yet_is_published_without_them(made, tmp_path):
     config = made.config.model_copy(update={"results": str(tmp_path / "results")})
     write_run(tmp_path / "results", made.questions["aa"].cells[0])
-    assert publish.publish(config, made.questions, publish.Place(tmp_path, "mine"), None) == []
+    assert publish.publish(config, made.questions, edition.Place(tmp_path, "mine"), None) == []
     assert "| Q10, own_mode: hack | – |" in (tmp_path / "results/mine.md").read_text()
 
 
@@ -197,19 +197,19 @@ def test_the_csv_of_a_question_has_every_number_by_run(docs, made):
 def test_a_tree_without_runs_and_without_a_csv_is_one_line(made, tmp_path):
     empty = made.config.model_copy(update={"results": str(tmp_path / "none")})
     with pytest.raises(UserError, match="no finished run"):
-        publish.publish(empty, made.questions, publish.Place(tmp_path / "docs"), None)
+        publish.publish(empty, made.questions, edition.Place(tmp_path / "docs"), None)
     assert not (tmp_path / "docs").exists()
 
 
 def test_the_readme_is_filled_between_its_marks(docs, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     file = tmp_path / "README.md"
-    file.write_text(f"# Name\n\n{publish.OPEN}\nold\n{publish.CLOSE}\n\nRest\n")
-    publish.write_readme(file, {}, docs)
+    file.write_text(f"# Name\n\n{overview.OPEN}\nold\n{overview.CLOSE}\n\nRest\n")
+    overview.write_readme(file, {}, docs)
     assert "old" in file.read_text()  # the figure's question has no number here
     with pytest.raises(UserError, match="no line"):
         file.write_text("# Name\n")
-        publish.write_readme(file, {read_mapping(publish.README)["figure"]: published()}, docs)
+        overview.write_readme(file, {read_mapping(overview.README)["figure"]: published()}, docs)
 
 
 def test_the_readme_says_nothing_of_a_question_without_its_numbers():
@@ -263,7 +263,7 @@ def test_what_fresh_seeds_say_stands_first():
 
 
 def test_other_configs_are_published_beside(made, tmp_path):
-    place = publish.Place(tmp_path, "smollm2")
+    place = edition.Place(tmp_path, "smollm2")
     publish.publish(made.config, {"Q2": made.questions["Q2"]}, place, None)
     page = (tmp_path / "results/smollm2/Q2.md").read_text()
     address = re.search(r"\]\((\.\./[^)]+\.svg)\)", page)[1]
@@ -273,7 +273,7 @@ def test_other_configs_are_published_beside(made, tmp_path):
 
 def test_changes_of_another_model_stand_beside_those_of_the_same_rows(docs, made, tmp_path):
     shutil.copytree(docs, tmp_path, dirs_exist_ok=True)
-    publish.publish(made.config, {"Q10": made.questions["Q10"]}, publish.Place(tmp_path, "smollm2"), None)
+    publish.publish(made.config, {"Q10": made.questions["Q10"]}, edition.Place(tmp_path, "smollm2"), None)
     section = (tmp_path / "results/smollm2.md").read_text().split("## Beside the small model", 1)[1]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| Q10, ")]
     assert {"Q10, own_mode", "Q10, prog_wide"} <= {row[0] for row in rows}
@@ -300,7 +300,7 @@ def test_outcomes_on_fresh_seeds_stand_in_place_of_those_named_afterwards(docs, 
     write_text(fresh, text)
     found = publish.elsewhere(docs)["confirmation"]
     assert set(found["Q10"].frame.loc[found["Q10"].frame["n"] > 0, "seeds"]) <= {"51;52", "51", "52"}
-    publish.publish(made.config, made.questions, publish.Place(docs), None)
+    publish.publish(made.config, made.questions, edition.Place(docs), None)
     lines = {"before": before, "after": (docs / "results.md").read_text()}
     named = {key: re.search(r"^\| Q10, own_mode: hack .*$", page, re.M)[0] for key, page in lines.items()}
     assert "41, 42 (looked at before)" in named["before"] and "| 51, 52 of 51-60 |" in named["after"]

@@ -14,7 +14,7 @@ from projected_grpo.measures import estimates as table
 from projected_grpo.measures import numbers, stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import answer, figures, question, style
-from projected_grpo.pages.publish import read_config
+from projected_grpo.pages.edition import read_config
 from projected_grpo.pages.words import percent, points, size, span
 
 SEEDS = list(range(41, 51))

@@ -10,7 +10,7 @@ from workspace import ROOT
 from projected_grpo import digests, hub, records
 from projected_grpo.cli import main
 from projected_grpo.errors import UserError
-from projected_grpo.pages import publish
+from projected_grpo.pages import edition, publish
 
 LORA = "grpo/erase-own_mode_lora-lora-m0.125-s41"
 
@@ -46,11 +46,11 @@ def test_export_takes_what_is_whole(results, tmp_path):
 )
 def test_publishing_refuses_a_damaged_page_figure_or_run(results, tmp_path, monkeypatch, name):
     monkeypatch.chdir(ROOT)
-    config, questions = publish.read_config(ROOT / "config/smoke.yaml", results=str(results))
+    config, questions = edition.read_config(ROOT / "config/smoke.yaml", results=str(results))
     assert (results / name).exists()
     flip(results / name)
     with pytest.raises(UserError, match=r"damaged or edited, not what rule|rollouts\.parquet"):
-        publish.publish(config, questions, publish.Place(tmp_path / "docs"), None)
+        publish.publish(config, questions, edition.Place(tmp_path / "docs"), None)
     assert not (tmp_path / "docs").exists()
 
 

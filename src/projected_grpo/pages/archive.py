@@ -21,7 +21,8 @@ from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import DEPLOYED
 from projected_grpo.measures.runs import load_runs
-from projected_grpo.pages.publish import Place, command
+from projected_grpo.pages.edition import Place
+from projected_grpo.pages.publish import command
 from projected_grpo.parquet import read_parquet
 from projected_grpo.records import check_read
 
