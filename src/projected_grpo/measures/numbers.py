@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
@@ -21,6 +22,7 @@ from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.panels import base_file, panel_rates
 from projected_grpo.measures.runs import FINAL, Loaded, Run, load_runs, read_panels
 
+Of = TypeVar("Of", str, int)
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
 # Of a run; all but the first two may be null. `made`: the commit at which it was made.
 KEYS = ("cell", "seed", "model", "row", "settings", "code", "base", "teacher", "pool", "basis", "made")
@@ -179,26 +181,21 @@ def by_row(question: Question, frame: pd.DataFrame) -> dict[str, Values]:
     """Return row -> measure -> seed -> number. Raises UserError like `check`."""
     check(question, frame)
     asked = [(row.name, cell.id, cell.seed) for row in question.rows for cell in row.cells]
-    own = _counted(frame, pd.DataFrame(asked, columns=["of", "cell", "seed"]))
-    final = {row.name for row in question.rows if row.setting.final_eval}
-    found: dict[str, Values] = {row.name: {} for row in question.rows}
-    for (row, name), part in own.groupby(["of", "measure"], sort=False):
-        # A shared run may have more than this question asks for.
-        if row in final or name not in FINAL:
-            found[row][name] = dict(zip(part["seed"], part["value"], strict=True))
+    found: dict[str, Values] = {row.name: {} for row in question.rows} | values_of(frame, asked)
+    # A shared run may have more than this question asks for.
+    for name in (row.name for row in question.rows if not row.setting.final_eval):
+        found[name] = {measure: own for measure, own in found[name].items() if measure not in FINAL}
     return found
 
 
-def _counted(frame: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the lines of some cells with the seed that each counts for, by growing seed."""
-    return frame.drop(columns="seed").merge(cells, on="cell").sort_values("seed", kind="stable")
-
-
-def by_measure(frame: pd.DataFrame, cells: Iterable[tuple[str, int]]) -> Values:
-    """Return measure -> seed -> value of the lines of some cells, given with the seed that each counts for."""
-    own = _counted(frame, pd.DataFrame(list(cells), columns=["cell", "seed"]))
-    by_measure = own.groupby("measure", sort=False)
-    return {str(name): dict(zip(part["seed"], part["value"], strict=True)) for name, part in by_measure}
+def values_of(frame: pd.DataFrame, cells: Iterable[tuple[Of, str, int]]) -> dict[Of, Values]:
+    """Return name -> measure -> seed -> value; cells: which name one is of, its id, the seed that it counts for."""
+    known = pd.DataFrame(list(cells), columns=["of", "cell", "seed"])
+    own = frame.drop(columns="seed").merge(known, on="cell").sort_values("seed", kind="stable")
+    found: dict[Of, Values] = {}
+    for (of, measure), part in own.groupby(["of", "measure"], sort=False):
+        found.setdefault(of, {})[measure] = dict(zip(part["seed"], part["value"], strict=True))
+    return found
 
 
 def combined(values: Mapping[str, Values], weights: Mapping[str, float], measure: str) -> dict[int, float]:
@@ -220,7 +217,7 @@ def of_base(question: Question, frame: pd.DataFrame) -> Values:
     models = sorted({(cell.seed, cell.model) for cell in question.cells})
     if len(dict(models)) < len(models):
         return {}
-    return by_measure(frame, [(BASE.format(model), seed) for seed, model in models])
+    return values_of(frame, [("", BASE.format(model), seed) for seed, model in models]).get("", {})
 
 
 def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:
@@ -229,9 +226,5 @@ def of_early_ends(question: Question, frame: pd.DataFrame) -> dict[int, Values]:
     there = pd.Series(frame["cell"].unique(), dtype=str)
     ends = there.str.extract(f"^{STOPPED.format('([0-9]+)', '(.+)')}$").assign(cell=there)
     ends = ends[ends[1].isin(seeds)].astype({0: int})
-    own = frame[frame["cell"].isin(ends["cell"])]
-    by_step = ends.groupby(0)
-    return {
-        int(str(step)): by_measure(own, zip(part["cell"], part[1].map(seeds), strict=True))
-        for step, part in by_step
-    }
+    own = zip(ends[0], ends["cell"], ends[1].map(seeds), strict=True)
+    return dict(sorted(values_of(frame, own).items()))
