@@ -118,15 +118,13 @@ class QuestionsCheck:
                 problem = f"{problem.removesuffix('it')}one of: {', '.join(self.bases.names)}"
             wrong(key, problem, *rest)
         needs = setting.needs
+        if source := needs.basis or needs.direction:
+            key = "basis" if needs.basis else "direction"
+            self.bases.check_name(source, [key], lambda keys, problem: wrong(keys[0], problem))
         if basis := needs.basis:
-            self.bases.check_name(basis, ["basis"], lambda keys, problem: wrong(keys[0], problem))
             axes, k = self.config.knobs(basis).axes, setting.knob("k") or 1
             if k > axes:
                 wrong("k", f"{k}, allowed: 1 to {axes}, the axes of the basis {basis!r}")
-        if direction := needs.direction:
-            self.bases.check_name(
-                basis or direction, ["direction"], lambda keys, problem: wrong(keys[0], problem)
-            )
         try:
             cell = make_cell(setting, self.config.seeds[0], self.config)
         except SettingError as error:
