@@ -7,7 +7,7 @@ that only slows training lies on it; what counts is known honest minus the front
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,7 @@ BASE = "the base"
 
 def other_groups() -> pd.DataFrame:
     """Return the figures of other groups for the same arms, by the `row` of ours (`the base` for the base)."""
-    with (files("projected_grpo.measures") / "other_groups.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file, comment="#")
+    return pd.read_csv(Path(__file__).with_name("other_groups.csv"), comment="#")
 
 
 @dataclass(frozen=True)

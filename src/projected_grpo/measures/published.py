@@ -1,7 +1,7 @@
 """The paper's figures (Qwen3-4B), as `published.csv` has them, by the rows of a question."""
 
 import math
-from importlib.resources import files
+from pathlib import Path
 
 import pandas as pd
 
@@ -22,8 +22,7 @@ def published(own: Measured) -> dict[str, dict]:
 
     A delta is the one printed there, else the difference of its means over the same seeds.
     """
-    with (files("projected_grpo.measures") / "published.csv").open(encoding="utf-8") as file:
-        every = pd.read_csv(file, dtype={"seeds": str})
+    every = pd.read_csv(Path(__file__).with_name("published.csv"), dtype={"seeds": str})
     theirs = every[every["question"].eq(own.question.name)].set_index("row").to_dict("index")
     found = {}
     for name, row in own.rows.items():
