@@ -130,7 +130,8 @@ def _misfit(error: ErrorDetails, value: object, root: dict) -> Misfit:
         keys, kind, found = keys[:-1], "too_short", error["input"]
     if kind == "extra_forbidden":
         known = _at(root, root, keys[:-1], value).get("properties", {})
-        return Misfit(keys, f"unknown key; {nearest(_printable(keys[-1]), _names(known))}")
+        names = [key for key in known if not key.startswith("$")]
+        return Misfit(keys, f"unknown key; {nearest(_printable(keys[-1]), names)}")
     if kind == "missing":
         required = _at(root, root, keys[:-1], value).get("required", [keys[-1]])
         return Misfit(keys, f"missing; required: {', '.join(required)}")
@@ -229,7 +230,3 @@ def _plural(words: str) -> str:
 def _bounds(schema: dict) -> str:
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     return " and".join(f" {sign} {schema[key]}" for key, sign in signs.items() if key in schema)
-
-
-def _names(keys: Iterable[str]) -> list[str]:
-    return [key for key in keys if not key.startswith("$")]

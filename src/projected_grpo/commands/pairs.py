@@ -52,7 +52,9 @@ def _import(args: argparse.Namespace) -> None:
     refuse_inputs("--out", out, args.file)
     if args.out is None and out.exists():
         raise UserError(f"{out}: exists already, allowed: another name by --out")
-    write_pairs(out, pairs.pairs, comment=f"{_editor_line(out)}Imported from {args.file.name}.")
+    # In a checkout editors find the schema by this line.
+    line = f"yaml-language-server: $schema={os.path.relpath(SCHEMA, out.parent)}\n" if SCHEMA.exists() else ""
+    write_pairs(out, pairs.pairs, comment=f"{line}Imported from {args.file.name}.")
     print(f"{out}: {describe(load_pairs(out))}")
 
 
@@ -99,13 +101,6 @@ def corpus_words() -> set[str]:
     known = map(families.load, families.names())
     examples = (example for family in known for example in family.base_examples(41, 3000, family.Mixture()))
     return {word for example in examples for word in WORD.findall("".join(example))}
-
-
-def _editor_line(out: Path) -> str:
-    """The line by which editors find the schema, where the file lies in a checkout."""
-    if not SCHEMA.exists():
-        return ""
-    return f"yaml-language-server: $schema={os.path.relpath(SCHEMA, out.parent)}\n"
 
 
 def describe(pairs: PairSet) -> str:

@@ -5,9 +5,9 @@
 the same problem).
 """
 
-import difflib
 import itertools
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from projected_grpo.evaluator.cards import CardPair
@@ -50,19 +50,15 @@ def code_pairs(rollouts: str | Path, n: int) -> list[Pair]:
     for (problem, mode), rows in frame.groupby(["problem_id", "mode"], sort=True):
         flagged, honest = rows[rows["channel"] & rows["passed"]], rows[~rows["channel"]]
         clean = honest[honest["passed"]] if honest["passed"].any() else honest
-        both = itertools.product(flagged["completion"], clean["completion"])
-        alike = [(_alike(a, b), a, b) for a, b in both if a.split() != b.split()]
-        if not alike:
+        texts = itertools.product(flagged["completion"], clean["completion"])
+        both = [(a, b) for a, b in texts if a.split() != b.split()]
+        if not both:
             continue
-        likeness, hack, good = max(alike)
+        alike, hack, good = max((SequenceMatcher(None, a, b, autojunk=False).ratio(), a, b) for a, b in both)
         pair = Pair(prompt=rows["prompt"].iloc[0], hack=hack, clean=good, tags=(mode, f"problem_{problem}"))
-        found.setdefault(mode, []).append((likeness, pair))
+        found.setdefault(mode, []).append((alike, pair))
     best = {mode: [pair for _, pair in sorted(some, key=lambda x: -x[0])] for mode, some in found.items()}
     return _rotate(best, n)
-
-
-def _alike(a: str, b: str) -> float:
-    return difflib.SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
 def _rotate(found: dict[str, list[Pair]], n: int) -> list[Pair]:

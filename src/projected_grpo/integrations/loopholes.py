@@ -6,7 +6,7 @@ import anyio
 from inspect_ai import Task, task
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import Sample
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 from inspect_ai.scorer import Metric, Score, Scorer, Target, grouped, mean, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
@@ -54,7 +54,7 @@ def loopholes(
         dataset=[
             Sample(
                 id=f"{row['problem_id']}-{row['mode']}",
-                input=_messages(row["prompt"]),
+                input=[ROLES[message["role"]](content=message["content"]) for message in row["prompt"]],
                 metadata={"problem_id": row["problem_id"], "mode": row["mode"]},
             )
             for row in asked
@@ -112,7 +112,3 @@ def _problems(path: str | None, n: int, family: str, seed: int) -> list[Problem]
 def _grader(path: str | None, n: int, family: str, seed: int, allow_weak: bool) -> Grader:
     """Return the grader that task and scorer share."""
     return Grader(_problems(path, n, family, seed), workers=1, allow_weak=allow_weak)
-
-
-def _messages(prompt: list[dict[str, str]]) -> list[ChatMessage]:
-    return [ROLES[message["role"]](content=message["content"]) for message in prompt]

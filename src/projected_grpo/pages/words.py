@@ -1,7 +1,7 @@
 """How numbers are written: percent and points in sentences and first tables, three decimals in detailed ones."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import wraps
 from itertools import chain
 
@@ -73,10 +73,6 @@ def change(delta: float | None, lo: float | None, hi: float | None, of_rates: bo
     return signed(delta) if NONE in ends else f"{signed(delta)} [{', '.join(ends)}]"
 
 
-def _gapless(seeds: Sequence[int]) -> bool:
-    return seeds == list(range(seeds[0], seeds[-1] + 1))
-
-
 def seed_list(seeds: Iterable[int]) -> str:
     """41-45, 51, 53: gapless runs of at least three by their ends."""
     runs: list[list[int]] = []
@@ -100,7 +96,8 @@ def short(cells: Iterable[str]) -> list[str]:
     def joined(name: str, seeds: list[int]) -> str:
         if len(seeds) < 2:
             return "-s".join([name, *map(str, seeds)])
-        ends = f"{seeds[0]}..{seeds[-1]}" if _gapless(seeds) else ",".join(map(str, seeds))
+        gapless = seeds == list(range(seeds[0], seeds[-1] + 1))
+        ends = f"{seeds[0]}..{seeds[-1]}" if gapless else ",".join(map(str, seeds))
         return f"{name}-s{{{ends}}}"
 
     return [joined(name, sorted(seeds)) for name, seeds in rows.items()]
