@@ -214,10 +214,9 @@ def _alike(counts: Counter[str]) -> list[str]:
     """Return a line where all rows fail for one reason, or by one kind of exception: then it is seldom the answers that
     are wrong."""
     n = counts["completions"]
-    for opening in ("reason ", "kind "):
-        told = [name.removeprefix(opening) for name in counts if name.startswith(opening)]
-        if n > 1 and len(told) == 1 and counts[opening + told[0]] == n:
-            return [f"all {n} completions fail alike: {told[0]}"]
+    for name, count in counts.items():  # a row's reason stands before its kind
+        if name.startswith(("reason ", "kind ")) and count == n > 1:
+            return [f"all {n} completions fail alike: {name.partition(' ')[2]}"]
     return []
 
 
