@@ -21,7 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for command in (grade, pairs, basis_command, canonical, export, chat, examples, schemas):
         command.add_parser(commands)
-    signal.signal(signal.SIGTERM, _terminate)
+    # As an exception does: children end, temporary files go.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         args = parser.parse_args(arguments)
         args.run(args)
@@ -48,11 +49,6 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
-
-
-def _terminate(number: int, frame: object) -> None:
-    """End as an exception does: children end, temporary files go."""
-    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,8 @@ from projected_grpo.method.pairs import PairSet, load_pairs
 from projected_grpo.method.projection import GATES, Intervention, fired, mean_alignment, split
 
 STORED = "projection.safetensors"  # the axes in use, in each checkpoint of the trainer
-ELSEWHERE = (
-    "8bit",
-    "4bit",
-    "layerwise",
-    "lomo",
-)  # optimizers whose step is not taken from the gradients seen here
+# Optimizers whose step is not taken from the gradients seen here.
+ELSEWHERE = ("8bit", "4bit", "layerwise", "lomo")
 
 
 class Projection(TrainerCallback):

@@ -36,9 +36,8 @@ from projected_grpo.wrapper.run import starts_jobs
 get_argument_parser = cli.get_argument_parser
 
 TEMPORARY = Path(".snakemake", "tmp").absolute()
-STOPPED = {
-    code for number in (signal.SIGINT, signal.SIGTERM) for code in (-number, 128 + number)
-}  # how jobs end
+# How jobs end.
+STOPPED = {code for number in (signal.SIGINT, signal.SIGTERM) for code in (-number, 128 + number)}
 
 
 def main(typed_words: list[str]) -> None:
@@ -90,9 +89,8 @@ def read(words: list[str]) -> tuple[list[str], Any]:
     command_line.tell_seeds(typed.config or [])
     arguments = command_line.fit_cores(arguments, typed, len(os.sched_getaffinity(0)))
     arguments = command_line.add_logger(arguments, typed)
-    os.environ["PGRPO_TARGETS"] = json.dumps(
-        list(typed.targets)
-    )  # for the Snakefile, which knows what there is
+    # For the Snakefile, which knows what there is.
+    os.environ["PGRPO_TARGETS"] = json.dumps(list(typed.targets))
     own = [command_line.CONFIG] if os.path.isfile(command_line.CONFIG) else []
     command_line.check_files([*own, *(typed.configfile or [])])
     return arguments, typed
