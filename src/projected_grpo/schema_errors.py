@@ -130,8 +130,8 @@ def _misfit(error: ErrorDetails, value: object, root: dict) -> Misfit:
         keys, kind, found = keys[:-1], "too_short", error["input"]
     if kind == "extra_forbidden":
         known = _at(root, root, keys[:-1], value).get("properties", {})
-        names = [key for key in known if not key.startswith("$")]
-        return Misfit(keys, f"unknown key; {nearest(_printable(keys[-1]), names)}")
+        allowed = [key for key in known if not key.startswith("$")]
+        return Misfit(keys, f"unknown key; {nearest(_printable(keys[-1]), allowed)}")
     if kind == "missing":
         required = _at(root, root, keys[:-1], value).get("required", [keys[-1]])
         return Misfit(keys, f"missing; required: {', '.join(required)}")
