@@ -229,12 +229,11 @@ def load_questions(parsed: Mapping[str, Any], config: Config) -> dict[str, Quest
 def _question(name: str, entry: asked.Question, config: Config) -> Question:
     settings = [(row, make_setting(entry.settings | (row.model_extra or {}))) for row in entry.rows]
     rows = [_row(entry, row, setting, config) for row, setting in settings if is_possible(setting, config)]
-    first: dict[tuple[Cell, ...], str] = {}
-    for row in rows:
-        first.setdefault(row.cells, row.name)
+    first = {row.cells: row.name for row in reversed(rows)}
     # Rows on loopholes that are all that this pool has repeat the others.
-    same = {row.name: first[row.cells] for row in rows if row.setting.modes == config.pool.modes}
-    same = {row.name: same.get(row.name, row.name) for row in rows}
+    same = {
+        row.name: first[row.cells] if row.setting.modes == config.pool.modes else row.name for row in rows
+    }
     kept = [row for row in rows if same[row.name] == row.name]
     for i, row in enumerate(kept):  # none is compared with itself or with a row that is left out
         others = {key: same.get(getattr(row, key)) for key in asked.OTHER_ROWS}
