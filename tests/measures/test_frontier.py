@@ -116,6 +116,25 @@ def test_outside_the_range_nothing_is_compared(made):
     assert made.excess({}, {}) is None
 
 
+def test_seeds_without_a_dose_keep_the_line_of_those_that_they_have(made):
+    """A dose that was run at later seeds alone changes nothing at the first ones, nor over all of them."""
+    late = SEEDS[4:]
+    hack = {s: np.where([s in late or i != 2 for i in range(5)], of, np.nan) for s, of in made.hack.items()}
+    own = by_seed([0.32, 0.4, 0.45, 0.3, 0.35, 0.42]), by_seed([0.4, 0.5, 0.45, 0.4, 0.6, 0.5])
+    fewer = Frontier(
+        ("the base", "a", "c", "vanilla"),
+        *({s: np.delete(of[s], 2) for s in of} for of in (made.hack, made.honest)),
+    )
+    gappy = replace(made, hack=hack)
+    first = [{s: of[s] for s in SEEDS[:4]} for of in own]
+    assert gappy.excess(*first) == fewer.excess(*first)
+    assert gappy.excess(*own) == fewer.excess(*own)
+    last = [{s: of[s] for s in late} for of in own]
+    assert gappy.excess(*last) == made.excess(*last) != fewer.excess(*last)
+    for got, expected in zip(gappy.curve(), fewer.curve(), strict=True):
+        assert got == pytest.approx(expected)
+
+
 def test_one_seed_has_a_distance_and_no_test(made):
     pair = made.excess({41: 0.4}, {41: 0.5})
     assert pair.n == 1 and pair.p is None and pair.lo is None

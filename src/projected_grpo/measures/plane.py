@@ -29,7 +29,10 @@ def other_groups() -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Frontier:
-    """What training less gives: `names` by growing dose, their `[points]` of known hack and honest by seed."""
+    """What training less gives: `names` by growing dose, their `[points]` of known hack and honest by seed.
+
+    NaN where a seed has no run of a point: seeds are compared on the points that all of them have.
+    """
 
     names: tuple[str, ...]
     hack: dict[int, np.ndarray]
@@ -39,10 +42,17 @@ class Frontier:
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted(self.hack))
 
+    def among(self, seeds: Iterable[int]) -> "Frontier":
+        """Return it over some seeds, with the points that all of these have."""
+        some = list(seeds)
+        there = ~np.isnan(np.array([self.hack[seed] + self.honest[seed] for seed in some])).any(axis=0)
+        hack, honest = ({seed: of[seed][there] for seed in some} for of in (self.hack, self.honest))
+        return Frontier(tuple(np.array(self.names)[there]), hack, honest)
+
     def means(self, seeds: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return hack and honest of each point, means over seeds."""
-        some = self.seeds if seeds is None else list(seeds)
-        hack, honest = (np.mean([of[seed] for seed in some], axis=0) for of in (self.hack, self.honest))
+        """Return hack and honest of each point that all of these seeds have, means over them."""
+        line = self.among(self.seeds if seeds is None else seeds)
+        hack, honest = (np.mean(list(of.values()), axis=0) for of in (line.hack, line.honest))
         return hack, honest
 
     def curve(self, seeds: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -63,16 +73,17 @@ class Frontier:
         seeds = [seed for seed in self.seeds if seed in hack and seed in honest]
         if not seeds:
             return None
+        line = self.among(seeds)
         own = np.mean([hack[seed] for seed in seeds])
-        first, last = (np.mean([self.hack[seed][end] for seed in seeds]) for end in (0, -1))
+        first, last = (np.mean([line.hack[seed][end] for seed in seeds]) for end in (0, -1))
         if self.names[0] == BASE and own <= first:
             return stats.one_sample({s: honest[s] - float(self.honest[s][0]) for s in seeds})
 
         def at(some: list[int]) -> float:
-            x, y = self.curve(some)
+            x, y = line.curve(some)
             return np.mean([honest[s] for s in some]) - np.interp(np.mean([hack[s] for s in some]), x, y)
 
-        whole, (x, _), n = float(at(seeds)), self.curve(seeds), len(seeds)
+        whole, (x, _), n = float(at(seeds)), line.curve(), len(seeds)
         if not x[0] <= own <= last:
             return None
         if n < 2:
@@ -106,10 +117,11 @@ def vanilla_of(own: Measured) -> str | None:
 
 
 def frontier_of(own: Measured) -> Frontier | None:
-    """Return what training less gives, over the seeds that have all of it: the base, vanilla, and in between `less` at
-    each scale and vanilla that ends earlier, by their dose: the share of vanilla's summed learning rates.
+    """Return what training less gives: the base, vanilla, and in between `less` at each scale and vanilla that ends
+    earlier, by their dose: the share of vanilla's summed learning rates.
 
-    None where no training less was run beside base and vanilla. What was not judged is no point.
+    It has the seeds with base, vanilla and something in between; None where there are none. What was not judged is no
+    point.
     """
     vanilla = vanilla_of(own)
     if vanilla is None:
@@ -123,10 +135,13 @@ def frontier_of(own: Measured) -> Frontier | None:
     points = {name: rates for name, rates in points.items() if rates.get(HACK) and rates.get(HONEST)}
     if len(points) < 2 or not points.keys() & between.keys():
         return None
-    both = {(key, name): rates[key] for name, rates in points.items() for key in (HACK, HONEST)}
-    judged = pd.DataFrame(both).dropna().sort_index()  # by seed
-    hack, honest = (dict(zip(judged.index, judged[key].to_numpy(), strict=True)) for key in (HACK, HONEST))
-    return Frontier(tuple(points), hack, honest) if len(judged) else None
+    names = list(points)
+    hack, honest = (pd.DataFrame({name: points[name][key] for name in names}) for key in (HACK, HONEST))
+    there = (hack + honest).notna().sort_index()  # by seed
+    ends = [name for name in names if name not in between]
+    seeds = there.index[there[ends].all(axis=1) & there.drop(columns=ends).any(axis=1)]
+    by_seed = ({seed: of.loc[seed].to_numpy() for seed in seeds} for of in (hack, honest))
+    return Frontier(tuple(names), *by_seed) if len(seeds) else None
 
 
 def defending(own: Measured) -> list[str]:

@@ -151,6 +151,16 @@ def answer(made: Estimated) -> list[str]:
     return [_plain("fresh", words.seed_list(made.fresh.own.seeds), first), *more]
 
 
+def n_of_answer(made: Estimated) -> int:
+    """Return the number of seeds that the first sentence is of; where it has none, the largest of a difference."""
+    answering = made.fresh or made
+    says, claims = answering.own.question.says, answering.claims()
+    first = answering.of(says[0].row, says[0].contrast, says[0].measure) if says else [*claims, NO_LINE][0]
+    return int(
+        first["n"] or max((line["n"] for line in made.lines if line["contrast"] != table.RATE), default=0)
+    )
+
+
 def of_first_seeds(made: Estimated) -> list[str]:
     """Return the sentences of the seeds before the fresh ones; none where no others confirm a question."""
     if made.fresh is None:

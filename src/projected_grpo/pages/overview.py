@@ -12,7 +12,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
 from projected_grpo.measures.panels import DEPLOYED
-from projected_grpo.pages.answer import Estimated, answer, is_known, said
+from projected_grpo.pages.answer import Estimated, answer, is_known, n_of_answer, said
 from projected_grpo.pages.edition import DEFAULT, Place, estimated, layered
 from projected_grpo.pages.page import render
 from projected_grpo.strict_yaml import read_mapping
@@ -28,9 +28,7 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
     """
     rows = []
     for name, found in made.items():
-        frame = found.frame
-        row = {"name": name, "made": found, "primary": frame["primary"].any()}
-        row["n"] = max(frame.loc[frame["contrast"].ne(estimates.RATE), "n"], default=0)
+        row = {"name": name, "made": found, "primary": found.frame["primary"].any(), "n": n_of_answer(found)}
         rows.append(row | {"answer": answer(found)[0] if is_known(found) else ""})
     rows.sort(
         key=lambda row: (not row["primary"], row["name"][0] != "Q", int(re.sub(r"\D", "", row["name"]) or 0))
