@@ -50,9 +50,9 @@ def test_the_pairs_of_the_page_are_what_the_check_says(tmp_path):
         assert [line for line in said(tmp_path, command) if line.strip()] == [s for s in shown if s]
 
 
-# As many jobs as the page has, each smaller than in config/smoke.yaml: what it prints differs in its numbers alone.
+# As many jobs as the page has, each as small as in config/smoke.yaml: what it prints differs in its numbers alone.
 SMALL = """
-small: { base: 100, teacher: 50 }
+small: { base: 600, teacher: 200 }
 pool: { problems: 8, samples: 4 }
 deployed: { known: 8, novel: 8, plain: 4, samples: 2 }
 grpo: { prompts: 4, presets: { fast: { steps: 3 } } }
