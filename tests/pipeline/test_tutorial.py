@@ -54,7 +54,6 @@ def test_the_pairs_of_the_page_are_what_the_check_says(tmp_path):
 SMALL = """
 small: { base: 600, teacher: 200 }
 pool: { problems: 8, samples: 4 }
-deployed: { known: 8, novel: 8, plain: 4, samples: 2 }
 grpo: { prompts: 4, presets: { fast: { steps: 3 } } }
 """
 
