@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE  # else every job compiles all that it imports
 
-.PHONY: all env optional docs test test-slow report bench bench-grader publish archive lint format lock
+.PHONY: all env optional docs test test-slow report bench bench-grader publish archive pack lint format lock
 
 all:
 	./snakemake $(ARGS) --cores $(CORES) --resources gpu=$(GPUS) results/Q10.md
@@ -45,8 +45,10 @@ bench-grader: env
 publish: env  # `make publish CONFIG=config/smollm2.yaml`: the pages of another organism
 	$(PYTHON) -m projected_grpo.pages.publish $(if $(CONFIG),--configfile $(CONFIG))
 
-archive: env  # texts of published runs beside their runs.csv, and both of every organism as one file for a release
+archive: env  # texts of published runs beside their runs.csv
 	$(PYTHON) -m projected_grpo.pages.archive $(if $(CONFIG),--configfile $(CONFIG))
+
+pack:  # every runs.csv and the texts beside it as one file, for a release
 	mkdir -p build
 	find docs/results -name runs.csv -o -name deployed.parquet | sort | tar -czf build/runs.tar.gz -T -
 	@ls -l build/runs.tar.gz
