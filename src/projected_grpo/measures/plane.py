@@ -49,15 +49,15 @@ class Frontier:
         hack, honest = ({seed: of[seed][there] for seed in some} for of in (self.hack, self.honest))
         return Frontier(tuple(np.array(self.names)[there]), hack, honest)
 
-    def means(self, seeds: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return hack and honest of each point that all of these seeds have, means over them."""
-        line = self.among(self.seeds if seeds is None else seeds)
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return hack and honest of each point that all seeds have, means over them."""
+        line = self.among(self.seeds)
         hack, honest = (np.mean(list(of.values()), axis=0) for of in (line.hack, line.honest))
         return hack, honest
 
-    def curve(self, seeds: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Return growing hack and honest there, of the means over seeds; points that pool to one hack are averaged."""
-        hack, honest = self.means(seeds)
+        hack, honest = self.means()
         # Rounded: a pool's mean may differ in its last bit from an equal one beside it.
         x, place = np.unique(isotonic_regression(hack).x.round(12), return_inverse=True)
         return x, np.bincount(place, honest) / np.bincount(place)
@@ -80,7 +80,7 @@ class Frontier:
             return stats.one_sample({s: honest[s] - float(self.honest[s][0]) for s in seeds})
 
         def at(some: list[int]) -> float:
-            x, y = line.curve(some)
+            x, y = line.among(some).curve()
             return np.mean([honest[s] for s in some]) - np.interp(np.mean([hack[s] for s in some]), x, y)
 
         whole, (x, _), n = float(at(seeds)), line.curve(), len(seeds)
@@ -135,13 +135,12 @@ def frontier_of(own: Measured) -> Frontier | None:
     points = {name: rates for name, rates in points.items() if rates.get(HACK) and rates.get(HONEST)}
     if len(points) < 2 or not points.keys() & between.keys():
         return None
-    names = list(points)
-    hack, honest = (pd.DataFrame({name: points[name][key] for name in names}) for key in (HACK, HONEST))
+    hack, honest = (pd.DataFrame({n: rates[key] for n, rates in points.items()}) for key in (HACK, HONEST))
     there = (hack + honest).notna().sort_index()  # by seed
-    ends = [name for name in names if name not in between]
+    ends = [name for name in points if name not in between]
     seeds = there.index[there[ends].all(axis=1) & there.drop(columns=ends).any(axis=1)]
     by_seed = ({seed: of.loc[seed].to_numpy() for seed in seeds} for of in (hack, honest))
-    return Frontier(tuple(names), *by_seed) if len(seeds) else None
+    return Frontier(tuple(points), *by_seed) if len(seeds) else None
 
 
 def defending(own: Measured) -> list[str]:

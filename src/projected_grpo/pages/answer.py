@@ -78,6 +78,10 @@ class Estimated:
         """Return the same for templates, where a line that is missing has None everywhere."""
         return self.line(row, contrast, measure) or NO_LINE
 
+    def told(self, says: Says) -> Mapping:
+        """Return the line that a sentence is of."""
+        return self.of(says.row, says.contrast, says.measure)
+
     def rate(self, row: str, measure: str) -> str:
         """Return the mean of a row, or of the base before training, as tables have it: a share in percent."""
         base = stats.mean(self.own.base.get(measure, {})) if row == plane.BASE else None
@@ -119,7 +123,7 @@ def sentence(made: Estimated, says: Says) -> str:
 
     Where the joint correction of primary outcomes leaves less of a difference, the wording is that of less.
     """
-    line = made.of(says.row, says.contrast, says.measure)
+    line = made.told(says)
     verdict = table.NOT_SHOWN if any(line is own for _, own in made.lost) else line["verdict"]
     wording = getattr(says, verdict.replace(" ", "_"))
     if not wording:
@@ -154,11 +158,10 @@ def answer(made: Estimated) -> list[str]:
 def n_of_answer(made: Estimated) -> int:
     """Return the number of seeds that the first sentence is of; where it has none, the largest of a difference."""
     answering = made.fresh or made
-    says, claims = answering.own.question.says, answering.claims()
-    first = answering.of(says[0].row, says[0].contrast, says[0].measure) if says else [*claims, NO_LINE][0]
-    return int(
-        first["n"] or max((line["n"] for line in made.lines if line["contrast"] != table.RATE), default=0)
-    )
+    said = [answering.told(one) for one in answering.own.question.says]
+    first, *_ = said or answering.claims() or [NO_LINE]
+    differences = (line["n"] for line in made.lines if line["contrast"] != table.RATE)
+    return int(first["n"] or max(differences, default=0))
 
 
 def of_first_seeds(made: Estimated) -> list[str]:
@@ -181,7 +184,7 @@ def corrected(made: Estimated) -> list[str]:
 def is_known(made: Estimated, number: int = 0) -> bool:
     """Return whether the table has what the answer, or one sentence of it by its number, is of."""
     says = made.own.question.says[number - 1 : number] if number else made.own.question.says
-    lines = [made.of(one.row, one.contrast, one.measure) for one in says]
+    lines = [made.told(one) for one in says]
     return not lines or any(line["verdict"] != table.MISSING for line in lines)
 
 

@@ -99,7 +99,7 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
         if name not in made:
             return name, "", False
         says = made[name].own.question.says[int(number or 1) - 1]
-        shown = made[name].of(says.row, says.contrast, says.measure)["verdict"] == estimates.EFFECT
+        shown = made[name].told(says)["verdict"] == estimates.EFFECT
         return name, said(made[name], int(number or 0)), shown
 
     text = render(
