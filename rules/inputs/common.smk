@@ -13,8 +13,8 @@ from projected_grpo.cells.bases import pair_files
 from projected_grpo.cells.check import load
 from projected_grpo.cells.knobs import GENERATED_PAIRS
 from projected_grpo.cells.setting import Setting
+from projected_grpo.code_hashes import CodeHashes
 from projected_grpo.digests import announce, of_value
-from projected_grpo.fingerprint import fingerprint
 from projected_grpo.method.pairs import load_pairs
 from projected_grpo.hub import local_folder
 from projected_grpo.machine import has_gpu
@@ -37,6 +37,7 @@ announce({path: of_value(read_yaml(path)) for path in CONFIG.questions})
 HERE = Path(workflow.current_basedir).parents[
     1
 ]  # of this repository, also where it is another workflow's module
+CODE = CodeHashes(HERE / "workflow" / "scripts")
 PAIR_FILES = pair_files(CONFIG.pairs)
 CONTEXT = Context("", CONFIG, QUESTIONS)
 RESULTS = CONFIG.results
@@ -100,7 +101,7 @@ def by_content(path):
 @cache
 def code(script, *sources):
     """Fingerprint of a script and of the library code behind it and behind `sources`, which it loads by name."""
-    return fingerprint(HERE / "workflow" / "scripts" / script, *(HERE / source for source in sources))
+    return CODE.of(script, [HERE / source for source in sources])
 
 
 # The code of the problem family, which is loaded by name.

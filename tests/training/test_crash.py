@@ -171,14 +171,8 @@ def kill_and_resume(finished, out, seed):
     return run_to_the_end(finished, out)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 22))])
 def test_killed_runs_resume_to_the_same_result(finished, undisturbed, seed, tmp_path):
-    assert_equal(kill_and_resume(finished, tmp_path / "out", seed), undisturbed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 22))
-def test_twenty_kills(finished, undisturbed, seed, tmp_path):
     assert_equal(kill_and_resume(finished, tmp_path / "out", seed), undisturbed)
 
 
@@ -212,7 +206,7 @@ def test_a_checkpoint_on_another_base_or_svd_is_not_resumed(finished, stopped, t
 
 
 @pytest.mark.parametrize("limit", AFTER_A_SIGNAL)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_ends_in_time_keeps_the_checkpoint_and_leaves_nothing(
     finished, undisturbed, number, limit, tmp_path
 ):
@@ -250,7 +244,7 @@ def long_run(finished, tmp_path):
 
 
 @pytest.mark.parametrize("limit", AFTER_A_SIGNAL)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_to_the_wrapper_ends_its_training_run_in_time(finished, long_run, number, limit, tmp_path):
     cell, arguments = long_run
     (tmp_path / "tmp").mkdir()
