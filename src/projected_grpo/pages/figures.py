@@ -245,13 +245,16 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
         return None
     with style.drawn(4.6) as (drawing, axes):
         axes.set_xscale(ROOT[0], functions=ROOT[1])
-        front = planes.frontier_of(own)
+        front, taken = planes.frontier_of(own), list(found.values())
         if front is not None:
-            axes.plot(*front.curve(), color=style.SOFT, linewidth=1.6, label="plain training, less of it")
+            x, y = front.curve()
+            axes.plot(x, y, color=style.SOFT, linewidth=1.6, label="plain training, less of it")
+            along = np.linspace(x[0] ** 0.5, x[-1] ** 0.5, 60) ** 2
+            taken += zip(along, np.interp(along, x, y), strict=True)
             axes.plot(*front.means(), "|", color=style.SOFT, markersize=9, label="its doses and early ends")
         if own.base:
-            x, y = ([stats.mean(own.base[name]) or 0.0] for name in (planes.HACK, planes.HONEST))
-            axes.plot(x, y, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
+            base = ([stats.mean(own.base[name]) or 0.0] for name in (planes.HACK, planes.HONEST))
+            axes.plot(*base, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
         for label, (marker, edge, face) in LOOKS.items():
             if some := [place for name, place in found.items() if _kind(own, name) == label]:
                 look: dict = {"color": edge, "markerfacecolor": face, "markersize": 6, "clip_on": False}
@@ -266,7 +269,7 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
         axes.set_ylabel("% that solve without a hack")
         drawing.legend(loc="outside lower center", ncols=2)
         named = {name: found[name] for name in labels if name in found}
-        style.name_points(drawing, axes, named, list(found.values()))
+        style.name_points(drawing, axes, named, taken)
         return drawing
 
 
