@@ -194,6 +194,32 @@ def test_early_ends_of_vanilla_stand_on_the_frontier_by_their_dose(tmp_path):
     assert again.names == front.names and again.hack[43] == pytest.approx(front.hack[43])
 
 
+def test_rows_without_a_seed_in_common_have_blocks_of_their_own():
+    own = measured(real_questions([41])[1]["Q23"], pd.DataFrame(columns=numbers.COLUMNS))
+    first, fresh = list(range(61, 71)), list(range(71, 76))
+
+    def blocks(**seeds):
+        rates = {name: {HACK: dict.fromkeys(some, 0.1)} for name, some in seeds.items()}
+        return plane.blocks(
+            replace(own, values=rates | {"vanilla": {HACK: dict.fromkeys(range(60, 80), 0.5)}})
+        )
+
+    assert blocks() == []
+    assert blocks(screen=first, erase=first[1:], kl=[]) == [first]
+    assert blocks(screen=first, kl=fresh, advantage=first + fresh) == [first, fresh]
+    assert blocks(screen=first, kl=[70, *fresh]) == [first + fresh]
+
+
+def test_what_is_measured_among_some_seeds_has_nothing_of_the_others():
+    own = measured(real_questions([41])[1]["Q23"], pd.DataFrame(columns=numbers.COLUMNS))
+    rates = {HACK: {61: 0.1, 71: 0.9}, HONEST: {71: 0.2}}
+    some = replace(own, values={"screen": rates}, base=rates, stopped={2: {HACK: {71: 0.3}}, 4: rates}).among(
+        [61]
+    )
+    kept = {HACK: {61: 0.1}}
+    assert (some.values, some.base, some.stopped) == ({"screen": kept}, kept, {4: kept})
+
+
 def test_figures_of_other_groups_stand_beside_rows_of_the_plane():
     found = other_groups()
     rows = {row.name for row in real_questions([41])[1]["Q16"].rows}

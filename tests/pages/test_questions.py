@@ -15,7 +15,7 @@ from projected_grpo.measures import numbers, stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import answer, figures, question, style
 from projected_grpo.pages.edition import read_config
-from projected_grpo.pages.words import percent, points, size, span
+from projected_grpo.pages.words import p_value, percent, points, size, span
 
 SEEDS = list(range(41, 51))
 # Questions of both organisms, by config; names say which.
@@ -177,6 +177,17 @@ def test_points_that_touch_have_one_label():
 
 def test_intervals_stay_within_what_two_rates_can_differ_by():
     assert span(-1.261, 0.2) == "-100 to +20" and span(0.1, 1.4) == "+10 to +100"
+
+
+def test_a_p_near_the_threshold_says_on_which_side_it_is():
+    assert [p_value(p) for p in (0.0004, 0.012, 0.0494, 0.0497, 0.0504, None)] == [
+        "<0.001",
+        "0.012",
+        "0.049",
+        "0.0497",
+        "0.0504",
+        "–",
+    ]
 
 
 @pytest.mark.parametrize(

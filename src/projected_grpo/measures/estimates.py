@@ -7,7 +7,7 @@ in `contrasts`. Pages draw and say nothing that does not stand here or in the nu
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -105,6 +105,18 @@ class Measured:
     def seeds(self) -> tuple[int, ...]:
         """Return the seeds of all numbers, sorted."""
         return tuple(numbers.seeds_of(*self.values.values()))
+
+    def among(self, seeds: Iterable[int]) -> "Measured":
+        """Return the same of some seeds alone."""
+        some = set(seeds)
+
+        def kept(of: Values) -> Values:
+            own = {name: {seed: by[seed] for seed in some & by.keys()} for name, by in of.items()}
+            return {name: by for name, by in own.items() if by}
+
+        values = {name: kept(of) for name, of in self.values.items()}
+        stopped = {step: kept(of) for step, of in self.stopped.items() if kept(of)}
+        return replace(self, values=values, base=kept(self.base), stopped=stopped)
 
     def of(self, row: str | None, measure: str) -> dict[int, float]:
         """Return seed -> number of a row; empty where there is no such row or number."""

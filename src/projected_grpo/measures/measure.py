@@ -142,7 +142,7 @@ def _deployed(name: str) -> Measure:
     problems = f"held-out problems with {PANELS[panel]}"
     return Measure(
         name,
-        f"{panel}, {rate.replace('_', ', ')}",
+        f"{panel}, {rate.replace('_', ', ', 1).replace('_', ' ')}",
         f"{RATES[rate].words} on {problems}",
         f"after training, on {problems}: {RATES[rate].about}",
         lambda run: run.deployed.get(name),

@@ -149,6 +149,16 @@ def defending(own: Measured) -> list[str]:
     return [n for n, row in own.rows.items() if n != vanilla and row.setting.defence.family != "less"]
 
 
+def blocks(own: Measured) -> list[list[int]]:
+    """Return the seeds that rows share: one list where rows overlap, several where some have fresh seeds alone."""
+    found: list[frozenset[int]] = []
+    for seeds in sorted({frozenset(own.of(name, HACK)) for name in defending(own)} - {frozenset()}, key=len):
+        near = [one for one in found if one & seeds]
+        if len(near) < 2:  # else a row on the seeds of several
+            found = [one for one in found if one not in near] + [seeds.union(*near)]
+    return sorted(map(sorted, found))
+
+
 def above_frontier(own: Measured) -> list[Comparison]:
     """Return each row's known honest less the frontier's at the same known hack; none where it hacks more than all."""
     front = frontier_of(own)

@@ -20,7 +20,7 @@ from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane as planes
 from projected_grpo.measures import stats, trend
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.pages import style
+from projected_grpo.pages import style, words
 from projected_grpo.pages.answer import SHOWN, Estimated
 
 MOST = 24  # rows of a forest: beyond it the smallest differences stand in the table alone
@@ -85,7 +85,9 @@ def places(made: Estimated) -> Figure | None:
             face = style.BLUE if line["verdict"] in SHOWN else style.PAPER
             value = made.of(line["row"], table.BASELINE)["delta"]
             look = {"color": style.BLUE, "markersize": 7}
-            (handles["the pair set"],) = axes.plot(value, y, "o", markerfacecolor=face, **look)
+            teachers = own.rows[line["row"]].exploits == TEACHERS
+            mark, of = ("s", "the teacher's exploits") if teachers else ("o", "a pair set")
+            (handles[of],) = axes.plot(value, y, mark, markerfacecolor=face, **look)
             (handles["told apart"],) = axes.plot([], [], "o", **look)
         _differences(axes, [f"{line['row']} ({line['to']})" for line in found], own.about.name)
         drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
@@ -200,7 +202,7 @@ def doses(made: Estimated) -> Figure | None:
             knobs, use = row.setting.knobs.model_dump(exclude_none=True), row.cells[0].use
             x = knobs.pop(key, None)
             x = use.k if key == "k" and x is None and use else x
-            if x is not None and _place(made, name):
+            if x is not None and all(made.own.of(name, measure) for measure in SIDES.values()):
                 groups.setdefault((row.setting.arm, str(knobs)), {})[x] = name
         for (arm, _), by_x in groups.items():
             source = made.own.rows[next(iter(by_x.values()))].setting.source
@@ -235,47 +237,65 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
     """Return known hack to the right (a root scale: much lies near 0) and known honest upward.
 
     Hollow grey points are controls, the cross the base, the line plain training and less of it; `labels` have
-    their name beside them.
+    their name beside them. Rows that share no seed stand in panels of their own, each with the line of its seeds.
     """
-    own = made.own
-    names = planes.defending(own)
-    every = filter(None, [*names, planes.vanilla_of(own)])
-    found = {name: place for name in every if (place := _place(made, name)) is not None}
-    if not found:
+    parts = [made.own.among(seeds) for seeds in planes.blocks(made.own)]
+    places = [_places(own) for own in parts]
+    if not parts:
         return None
-    with style.drawn(4.6) as (drawing, axes):
-        axes.set_xscale(ROOT[0], functions=ROOT[1])
-        front, taken = planes.frontier_of(own), list(found.values())
-        if front is not None:
-            x, y = front.curve()
-            axes.plot(x, y, color=style.SOFT, linewidth=1.6, label="plain training, less of it")
-            along = np.linspace(x[0] ** 0.5, x[-1] ** 0.5, 60) ** 2
-            taken += zip(along, np.interp(along, x, y), strict=True)
-            axes.plot(*front.means(), "|", color=style.SOFT, markersize=9, label="its doses and early ends")
-        if own.base:
-            base = ([stats.mean(own.base[name]) or 0.0] for name in (planes.HACK, planes.HONEST))
-            axes.plot(*base, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
-        for label, (marker, edge, face) in LOOKS.items():
-            if some := [place for name, place in found.items() if _kind(own, name) == label]:
-                look: dict = {"color": edge, "markerfacecolor": face, "markersize": 6, "clip_on": False}
-                axes.plot(*zip(*some, strict=True), marker, label=label, **look)
-        top = max(max(x for x, _ in found.values()), 0.1) * 1.08
+    top = max(0.1, *(x for found in places for x, _ in found.values())) * 1.08
+    several: dict = {"nrows": len(parts), "sharex": True, "sharey": True, "squeeze": False}
+    with style.drawn(1.3 + 3.3 / len(parts) ** 0.3 * len(parts), **several) as (drawing, grid):
+        for axes, own, found in zip(grid.flat, parts, places, strict=True):
+            axes.set_xscale(ROOT[0], functions=ROOT[1])
+            for label, (marker, edge, face) in LOOKS.items():
+                if some := [place for name, place in found.items() if _kind(own, name) == label]:
+                    look: dict = {"color": edge, "markerfacecolor": face, "markersize": 6, "clip_on": False}
+                    axes.plot(*zip(*some, strict=True), marker, label=label, **look)
+            if len(parts) > 1:
+                axes.set_title(f"seeds {words.seed_list(own.seeds)}", fontsize=8.5)
+            axes.set_ylabel("% that solve without a hack")
+        lines = [_training_less(axes, own) for axes, own in zip(grid.flat, parts, strict=True)]
         axes.set_xlim(-0.0005, top)
         axes.set_xticks([tick for tick in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1) if tick <= top])
         axes.set_ylim(bottom=0)
         _percent(axes)
         _percent(axes, "y")
         axes.set_xlabel("% of rollouts that hack, after training (root scale)")
-        axes.set_ylabel("% that solve without a hack")
-        drawing.legend(loc="outside lower center", ncols=2)
-        named = {name: found[name] for name in labels if name in found}
-        style.name_points(drawing, axes, named, taken)
+        handles: dict = {}
+        for axes in grid.flat:
+            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+        for axes, found, line in zip(grid.flat, places, lines, strict=True):
+            named = {name: found[name] for name in labels if name in found}
+            style.name_points(drawing, axes, named, [*found.values(), *line])
         return drawing
 
 
-def _place(made: Estimated, name: str) -> tuple[float, float] | None:
-    hack, honest = (made.of(name, table.RATE, measure)["mean"] for measure in SIDES.values())
-    return None if hack is None or honest is None else (hack, honest)
+def _training_less(axes: Axes, own: table.Measured) -> list[tuple[float, float]]:
+    """Draw what plain training gives at any dose of itself, and the base; return points along the line."""
+    front, along = planes.frontier_of(own), []
+    if front is not None:
+        x, y = front.curve()
+        axes.plot(x, y, color=style.SOFT, linewidth=1.6, label="plain training, less of it")
+        axes.plot(*front.means(), "|", color=style.SOFT, markersize=9, label="its doses and early ends")
+        at = np.linspace(x[0] ** 0.5, x[-1] ** 0.5, 60) ** 2
+        along = list(zip(at, np.interp(at, x, y), strict=True))
+    if own.base:
+        base = ([stats.mean(own.base[name]) or 0.0] for name in SIDES.values())
+        axes.plot(*base, "x", color=style.INK, markersize=8, label="before training", linestyle="none")
+    return along
+
+
+def _places(own: table.Measured) -> dict[str, tuple[float, float]]:
+    """Return known hack and known honest of each row that has both, means over its seeds."""
+    every = filter(None, [*planes.defending(own), planes.vanilla_of(own)])
+    rates = {name: [list(own.of(name, measure).values()) for measure in SIDES.values()] for name in every}
+    return {
+        name: (float(np.mean(hack)), float(np.mean(honest)))
+        for name, (hack, honest) in rates.items()
+        if hack and honest
+    }
 
 
 def _kind(own: table.Measured, name: str) -> str:

@@ -12,7 +12,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
 from projected_grpo.measures import estimates, numbers
 from projected_grpo.measures.panels import DEPLOYED
-from projected_grpo.pages.answer import Estimated, answer, is_known, n_of_answer, said
+from projected_grpo.pages.answer import NO_LINE, Estimated, answer, is_known, n_of_answer, said
 from projected_grpo.pages.edition import DEFAULT, Place, estimated, layered
 from projected_grpo.pages.page import render
 from projected_grpo.strict_yaml import read_mapping
@@ -94,13 +94,12 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
     if shown not in made:
         return
 
-    def quoted(one: str) -> tuple[str, str, bool]:
+    def quoted(one: str) -> tuple[str, str, Mapping]:
         name, _, number = one.partition(".")
         if name not in made:
-            return name, "", False
+            return name, "", NO_LINE
         says = made[name].own.question.says[int(number or 1) - 1]
-        shown = made[name].told(says)["verdict"] == estimates.EFFECT
-        return name, said(made[name], int(number or 0)), shown
+        return name, said(made[name], int(number or 0)), made[name].told(says)
 
     text = render(
         "readme.md.j2",

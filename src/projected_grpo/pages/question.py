@@ -129,6 +129,11 @@ def page(
         others = [one for one in planes.other_groups().to_dict("records") if one["row"] in known]
         plane = {"others": others, "doses": front.names if front else (), "must_give": planes.must_give}
         plane |= {"defending": planes.defending(own), "recovered": planes.recovered(own)}
+        plane |= {"blocks": planes.blocks(own)}
+    n = max([0, *made.frame["n"]])
+    changes = {
+        name: made.line(name, table.BASELINE) or made.of(name, table.POOLED) for name in first_rows(made)
+    }
     text = render(
         "question.md.j2",
         q=question,
@@ -143,7 +148,8 @@ def page(
         kind=question.figure.kind if drawing else "",
         address=address(question.name),
         published=published,
-        first=first_rows(made),
+        first=changes,
+        fewer=[name for name, line in changes.items() if 0 < (line["n"] or 0) < n],
         shown=[MEASURES[name] for name in shown],
         compared=compared(made),
         rated=[MEASURES[name] for name in RATES if name in measures],
@@ -152,7 +158,7 @@ def page(
         unknown=[MEASURES[name].head for name in question.measures if name not in measures],
         wrecked=wrecked(made, honest),
         paper=published_figures(own),
-        n=max([0, *made.frame["n"]]),
+        n=n,
         teacher_steps={config.grpo.presets[row.setting.preset].teacher_steps for row in question.rows},
         named_seeds=config.primary.seeds,
         primary=[line for line in made.lines if line["primary"]],

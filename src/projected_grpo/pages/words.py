@@ -58,8 +58,8 @@ def signed(value: float) -> str:
 
 @_or_dash
 def p_value(p: float) -> str:
-    """0.012, or <0.001."""
-    return "<0.001" if p < 0.0005 else f"{p:.3f}"
+    """0.012, or <0.001; at 0.05, which decides, one digit more."""
+    return "<0.001" if p < 0.0005 else f"{p:.4f}" if round(p, 3) == 0.05 else f"{p:.3f}"
 
 
 def fraction(share: float) -> str:
