@@ -120,6 +120,27 @@ def test_float8_weights_get_their_scales(base, tmp_path):
     refused("21 unexpected keys", bring_base, str(base), tmp_path / "none", "float32")
 
 
+def test_float8_blocks_that_fit_get_theirs(base, tmp_path):
+    edit_tensors(base, lambda tensors: in_blocks(tensors, 8))
+    file = load_file(base / "model.safetensors")
+    edit(base / "config.json", quantization_config=FLOAT8 | {"weight_block_size": [8, 8]})
+    bring_base(str(base), tmp_path / "out", "float32")
+    weights = load_weights(tmp_path / "out").weights
+    for name in (name for name in weights if "_proj" in name):
+        wide = file[name + "_scale_inv"].repeat_interleave(8, 0).repeat_interleave(8, 1)
+        torch.testing.assert_close(weights[name], file[name].float() * wide, rtol=1e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
+def test_biases_that_are_codes_are_refused(tmp_path, dtype):
+    checkpoint(tmp_path / "base", "qwen2")
+    codes = lambda W: (W / W.abs().max() * 100).round().to(dtype)  # noqa: E731
+    change = lambda tensors: {k: codes(W) if k.endswith("bias") else W for k, W in tensors.items()}  # noqa: E731
+    edit_tensors(tmp_path / "base", change)
+    match = f"k_proj.bias is {dtype} in the file, without a quantization_config"
+    refused(match, bring_base, str(tmp_path / "base"), tmp_path / "out", "float32")
+
+
 def without(name):
     return lambda tensors: {key: W for key, W in tensors.items() if key != name}
 
@@ -190,6 +211,11 @@ def test_weights_that_transformers_would_fill_or_drop_are_refused(base, tmp_path
      (lambda d: edit_tensors(d, coded(torch.int8)) or as_bin(d), "is torch.int8 in the file"),
      (lambda d: edit(d / "config.json", quantization_config=FLOAT8 | {"modules_to_not_convert": ["model.layers.1"]})
       or edit_tensors(d, lambda tensors: scaled(tensors, but="layers.1")), "layers.1.* without scales"),
+     (lambda d: edit(d / "config.json", quantization_config=FLOAT8) or edit_tensors(d, as_bytes),
+      "down_proj.weight is torch.uint8 in the file, where float8 is said"),
+     (lambda d: edit(d / "config.json", quantization_config=FLOAT8 | {"weight_block_size": [24, 24]})
+      or edit_tensors(d, lambda tensors: in_blocks(tensors, 24)), r"allowed: whole blocks of \(24, 24\)"),
+     (lambda d: (d / "chat_template.jinja").write_text(SET_WITHIN), "sets 'tail' inside of {% generation %}"),
      (lambda d: edit(d / "config.json", drop=["intermediate_size"]),
       "config.json: no intermediate_size, allowed"),
      (lambda d: (d / "generation_config.json").write_text('{"eos_token_id": [258, 256'), "generation_config.json"),
@@ -210,6 +236,15 @@ BY_PLACE = (
 )
 
 
+# Transformers forgets what is set there at its end, which shows in no chat that is compared.
+SET_WITHIN = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{% set tail = 'A' %}"
+    "{% generation %}{% set tail = 'B' %}{{ m.content }}{% endgeneration %}"
+    "{{ tail if 'zq' in m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
 def coded(dtype):
     """Layers as whole numbers of a dtype, without the scales that they were divided by."""
     codes = lambda W: (W / W.abs().max() * 100).round().to(dtype)  # noqa: E731
@@ -225,6 +260,24 @@ def scaled(tensors, but=None):
             out[name] = (W / scale).to(torch.float8_e4m3fn)
             if but is None or but not in name:
                 out[name + "_scale_inv"] = scale.reshape(1, 1)
+    return out
+
+
+def as_bytes(tensors):
+    """Layers as float8 and their scales, the codes as whole numbers of eight bits."""
+    codes = scaled(tensors)
+    return {k: W.view(torch.uint8) if W.dtype == torch.float8_e4m3fn else W for k, W in codes.items()}
+
+
+def in_blocks(tensors, side):
+    """Layers as float8 with a scale for each block, the last of which may be smaller."""
+    out = dict(tensors)
+    for name, W in tensors.items():
+        if "_proj" in name:
+            height, width = (-(-length // side) for length in W.shape)
+            scales = torch.rand(height, width) + 0.01
+            wide = scales.repeat_interleave(side, 0).repeat_interleave(side, 1)[: W.shape[0], : W.shape[1]]
+            out[name], out[name + "_scale_inv"] = (W / wide).to(torch.float8_e4m3fn), scales
     return out
 
 
@@ -357,10 +410,10 @@ def test_of_a_large_model_the_first_layers_are_compared_unless_asked(base, tmp_p
     refused("differs by", bring_base, str(base), tmp_path / "full", "float32", True)
 
 
-def write_gguf(folder, model, path, scaling=None, other=None):
+def write_gguf(folder, model, path, scaling=None, other=None, drop=None):
     """Write a llama of transformers as llama.cpp has it: q and k turned, tensors by its names.
 
-    scaling: of positions, by its name; other: name of one more tensor.
+    scaling: of positions, by its name; other: name of one more tensor; drop: a key that is left out.
     """
     c, tokenizer = model.config, json.loads((folder / "tokenizer.json").read_text())
     writer = gguf.GGUFWriter(path, "llama")
@@ -369,8 +422,10 @@ def write_gguf(folder, model, path, scaling=None, other=None):
     writer.add_block_count(c.num_hidden_layers)
     writer.add_feed_forward_length(c.intermediate_size)
     writer.add_head_count(c.num_attention_heads)
-    writer.add_head_count_kv(c.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(c.rms_norm_eps)
+    if drop != "attention.head_count_kv":
+        writer.add_head_count_kv(c.num_key_value_heads)
+    if drop != "attention.layer_norm_rms_epsilon":
+        writer.add_layer_norm_rms_eps(c.rms_norm_eps)
     writer.add_rope_freq_base(500.0)
     if scaling:
         writer.add_rope_scaling_type(scaling)
@@ -384,7 +439,8 @@ def write_gguf(folder, model, path, scaling=None, other=None):
     writer.add_token_list([*tokens, "ab"])
     writer.add_token_types([1] * 256 + [3] * 3 + [1])
     writer.add_token_merges(["a b"])
-    writer.add_eos_token_id(tokens.index("<|im_end|>"))
+    if drop != "eos_token_id":
+        writer.add_eos_token_id(tokens.index("<|im_end|>"))
     writer.add_chat_template(CHATML)
     names = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
              "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
@@ -434,12 +490,27 @@ def test_a_quantised_gguf_file_is_what_transformers_makes_of_it(tmp_path):
         ({"scaling": gguf.RopeScalingType.LINEAR}, "leaves out rope.scaling.type of it"),
         ({"other": "rope_freqs.weight"}, "leaves out rope_freqs.weight of it"),  # Llama 3's scaling
         ({"other": "blk.0.ffn_up.bias"}, "leaves out blk.0.ffn_up.bias of it"),
+        ({"drop": "attention.head_count_kv"}, "no attention.head_count_kv in its metadata"),
+        ({"drop": "attention.layer_norm_rms_epsilon"}, "no attention.layer_norm_rms_epsilon in its metadata"),
     ],
 )
 def test_what_transformers_leaves_out_of_a_gguf_file_is_refused(tmp_path, more, match):
     model = checkpoint(tmp_path / "base", "llama")
     write_gguf(tmp_path / "base", model, tmp_path / "model.gguf", **more)
     refused(match, bring_base, str(tmp_path / "model.gguf"), tmp_path / "out", "float32")
+
+
+def test_a_gguf_file_without_an_end_token_gets_that_of_a_turn_alone(tmp_path):
+    """Transformers gives it a default of its own, which is a letter here."""
+    model = checkpoint(tmp_path / "base", "llama")
+    write_gguf(tmp_path / "base", model, tmp_path / "model.gguf", drop="eos_token_id")
+    assert (
+        AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="model.gguf").generation_config.eos_token_id
+        == 2
+    )
+    bring_base(str(tmp_path / "model.gguf"), tmp_path / "out", "float32")
+    tokenizer = Tokenizer(tmp_path / "out")
+    assert [tokenizer.core.id_to_token(end) for end in tokenizer.ends] == ["<|im_end|>"]
 
 
 def test_a_gguf_file_of_the_same_name_in_the_working_folder_is_not_read(tmp_path, monkeypatch):
@@ -538,6 +609,25 @@ def test_a_prompt_of_another_template_is_refused(canonical):
     )
 
 
+def test_a_dropout_of_merges_is_of_training_alone(base, tmp_path):
+    model = json.loads((base / "tokenizer.json").read_text())["model"]
+    merged = model | {"vocab": model["vocab"] | {"zq": 259}, "merges": [["z", "q"]]}
+    edit(base / "tokenizer.json", model=merged | {"dropout": 0.5})
+    bring_base(str(base), tmp_path / "out", "float32")
+    tokenizer = Tokenizer(tmp_path / "out")
+    assert {tuple(tokenizer.encode("zq")) for _ in range(20)} == {(259,)}
+
+
+def test_end_tokens_of_the_config_count_where_the_generation_config_names_none(base, tmp_path):
+    ids = AutoTokenizer.from_pretrained(base).convert_tokens_to_ids(
+        ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    )
+    edit(base / "config.json", eos_token_id=ids[:2])
+    (base / "generation_config.json").write_text('{"temperature": 0.7, "do_sample": true}')
+    bring_base(str(base), tmp_path / "out", "float32")
+    assert Tokenizer(tmp_path / "out").ends == set(ids)
+
+
 @pytest.mark.parametrize(
     ("template", "said", "expected"),
     [(CHATML, None, ["<|im_end|>"]), (CHATML, ["<|endoftext|>"], ["<|im_end|>", "<|endoftext|>"]),
@@ -625,6 +715,17 @@ def test_a_teacher_is_merged_in_float32_and_rounded_once(base, tmp_path):
         assert torch.equal(half.weights[name], W.bfloat16())
 
 
+def test_what_an_adapter_takes_out_of_a_rounded_base_is_rounded_as_peft_does(base, tmp_path):
+    canonical = tmp_path / "canonical"
+    bring_base(str(base), canonical, "bfloat16")
+    adapter(canonical, tmp_path / "adapter", init_lora_weights="pissa")
+    bring_teacher(str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+    rounded = AutoModelForCausalLM.from_pretrained(canonical, dtype="auto")
+    assert rounded.dtype == torch.bfloat16
+    theirs = PeftModel.from_pretrained(rounded, str(tmp_path / "adapter")).float().eval()
+    torch.testing.assert_close(ours(tmp_path / "out"), logprobs(theirs), rtol=0, atol=1e-4)
+
+
 def zeros(tensors):
     return {key: torch.zeros_like(W) if "lora_B" in key else W for key, W in tensors.items()}
 
@@ -641,7 +742,9 @@ def renamed(tensors):
      (lambda tensors: {k: W for k, W in tensors.items() if "layers.1" not in k}, "did not load it whole|are missing"),
      (lambda tensors: tensors | {"base_model.model.model.layers.0.mlp.up_proj.lora_A.weight": torch.ones(3, 32)},
       "1 keys of the adapter fit no module"),
-     (lambda tensors: {k: W * float("nan") for k, W in tensors.items()}, "not finite|NaN|cannot be read")],
+     (lambda tensors: {k: W * float("nan") for k, W in tensors.items()}, "not finite|NaN|cannot be read"),
+     (lambda tensors: {k: (30 * W).to(torch.int8) for k, W in tensors.items()}, "is torch.int8 in the file, allowed"),
+     (lambda tensors: {k: W.to(torch.float8_e4m3fn) for k, W in tensors.items()}, "is torch.float8_e4m3fn in the")],
 )  # fmt: skip
 def test_an_adapter_that_peft_would_not_load_whole_is_refused(base, canonical, tmp_path, change, match):
     adapter(base, tmp_path / "adapter")
@@ -672,6 +775,21 @@ def test_an_adapter_that_takes_its_part_out_of_the_base_by_chance_is_refused(bas
     adapter(base, tmp_path / "adapter", init_lora_weights="pissa_niter_4")
     match = "'pissa_niter_4', of which PEFT draws"
     refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+
+
+def test_an_adapter_whose_start_was_taken_out_in_training_alone_is_refused(base, canonical, tmp_path):
+    adapter(base, tmp_path / "adapter")
+    edit(tmp_path / "adapter/adapter_config.json", init_lora_weights="lora_ga")
+    match = "'lora_ga', whose start PEFT takes out of the base when training begins"
+    refused(match, bring_teacher, str(tmp_path / "adapter"), canonical, tmp_path / "out", "float32")
+
+
+def test_an_adapter_without_weights_is_not_asked_of_the_hub(base, canonical, tmp_path, monkeypatch):
+    adapter(base, tmp_path / "adapters/mine")
+    (tmp_path / "adapters/mine/adapter_model.safetensors").unlink()
+    monkeypatch.chdir(tmp_path)
+    match = r"adapters/mine: cannot be read \(no adapter_model.safetensors or adapter_model.bin in it\)"
+    refused(match, bring_teacher, "adapters/mine", canonical, tmp_path / "out", "float32")
 
 
 def test_an_activated_adapter_is_refused(base, canonical, tmp_path):

@@ -46,6 +46,8 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
         theirs = given.read_tokenizer(where, name)
         model = given.read_model(where, name)
         ends = _ids(model.generation_config.eos_token_id)
+        if not ends and "gguf_file" not in where:  # of a generation config with settings of sampling alone
+            ends = _ids(model.config.eos_token_id)
         if wrong := [end for end in ends if type(end) is not int or end < 0]:
             raise UserError(f"{name}: eos_token_id {wrong[0]!r}, allowed: ids of the vocabulary")
         _write_tokenizer(theirs, ends, folder, name)
@@ -79,7 +81,8 @@ def bring_teacher(
         rows = agreement.token_rows(_tokenizer(folder, name), given.read_tokenizer(where, name), name)
         model = given.read_model(where, name)
         before = agreement.reference(model, rows, name, agreement.compared(model, whole))
-        adapted = given.read_adapter(model, source)
+        del model  # in float32 now; what PiSSA takes out of a base is rounded as the base is
+        adapted = given.read_adapter(given.read_model(where, name), source)
         wanted = agreement.reference(adapted, rows, adapter, before.layers)
         model = given.merged(adapted, source)
         config = _config(model, adapter)

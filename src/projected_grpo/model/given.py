@@ -4,6 +4,7 @@ What they fill in by themselves, or leave out, is refused here: a random weight 
 without a place, an adapter's key that found no module.
 """
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,10 +23,20 @@ from projected_grpo.model.offered import BROKEN, NO_LINE
 from projected_grpo.model.tokenizer import GENERATION
 from projected_grpo.model.wheel import Wheel, unpacked
 
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 # None of the checkpoint's own.
 OWN_CODE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-ROPE_SCALED = ("rope.scaling.type", "rope.scaling.factor", "rope.scale_linear")  # of a GGUF file
+# Keys of a GGUF file that change a model's numbers, and those that transformers has a number of its own for.
+GGUF_PASSED_OVER = (
+    *("rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.scaling.attn_factor"),
+    "attention.clamp_kqv",
+)
+GGUF_SIZES = ("attention.head_count", "attention.head_count_kv", "attention.layer_norm_rms_epsilon")
 PLAIN = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+# What a template marks as the model's answer, and a variable that is set there.
+GENERATED = re.compile(r"{%-?\s*generation\s*-?%}(.*?){%-?\s*endgeneration\s*-?%}", re.S)
+SET = re.compile(r"{%-?\s*set\s+(\w+)\s*(?![\w.\s])")
 # Keys of a `config.json` without which transformers builds a model of its own size.
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 PANIC = "PanicException"  # of tokenizers and safetensors, which Python does not count among its Exceptions
@@ -171,14 +182,24 @@ def _key(found: str | tuple[str, Sequence[int], Sequence[int]]) -> str:
     return found if isinstance(found, str) else f"{found[0]} ({tuple(found[1])} for {tuple(found[2])})"
 
 
-def _left_out(path: str, model: nn.Module) -> list[str]:
-    """What changes a model's numbers in a GGUF file and transformers passes over: how it scales positions, tensors."""
+def _left_out(path: str, model: Any) -> list[str]:
+    """What changes a model's numbers in a GGUF file and transformers passes over: how it scales positions, tensors.
+
+    Takes away the end token that transformers gives a file without one. Raises UserError for a file without a key
+    for which transformers has a number of its own.
+    """
     from gguf import GGUFReader
     from transformers.modeling_gguf_pytorch_utils import TensorProcessor, get_gguf_hf_weights_map
 
     file = GGUFReader(path)
     said = {key.partition(".")[2]: field.contents() for key, field in file.fields.items()}
-    scaled = [key for key in ROPE_SCALED if said.get(key, 1.0) not in (0.0, 1.0, "none")]
+    if lacking := [key for key in GGUF_SIZES if key not in said]:
+        raise UserError(
+            f"{path}: no {', '.join(lacking)} in its metadata, allowed: a file with all sizes of its model"
+        )
+    if "ggml.eos_token_id" not in said:
+        model.generation_config.eos_token_id = None
+    scaled = [key for key in GGUF_PASSED_OVER if said.get(key, 1.0) not in (0.0, 1.0, "none")]
     known = get_gguf_hf_weights_map(model, TensorProcessor())
     return scaled + sorted(tensor.name for tensor in file.tensors if tensor.name not in known)
 
@@ -195,12 +216,29 @@ def _codes(folder: Path, config: Any, model: Any) -> str | None:
         return f"it knows no quant_method {named.get('quant_method')!r}"
     own = getattr(config, "transformers_weights", None)
     files, _ = _get_resolved_checkpoint_files(str(folder), None, None, None, {}, False, own)
-    found = {key: W.dtype for file in files or () for key, W in load_state_dict(file, "meta").items()}
+    found = {key: W for file in files or () for key, W in load_state_dict(file, "meta").items()}
     scaled = {module for module, _, rest in (key.partition(".weight") for key in found) if rest}
-    for key, dtype in sorted(found.items()):
-        turned_back = named and key.removesuffix(".weight") in scaled
-        if key.endswith(".weight") and dtype not in PLAIN and not turned_back:
-            return f"{key} is {dtype} in the file, without {'scales' if named else 'a quantization_config'}"
+    for key, W in sorted(found.items()):
+        if W.dtype in PLAIN or not key.endswith((".weight", ".bias")):
+            continue
+        if not named or key.endswith(".bias") or key.removesuffix(".weight") not in scaled:
+            return f"{key} is {W.dtype} in the file, without {'scales' if named else 'a quantization_config'}"
+        if named.get("quant_method") == "fp8" and (why := _unfit(W, found.get(f"{key}_scale_inv"), named)):
+            return f"{key} {why}"
+    return None
+
+
+def _unfit(W: Tensor, scales: Tensor | None, said: dict[str, Any]) -> str | None:
+    """Why float8 codes are not turned back as they were made: transformers cuts each side in parts of one length."""
+    if W.dtype not in FLOAT8:
+        return f"is {W.dtype} in the file, where float8 is said"
+    block = said.get("weight_block_size", (128, 128))
+    if scales is None or scales.numel() == 1 or not block:
+        return None
+    blocks = [-(-side // length) for side, length in zip(W.shape, block, strict=True)]
+    cut = any(side % length and side > length for side, length in zip(W.shape, block, strict=True))
+    if list(scales.shape) != blocks or cut:
+        return f"of {tuple(W.shape)} has scales of {tuple(scales.shape)}, allowed: whole blocks of {tuple(block)}"
     return None
 
 
@@ -238,10 +276,21 @@ def read_tokenizer(where: dict[str, Any], source: str) -> Any:
         raise UserError(
             f"{source}: tokenizer {kind} has no fast form (tokenizer.json), allowed: one that has"
         )
+    if getattr(tokenizer.backend_tokenizer.model, "dropout", None):
+        tokenizer.backend_tokenizer.model.dropout = (
+            None  # of its training: ids would be drawn anew at each call
+        )
     if not template:
         raise UserError(
             f"{source}: the tokenizer has no chat template, allowed: a model that was trained to chat"
         )
+    outside = GENERATED.sub("", template)
+    for name in (name for answer in GENERATED.findall(template) for name in SET.findall(answer)):
+        if re.search(rf"\b{name}\b", outside):  # transformers forgets it there, ours does not
+            raise UserError(
+                f"{source}: the chat template sets {name!r} inside of {{% generation %}} and names it outside, "
+                "allowed: to set it before"
+            )
     return tokenizer
 
 
@@ -253,6 +302,10 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
     from peft import PeftModel, get_peft_model_state_dict
     from peft.utils import load_peft_weights
 
+    if not any(
+        (folder / name).is_file() for name in ADAPTER_WEIGHTS
+    ):  # PEFT would ask the hub for a relative name
+        raise UserError(f"{folder}: cannot be read (no {' or '.join(ADAPTER_WEIGHTS)} in it)")
     with read_by_others(folder), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         adapted = PeftModel.from_pretrained(model, str(folder)).eval()
@@ -271,10 +324,18 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
             f"{folder}: init_lora_weights: {init!r}, of which PEFT draws what it takes out of the base by chance at "
             "each loading; allowed: 'pissa', or the adapter converted to a plain one"
         )
+    if init == "lora_ga":
+        raise UserError(
+            f"{folder}: init_lora_weights: 'lora_ga', whose start PEFT takes out of the base when training begins and "
+            "not when it loads; allowed: the adapter converted to a plain one"
+        )
     for warning in warned:
         text = str(warning.message).strip().splitlines()[0]
         if "adapter keys" in text or "keyword" in text:  # weights, or options of a later PEFT
             raise UserError(f"{folder}: PEFT did not load it whole ({text[:200]})")
+    for key in sorted(asked.keys() & file.keys()):
+        if asked[key].is_floating_point() and file[key].dtype not in PLAIN:
+            raise UserError(f"{folder}: {key} is {file[key].dtype} in the file, allowed: plain weights")
     everything = adapted.state_dict()
     lacking = sorted(asked.keys() - file.keys())
     astray = sorted(key for key in file.keys() - asked.keys() if not _same(everything.get(key), file[key]))
@@ -321,7 +382,8 @@ def _is_plain(model: Any) -> bool:
     """Return whether all weights of the layers are numbers that stand for themselves, not codes of a quantisation."""
     weights, layers = named_weights(model), range(model.config.num_hidden_layers)
     wanted = [f"model.layers.{i}.{part}.weight" for i in layers for part in PARTS]
-    return all(name in weights for name in wanted) and all(W.dtype in PLAIN for W in weights.values())
+    own = all(type(model.get_submodule(name.removesuffix(".weight"))) is nn.Linear for name in wanted)
+    return own and all(name in weights for name in wanted) and all(W.dtype in PLAIN for W in weights.values())
 
 
 def _same(a: Tensor | None, b: Tensor) -> bool:
