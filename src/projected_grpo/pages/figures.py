@@ -243,7 +243,7 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
     places = [_places(own) for own in parts]
     if not parts:
         return None
-    top = max(0.1, *(x for found in places for x, _ in found.values())) * 1.08
+    top = max([0.1, *(x for found in places for x, _ in found.values())]) * 1.08
     several: dict = {"nrows": len(parts), "sharex": True, "sharey": True, "squeeze": False}
     with style.drawn(1.3 + 3.3 / len(parts) ** 0.3 * len(parts), **several) as (drawing, grid):
         for axes, own, found in zip(grid.flat, parts, places, strict=True):
