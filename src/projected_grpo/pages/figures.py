@@ -290,12 +290,12 @@ def _training_less(axes: Axes, own: table.Measured) -> list[tuple[float, float]]
 def _places(own: table.Measured) -> dict[str, tuple[float, float]]:
     """Return known hack and known honest of each row that has both, means over its seeds."""
     every = filter(None, [*planes.defending(own), planes.vanilla_of(own)])
-    rates = {name: [list(own.of(name, measure).values()) for measure in SIDES.values()] for name in every}
-    return {
-        name: (float(np.mean(hack)), float(np.mean(honest)))
-        for name, (hack, honest) in rates.items()
-        if hack and honest
-    }
+    found = {}
+    for name in every:
+        hack, honest = (stats.mean(own.of(name, measure)) for measure in SIDES.values())
+        if hack is not None and honest is not None:
+            found[name] = (hack, honest)
+    return found
 
 
 def _kind(own: table.Measured, name: str) -> str:
