@@ -105,6 +105,11 @@ QUESTIONS = [
         "Q3.rows[2].against: no row 'onesided'; allowed: vanilla, .*; did you mean 'one_sided'?",
     ),
     (
+        ["Q14", "matrix", "columns"],
+        ["sentinel", "stdout"],
+        "Q14.matrix.name: no row 'run_tests alone, without stdout'; allowed: .*",
+    ),
+    (
         ["Q9", "primary"],
         "solved",
         "Q9.primary: 'solved'; allowed: hack, solve, known_hack; did you mean 'solve'?",

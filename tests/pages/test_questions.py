@@ -29,18 +29,23 @@ def where(name):
     return next(config for config in reversed(ASKED) if name.startswith(config))
 
 
-@functools.cache
-def frames():
-    """The published numbers of the first organism, made-up ones of the second."""
+def made_up(questions):
+    """A number by chance for every measure of every run."""
     drawn = np.random.default_rng(0)
-    cells = {cell.id: cell for one in ASKED["smollm2 "][1].values() for cell in one.cells}
+    cells = {cell.id: cell for one in questions for cell in one.cells}
     records = [
         numbers.of_cell(cell) | {"measure": measure, "value": drawn.uniform()}
         for cell in cells.values()
         for measure in MEASURES
     ]
-    made_up = pd.DataFrame(records, columns=numbers.COLUMNS)
-    return {"": numbers.read(ROOT / "docs/results/runs.csv"), "smollm2 ": made_up}
+    return pd.DataFrame(records, columns=numbers.COLUMNS)
+
+
+@functools.cache
+def frames():
+    """The published numbers of the first organism, made-up ones of the second."""
+    published = numbers.read(ROOT / "docs/results/runs.csv")
+    return {"": published, "smollm2 ": made_up(ASKED["smollm2 "][1].values())}
 
 
 @functools.cache
@@ -158,6 +163,19 @@ def test_a_sentence_compares_the_same_seeds():
     fewer = fewer[~fewer["cell"].isin(late)]
     line = question.estimated(QUESTIONS["Q10"], fewer, CONFIGS["Q10"]).of("own_mode", "baseline")
     assert line["n"] == 5 and line["after"] - line["before"] == pytest.approx(line["delta"])
+
+
+def test_a_matrix_has_the_means_of_each_row_and_its_baseline():
+    asked, config = QUESTIONS["Q14"], CONFIGS["Q14"]
+    runs = made_up([asked])
+    made = question.estimated(asked, runs, config)
+    text = question.page(made, config, question.provenance(runs, made.own, "0" * 12)).text
+    by = runs[runs["measure"].eq("hack_heldout")].set_index("cell")["value"]
+    of = {row.name: by[[cell.id for cell in row.cells]].mean() for row in asked.rows}
+    line = next(line for line in text.splitlines() if line.startswith("| sentinel |"))
+    cells = [cell.strip(" *") for cell in line.split("|")[2:-1]]
+    before, after = of["vanilla without stdout_marker"], of["sentinel alone, without stdout_marker"]
+    assert cells[1:3] == ["–", f"{percent(before)} to {percent(after)}"]
 
 
 def test_axes_that_grow_with_a_model_have_a_panel_of_their_own():

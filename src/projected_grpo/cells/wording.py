@@ -38,6 +38,25 @@ class Draws(Model):
     )
 
 
+class Matrix(Model):
+    """Rows of a question as a table of two sides: the change of each, by the two parts of its name."""
+
+    title: Text = Field(description="Over the table.")
+    corner: Text = Field(description="What its rows are, and what its columns are.")
+    name: RowName = Field(description="Of a row of the question, as `{row} alone, without {column}`.")
+    rows: tuple[RowName, ...] = Field(strict=False, min_length=2, max_length=20)
+    columns: tuple[RowName, ...] = Field(strict=False, min_length=2, max_length=8)
+
+    def of(self, row: str, column: str) -> str | None:
+        """Return the name of a row by its two parts; None for one part with itself."""
+        return None if row == column else self.name.replace("{row}", row).replace("{column}", column)
+
+    def names(self) -> list[str]:
+        """Return the names of all rows in it."""
+        names = (self.of(row, column) for row in self.rows for column in self.columns)
+        return [name for name in names if name]
+
+
 class Wording(Model):
     """What a page says and shows beside its numbers."""
 
@@ -53,6 +72,7 @@ class Wording(Model):
         max_length=10,
         description="Measures that are compared beside those of every question.",
     )
+    matrix: Matrix | None = Field(None, description="Rows that are read as a table of two sides.")
     contrasts: dict[RowName, dict[RowName, Weights]] = Field(
         {}, description="Rows weighted by seed, tested against zero: contrast -> name -> row -> its weight."
     )
@@ -64,6 +84,8 @@ class Wording(Model):
                 yield from ((["contrasts", contrast, name], row) for row in weights)
         yield from ((["shown"], row) for row in self.shown)
         yield from ((["figure"], row) for row in self.figure.labels)
+        if matrix := self.matrix:
+            yield from ((["matrix", "name"], row) for row in matrix.names())
         for number, one in enumerate(self.says):
             if one.contrast not in self.contrasts and one.contrast != "slope":
                 yield ["says", number, "row"], one.row
