@@ -1,0 +1,45 @@
+"""What makes the tensors of a file other ones: codes with and without scales, weights that are missing or too many."""
+
+import torch
+
+
+def without(name):
+    return lambda tensors: {key: W for key, W in tensors.items() if key != name}
+
+
+def with_tensor(name, value):
+    return lambda tensors: tensors | {name: value}
+
+
+def coded(dtype, names="_proj"):
+    """Layers as whole numbers of a dtype, without the scales that they were divided by."""
+    codes = lambda W: (W / W.abs().max() * 100).round().to(dtype)  # noqa: E731
+    return lambda tensors: {name: codes(W) if names in name else W for name, W in tensors.items()}
+
+
+def scaled(tensors, side=128, but="no layer"):
+    """Layers as float8 with a scale for each block, the last of which may be smaller; the layer `but` without."""
+    out = dict(tensors)
+    for name, W in tensors.items():
+        if "_proj" in name:
+            height, width = (-(-length // side) for length in W.shape)
+            scales = torch.rand(height, width) + 0.01
+            wide = scales.repeat_interleave(side, 0).repeat_interleave(side, 1)[: W.shape[0], : W.shape[1]]
+            out[name] = (W / wide).to(torch.float8_e4m3fn)
+            if but not in name:
+                out[name + "_scale_inv"] = scales
+    return out
+
+
+def as_bytes(tensors):
+    """Layers as float8 and their scales, the codes as whole numbers of eight bits."""
+    codes = scaled(tensors)
+    return {k: W.view(torch.uint8) if W.dtype == torch.float8_e4m3fn else W for k, W in codes.items()}
+
+
+def zeros(tensors):
+    return {key: torch.zeros_like(W) if "lora_B" in key else W for key, W in tensors.items()}
+
+
+def renamed(tensors):
+    return {key.replace("layers.1", "layers.9"): W for key, W in tensors.items()}
