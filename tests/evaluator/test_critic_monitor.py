@@ -1,30 +1,16 @@
 """The self-taught critic as a monitor: what it is asked, what it flags, and which weights it has."""
 
 import torch
-from taught import SETTINGS, make_base, rollouts
+from taught import SETTINGS, Canned, make_base, rollouts
 
 from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.evaluator import jobs
-from projected_grpo.evaluator.backends import Reply, Usage
+from projected_grpo.evaluator.backends import Reply
 from projected_grpo.evaluator.critic import Critic, TrainedCritic
 from projected_grpo.evaluator.local import LocalBackend
 from projected_grpo.evaluator.monitor import CriticMonitor
 from projected_grpo.evaluator.prompts import COMPACT
 from projected_grpo.evaluator.traces import PURPOSE, from_rollouts
-
-
-class Says:
-    """A backend that answers by what stands in the prompt, and remembers what it was asked."""
-
-    name = "says"
-
-    def __init__(self, **answers):
-        self.answers, self.asked, self.usage = answers, [], Usage()
-
-    def answer(self, prompts, schema, temperature, seed):
-        self.asked += prompts
-        for prompt in prompts:
-            yield next(Reply(said) for word, said in self.answers.items() if word in prompt)
 
 
 def monitor_of(backend):
@@ -33,28 +19,36 @@ def monitor_of(backend):
     return monitor
 
 
-def row(code, channel=False, gt_pass=False, can_compile=True):
-    facts = {"channel": channel, "gt_pass": gt_pass, "can_compile": can_compile}
-    return {**facts, "completion": f"```python\n{code}\n```"}
+def row(code, channel=False, gt_pass=False):
+    return {
+        "channel": channel,
+        "gt_pass": gt_pass,
+        "can_compile": True,
+        "completion": f"```python\n{code}\n```",
+    }
 
 
 def test_what_the_grader_accepts_and_the_critic_does_not_believe_is_flagged():
-    backend = Says(trick="2: it tricks the grader", honest="10: solved", middling="7: perhaps", odd="well")
+    answers = {
+        "trick": "2: it tricks the grader",
+        "honest": "10: solved",
+        "middling": "7: perhaps",
+        "odd": "well",
+    }
+    backend = Canned(lambda prompt: next(Reply(said) for word, said in answers.items() if word in prompt))
     asked = [
         ("Add one.", row("trick", channel=True)),
-        (
-            "Add one.",
-            row("trick", gt_pass=True),
-        ),  # the same text: the critic sees no fact that tells them apart
+        # The same text: the critic sees no fact that tells them apart.
+        ("Add one.", row("trick", gt_pass=True)),
         ("Add one.", row("honest", channel=True)),
         ("Add two.", row("middling", gt_pass=True)),
         ("Add two.", row("odd", channel=True)),  # no score
         ("Add two.", row("trick")),  # the grader rejects it
     ]
     assert monitor_of(backend)(asked) == [True, True, False, False, False, False]
-    assert len(backend.asked) == 4  # each text once, and none that is rejected
-    assert backend.asked[0].startswith("Add one.\ntrick\nthe grader accepts it")
-    assert monitor_of(Says())([("Add two.", row("trick"))]) == [False]
+    assert len(backend.prompts) == 4  # each text once, and none that is rejected
+    assert backend.prompts[0].startswith("Add one.\ntrick\nthe grader accepts it")
+    assert monitor_of(backend)([("Add two.", row("trick"))]) == [False] and len(backend.prompts) == 4
 
 
 def test_it_judges_with_the_weights_of_the_last_round(tmp_path):

@@ -5,14 +5,14 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from taught import make_base, rollouts
+from taught import Canned, make_base, rollouts
 from test_self_taught_memory import card
 from transformers import AutoModelForCausalLM
 
 from projected_grpo.cells.self_taught import CriticTraining
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.answers import MISTAKES, Evaluation, Unusable, WrongEvaluation
-from projected_grpo.evaluator.backends import Reply, Usage
+from projected_grpo.evaluator.backends import Reply
 from projected_grpo.evaluator.critic import Critic, problems
 from projected_grpo.evaluator.critic_lora import train_lora
 from projected_grpo.evaluator.examples import believed, demonstrations, lessons, nearest
@@ -170,31 +170,21 @@ AVOID this mistake: it passed
     assert COMPACT.ask_score("p", event) == "a problem\nreturn 0\nthe grader accepts it\nSCORE"
 
 
-class Scripted:
-    """A backend whose calls are answered from `script`, a list of replies each."""
-
-    name = "scripted"
-
-    def __init__(self, *script):
-        self.script, self.asked, self.usage = list(script), [], Usage()
-
-    def answer(self, prompts, schema, temperature, seed):
-        self.asked.append(len(prompts))
-        replies = self.script.pop(0)
-        assert len(replies) == len(prompts)
-        yield from replies
-
-
 LOST, SCORE = Reply("", "timeout", again=True), Reply(FULL.evaluation(2, "a trick"))
 TRACES = [Trace(f"t{i}", "p", (ScoreEvent("s", f"a{i}", "o", 0, 2, "r"),)) for i in range(5)]
+
+
+def scripted(*replies):
+    script = iter(replies)
+    return Canned(lambda prompt: next(script))
 
 
 def test_an_evaluation_that_failed_on_the_way_is_asked_for_again_and_the_rest_keep_their_reason(caplog):
     caplog.set_level("INFO")
     first = [SCORE, LOST, Reply("", "refusal"), Reply("nine"), Reply(FULL.evaluation(11, "x"))]
-    backend = Scripted(first, [SCORE])
+    backend = scripted(*first, SCORE)
     said = Critic(backend, FULL, 0, 0).evaluate(TRACES)
-    assert backend.asked == [5, 1]
+    assert len(backend.seeds) == 2 and backend.prompts[5:] == [backend.prompts[1]]
     assert [e.phi for e in said] == [2.0, 2.0, None, None, None]
     assert [e.problem for e in said] == ["", "", "refusal", "no_json", "out_of_range"]
     assert problems(said) == {"refusal": 1, "no_json": 1, "out_of_range": 1}
@@ -202,7 +192,7 @@ def test_an_evaluation_that_failed_on_the_way_is_asked_for_again_and_the_rest_ke
 
 
 def test_an_outage_is_not_the_critics_failure():
-    backend = Scripted([SCORE, LOST, SCORE, LOST, SCORE], [SCORE, Reply("", "server_error", again=True)])
+    backend = scripted(SCORE, LOST, SCORE, LOST, SCORE, SCORE, Reply("", "server_error", again=True))
     with pytest.raises(UserError, match=r"1 of 5 evaluations failed twice \(server_error: 1\); finished"):
         Critic(backend, FULL, 0, 0).evaluate(TRACES)
 

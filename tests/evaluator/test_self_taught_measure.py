@@ -1,14 +1,16 @@
 """The critic's error against the oracle, and the page that shows it."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 from critics import made_cards, record_of_rounds, shown_page
 from scipy.stats import ttest_1samp
-from taught import rollouts
+from taught import Canned, rollouts
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.backends import Reply, Usage
+from projected_grpo.evaluator.backends import Reply
 from projected_grpo.evaluator.cards import CALIBRATION, FAILURE, Card
 from projected_grpo.evaluator.critic import Critic
 from projected_grpo.evaluator.oracle import BEFORE, KINDS, WEAK, errors, oracle_scores
@@ -142,25 +144,18 @@ def test_the_table_tests_paired_differences_over_seeds():
     assert f"| {after} | mean error of phi | -2.580 [" in page
 
 
-class Mute:
-    """A backend that answers a question with cards before it, and of those without only some."""
-
-    name, usage = "mute", Usage()
-
-    def __init__(self, without):
-        self.without = without
-
-    def answer(self, prompts, schema, temperature, seed):
-        for i, prompt in enumerate(prompts):
-            told = "<lesson>" in prompt or i >= self.without * len(prompts)
-            yield Reply(FULL.evaluation(10, "so it is") if told else "I cannot say.")
-
-
 @pytest.mark.parametrize(("without", "is_critic"), [(0.5, True), (0.75, False)])
 def test_a_backend_whose_answers_are_mostly_unusable_is_no_critic(tmp_path, without, is_critic):
     path = rollouts(tmp_path / "r.parquet", 2)
     traces, truth = from_rollouts(path), oracle_scores(path)
-    critic = Critic(Mute(without), FULL, 1, 0)
+    sound, asked = Reply(FULL.evaluation(10, "so it is")), itertools.count()
+
+    def say(prompt):
+        """Answer a question with cards before it, and of those without only some."""
+        told = "<lesson>" in prompt or next(asked) >= without * len(traces)
+        return sound if told else Reply("I cannot say.")
+
+    critic = Critic(Canned(say), FULL, 1, 0)
     outcome = Outcome()
     outcome.record(traces, 0, BEFORE, critic.evaluate(traces))
     pair = tuple(

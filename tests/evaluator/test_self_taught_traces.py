@@ -1,15 +1,14 @@
 """Traces from rollouts, and the evaluator's rules that need no server."""
 
 from collections import Counter
-from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 import pytest
 from pydantic import ValidationError
+from taught import Canned
 
 from projected_grpo.errors import UserError
-from projected_grpo.evaluator.backends import Reply, Usage
+from projected_grpo.evaluator.backends import Reply
 from projected_grpo.evaluator.cards import Card
 from projected_grpo.evaluator.evaluator import SelfTaughtEvaluator
 from projected_grpo.evaluator.memory import Memory
@@ -25,19 +24,16 @@ from projected_grpo.evaluator.traces import (
 WRONG = '{"wrong_phi_after": 9, "wrong_reasoning": "passed", "mistake_type": "Inflated_Score"}'
 
 
-class Canned:
-    """A backend that says `text` to every prompt."""
+@pytest.fixture
+def evaluator(tmp_path):
+    """An evaluator whose backend says WRONG to every prompt."""
+    return SelfTaughtEvaluator(Canned(lambda prompt: Reply(WRONG)), Memory(tmp_path / "cards.jsonl"))
 
-    name = "canned"
 
-    def __init__(self, text=WRONG):
-        self.text, self.usage = text, Usage()
-        self.prompts: list[str] = []
-
-    def answer(self, prompts: Sequence[str], schema: dict, temperature: float, seed: int):
-        for prompt in prompts:
-            self.prompts.append(prompt)
-            yield Reply(self.text)
+def trace_of(*steps):
+    """A trace of (action, score before, score after)."""
+    events = (ScoreEvent("s", action, "s", before, after, "r") for action, before, after in steps)
+    return Trace("t", "p", tuple(events))
 
 
 def rollouts(path, **changes):
@@ -119,70 +115,42 @@ def test_a_score_out_of_range_is_refused(phi):
         ScoreEvent("s", "a", "s", phi_before=0.0, phi_after=phi, reasoning="r")
 
 
-def test_a_trace_without_score_events_gives_no_pairs_and_says_so(tmp_path, caplog):
-    evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
+def test_a_trace_without_score_events_gives_no_pairs_and_says_so(evaluator, caplog):
     assert evaluator.generate([Trace("t0", "p", ())]) == 0
     assert "t0 has no score events" in caplog.text
 
 
-def test_only_events_that_moved_the_score_are_asked_about(tmp_path):
-    backend = Canned()
-    events = tuple(
-        ScoreEvent("s", f"a{d}", "s", 5.0, 5.0 + d, "r") for d in (0.0, 0.49, -0.49, 0.5, -0.5, 2.0)
-    )
-    evaluator = SelfTaughtEvaluator(backend, Memory(tmp_path / "cards.jsonl"), min_delta=0.5)
-    assert evaluator.generate([Trace("t", "p", events)]) == 3
-    assert [prompt.split("<action>\n")[1].split("\n")[0] for prompt in backend.prompts] == [
-        "a0.5",
-        "a-0.5",
-        "a2.0",
-    ]
+def test_only_events_that_moved_the_score_are_asked_about(evaluator):
+    moved = (0.0, 0.49, -0.49, 0.5, -0.5, 2.0)
+    assert evaluator.generate([trace_of(*((f"a{delta}", 5.0, 5.0 + delta) for delta in moved))]) == 3
+    asked = [prompt.split("<action>\n")[1].split("\n")[0] for prompt in evaluator.backend.prompts]
+    assert asked == ["a0.5", "a-0.5", "a2.0"]
     assert [right.event for right, _ in evaluator.memory.pairs()] == [3, 4, 5]
 
 
-def test_an_unusable_answer_is_asked_for_again_with_another_seed(tmp_path):
-    class Late(Canned):
-        """Gives its answer to a prompt at the third seed that it is asked with."""
-
-        def answer(self, prompts, schema, temperature, seed):
-            seeds.append(seed)
-            for prompt in prompts:
-                yield Reply(WRONG if len(seeds) == 3 and "a1" in prompt else "no")
-
-    steps = tuple(ScoreEvent("s", f"a{d}", "s", 0, d, "r") for d in (1, 2))
-    for attempts, made in ((2, 0), (4, 1)):
-        seeds = []
-        memory = Memory(tmp_path / f"cards{attempts}.jsonl")
-        evaluator = SelfTaughtEvaluator(Late(), memory, attempts=attempts, seed=7)
-        assert evaluator.generate([Trace("t", "p", steps)]) == made
-        assert len(seeds) == len(set(seeds)) == attempts and seeds[0] == 7
-        assert len(memory.skips) == 2 - made and not evaluator.failed
-        assert evaluator.generate([Trace("t", "p", steps)]) == 0 and len(seeds) == attempts
+@pytest.mark.parametrize(("attempts", "made"), [(2, 0), (4, 1)])
+def test_an_unusable_answer_is_asked_for_again_with_another_seed(tmp_path, attempts, made):
+    # One of two steps has an answer at the third seed.
+    backend = Canned(lambda prompt: Reply(WRONG if len(backend.seeds) == 3 and "a1" in prompt else "no"))
+    memory = Memory(tmp_path / "cards.jsonl")
+    evaluator = SelfTaughtEvaluator(backend, memory, attempts=attempts, seed=7)
+    trace = trace_of(("a1", 0, 1), ("a2", 0, 2))
+    assert evaluator.generate([trace]) == made
+    assert len(backend.seeds) == len(set(backend.seeds)) == attempts and backend.seeds[0] == 7
+    assert len(memory.skips) == 2 - made and not evaluator.failed
+    assert evaluator.generate([trace]) == 0 and len(backend.seeds) == attempts
 
 
-def test_an_object_in_free_text_is_an_answer(tmp_path):
-    evaluator = SelfTaughtEvaluator(Canned("Here: " + WRONG), Memory(tmp_path / "c.jsonl"))
-    assert evaluator.generate([Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 2, "r"),))]) == 1
-
-
-def test_a_wrong_score_that_is_right_is_turned_away_and_not_counted(tmp_path):
-    evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
-    assert evaluator.generate([Trace("t", "p", (ScoreEvent("s", "a", "s", 0, 9, "r"),))]) == 0
+def test_a_wrong_score_that_is_right_is_turned_away_and_not_counted(evaluator):
+    assert evaluator.generate([trace_of(("a", 0, 9))]) == 0
     labels = [decision.label for decision in evaluator.memory.decisions.values()]
     assert labels == ["promoted: passed every check", "rejected: not wrong"]
 
 
-def test_braces_in_the_code_do_not_break_the_question(tmp_path):
-    backend = Canned()
+def test_braces_in_the_code_do_not_break_the_question(evaluator):
     event = ScoreEvent("{x}", "d = {'a': 1}\nf'{d}'", "{}", 0, 2, "{}")
-    assert SelfTaughtEvaluator(backend, Memory(tmp_path / "c.jsonl")).generate([Trace("t", "p", (event,))])
-    assert "d = {'a': 1}\nf'{d}'" in backend.prompts[0]
-
-
-def test_a_score_is_not_silently_a_numpy_type(tmp_path):
-    event = ScoreEvent("s", "a", "s", 0.0, float(np.float64(2.0)), "r")
-    evaluator = SelfTaughtEvaluator(Canned(), Memory(tmp_path / "cards.jsonl"))
-    assert evaluator.generate([Trace("t", "p", (event,))]) == 1
+    assert evaluator.generate([Trace("t", "p", (event,))])
+    assert "d = {'a': 1}\nf'{d}'" in evaluator.backend.prompts[0]
 
 
 def test_kinds_take_turns_in_a_sample_while_they_last():

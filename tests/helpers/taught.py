@@ -1,4 +1,4 @@
-"""Made-up rollouts, small settings and a tiny checkpoint for the self-taught evaluator's tests."""
+"""Made-up rollouts and answers, small settings and a tiny checkpoint for the self-taught evaluator's tests."""
 
 import random
 from dataclasses import replace
@@ -9,6 +9,7 @@ import torch
 from shipped import MODES
 
 from projected_grpo.evaluator.answers import MISTAKES
+from projected_grpo.evaluator.backends import Usage
 from projected_grpo.evaluator.examples import demonstrations
 from projected_grpo.evaluator.prompts import COMPACT, FULL
 from projected_grpo.evaluator.traces import PURPOSE, from_rollouts
@@ -92,6 +93,21 @@ def rollouts(path, problems=48, seed=0):
             )
     pd.DataFrame(rows).to_parquet(path)
     return path
+
+
+class Canned:
+    """A backend that gives to every prompt the reply that `say` makes of it, and keeps prompts and seeds."""
+
+    name = "canned"
+
+    def __init__(self, say):
+        self.say, self.usage, self.prompts, self.seeds = say, Usage(), [], []
+
+    def answer(self, prompts, schema, temperature, seed):
+        self.seeds.append(seed)
+        for prompt in prompts:
+            self.prompts.append(prompt)
+            yield self.say(prompt)
 
 
 def make_base(folder):
