@@ -266,7 +266,6 @@ def test_a_full_disk_is_said_in_one_line():
         memory.propose([card()])
 
 
-def test_cards_are_immutable_and_carry_their_defaults():
+def test_cards_are_immutable():
     with pytest.raises(ValidationError, match="frozen"):
         card().trust = 1.0
-    assert (card().trust, card(FAILURE).scope) == (0.7, "critic")

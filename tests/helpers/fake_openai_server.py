@@ -29,10 +29,12 @@ TEXTS = {
 }
 
 
-def _said(message=None, **changes):
+def _said(content=TEXTS["good"], finish="stop", refusal=None, **changes):
     """A response's body with these changes."""
-    choice = {"index": 0, "message": message or {"role": "assistant", "content": TEXTS["good"]}}
-    return json.dumps({"id": "1", "choices": [choice | {"finish_reason": "stop"}]} | changes).encode()
+    message = {"role": "assistant", "content": content, "refusal": refusal}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "judge", "choices": [choice]}
+    return json.dumps(body | changes).encode()
 
 
 # What comes back with status 200 and is no answer, by mark.
@@ -44,10 +46,10 @@ BODIES = {
     "emptychoices": _said(choices=[]),
     "textchoices": _said(choices="none"),
     "nomessage": _said(choices=[{"index": 0, "finish_reason": "stop"}]),
-    "parts": _said({"role": "assistant", "content": [{"type": "text", "text": TEXTS["good"]}]}),
+    "parts": _said([{"type": "text", "text": TEXTS["good"]}]),
     "usagetext": _said(usage={"prompt_tokens": "many", "completion_tokens": 7}),
     "usageword": _said(usage="little"),
-    "latin": _said({"role": "assistant", "content": "X"}).replace(b"X", b"\xfc\xff"),
+    "latin": _said("X").replace(b"X", b"\xfc\xff"),
     "deep": b'{"choices":' + b"[" * 100_000,
     "error": b'{"error": {"message": "overloaded"}}',
 }
@@ -150,47 +152,31 @@ def _handler(server: FakeServer):
             if mark == "html":
                 return self.send_bytes(200, b"<html>gateway</html>", "text/html")
             if mark == "cut":
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", "1000")
-                self.end_headers()
-                self.wfile.write(b'{"choices"')
-                self.close_connection = True
-                return None
+                return self.send_less_than_said([b'{"choices"'])
+            if mark == "drip":  # no silence is long enough for a limit on silence
+                return self.send_less_than_said([b" "] * 100)
             if mark in BODIES or (mark == "gatewayonce" and tries == 1):
                 return self.send_bytes(200, BODIES.get(mark, b"<html>gateway</html>"), "application/json")
-            if mark == "drip":
-                return self.drip()
-            if mark == "echo":
-                text = json.dumps({**GOOD, "wrong_reasoning": "your key is " + self.headers["Authorization"]})
-            elif mark in TEXTS:
-                text = TEXTS[mark]
-            else:
-                text = server.answer(prompt)
-            message, finish = {"role": "assistant", "content": text}, "stop"
+            usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
             if mark == "refusal":
-                message = {"role": "assistant", "content": None, "refusal": "I cannot help with that"}
-            if mark == "truncated":
-                message, finish = {"role": "assistant", "content": TEXTS["malformed"]}, "length"
-            return self.send(
-                200,
-                {
-                    "id": "1",
-                    "object": "chat.completion",
-                    "created": 0,
-                    "model": body["model"],
-                    "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-                    "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
-                },
-            )
+                said = _said(None, refusal="I cannot help with that", usage=usage)
+            elif mark == "truncated":
+                said = _said(TEXTS["malformed"], "length", usage=usage)
+            elif mark == "echo":
+                key = self.headers["Authorization"]
+                said = _said(json.dumps({**GOOD, "wrong_reasoning": f"your key is {key}"}), usage=usage)
+            else:
+                said = _said(TEXTS[mark] if mark in TEXTS else server.answer(prompt), usage=usage)
+            return self.send_bytes(200, said, "application/json")
 
-        def drip(self):
-            """A byte now and then: no silence is long enough for a limit on silence."""
+        def send_less_than_said(self, parts):
+            """Parts of a body that is said to be longer, now and then."""
             self.send_response(200)
+            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", "1000")
             self.end_headers()
-            for _ in range(100):
-                self.wfile.write(b" ")
+            for part in parts:
+                self.wfile.write(part)
                 time.sleep(0.05)
             self.close_connection = True
 
