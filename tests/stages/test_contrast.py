@@ -4,14 +4,13 @@ import json
 
 import pytest
 import torch
-from test_probe import Few, make_policy
+from test_probe import exact_gradient, make_policy
 from tiny import random_theta
 
 from projected_grpo.errors import UserError
 from projected_grpo.method.basis import overlap
 from projected_grpo.method.extraction import extract_basis
 from projected_grpo.method.pairs import Pair, PairSet
-from projected_grpo.model.batch import Batch
 from projected_grpo.stages.contrast import compare_losses, drift, overlaps
 from projected_grpo.stages.kept import looks, read_adapter
 from projected_grpo.training.results import write_adapter, write_deltas
@@ -78,13 +77,9 @@ def test_drift_is_none_at_the_start_and_some_after_training(adapter, tmp_path):
 def test_bases_are_held_against_the_reference_at_their_own_k_and_with_their_sign():
     """The cosine against autograd's mean gradients laid end to end; the overlap against principal angles."""
     policy = make_policy()
-    sets = {
-        "own": pair_set([(3, 6), (5, 2), (6, 3), (2, 5)]),
-        "other": pair_set([(6, 2), (2, 6), (5, 5), (3, 4)]),
-    }
-    sets["flipped"] = PairSet(
-        "flipped", tuple(Pair(p.prompt, p.clean, p.hack, ()) for p in sets["own"].pairs)
-    )
+    own, other = pair_set([(3, 6), (5, 2), (6, 3), (2, 5)]), pair_set([(6, 2), (2, 6), (5, 5), (3, 4)])
+    flipped = PairSet("flipped", tuple(Pair(p.prompt, p.clean, p.hack, ()) for p in own.pairs))
+    sets = {"own": own, "other": other, "flipped": flipped}
     knobs = KNOBS | {"loss": "nll"}
     made = {name: extract_basis(policy, pairs, knobs, 41) for name, pairs in sets.items()}
     for basis in made.values():
@@ -95,19 +90,10 @@ def test_bases_are_held_against_the_reference_at_their_own_k_and_with_their_sign
     assert list(found) == asked
 
     def mean_gradient(pairs, side):
-        vectors = []
-        for pair in pairs.pairs:
-            theta = {n: torch.zeros(s, requires_grad=True) for n, s in policy.adapter.sizes.items()}
-            svd = {name: policy.adapter.svd[name] for name in theta}
-            weights = {
-                name: policy.base.weights[f"{name}.weight"] + U @ torch.diag(theta[name]) @ Vh
-                for name, (U, Vh) in svd.items()
-            }
-            model = policy.base.replace(weights)
-            tokens = [*policy.tokenizer.encode(getattr(pair, side)), policy.tokenizer.end]
-            loss = -model.logprobs(Batch([(policy.tokenizer.encode_chat(pair.prompt), tokens)])).mean()
-            vectors.append(torch.cat(torch.autograd.grad(loss, list(theta.values()))))
-        return torch.stack(vectors).mean(0)
+        encode, chat, end = policy.tokenizer.encode, policy.tokenizer.encode_chat, policy.tokenizer.end
+        rows = [(chat(pair.prompt), [*encode(getattr(pair, side)), end]) for pair in pairs.pairs]
+        grads = [exact_gradient(policy, *row)[1] for row in rows]
+        return torch.stack([torch.cat(list(each.values())) for each in grads]).mean(0)
 
     difference = {
         n: mean_gradient(pairs, "hack") - mean_gradient(pairs, "clean") for n, pairs in sets.items()
@@ -124,7 +110,3 @@ def test_bases_are_held_against_the_reference_at_their_own_k_and_with_their_sign
         assert found[name, k]["overlap_null"] == pytest.approx(sum(k / size for size in sizes) / len(sizes))
     assert found["flipped", 3]["cosine"] == pytest.approx(-1, abs=1e-4)
     assert found["flipped", 3]["overlap"] == pytest.approx(1, abs=1e-4)
-
-
-def test_the_tokenizer_of_these_tests_makes_lengths_differ():
-    assert len(Few().encode("abc")) != len(Few().encode("abcdef"))

@@ -47,6 +47,12 @@ def loop_pairs(hacked, group, tokens):
             yield i, j
 
 
+def loop_auroc(margins, pairs):
+    """The share of pairs whose hack has the larger margin, a tie being half of one."""
+    right = ((margins[i] > margins[j]) + 0.5 * (margins[i] == margins[j]) for i, j in pairs)
+    return float(sum(right)) / len(pairs)
+
+
 def test_pairs_and_auroc_are_those_of_a_loop(drawn):
     rows, margins = drawn
     hack, other = matched_pairs(**rows)
@@ -54,24 +60,15 @@ def test_pairs_and_auroc_are_those_of_a_loop(drawn):
     assert sorted(zip(hack.tolist(), other.tolist(), strict=True)) == expected and len(expected) > 20
     found = rank(margins, hack, other)
     for d in range(3):
-        right = [
-            (margins[i, d] > margins[j, d]) + 0.5 * (margins[i, d] == margins[j, d]) for i, j in expected
-        ]
-        assert float(found.auroc[d]) == pytest.approx(float(sum(right)) / len(right))
+        assert float(found.auroc[d]) == pytest.approx(loop_auroc(margins[:, d], expected))
 
 
 def test_unmatched_auroc_is_that_of_every_pair(drawn):
     rows, margins = drawn
     hacked = rows["hacked"]
-    pairs = [
-        (i, j) for i, j in itertools.product(range(len(hacked)), repeat=2) if hacked[i] and not hacked[j]
-    ]
+    pairs = list(itertools.product(hacked.nonzero().flatten(), (~hacked).nonzero().flatten()))
     for d, found in enumerate(unmatched_auroc(margins, hacked)):
-        right = [
-            float(margins[i, d] > margins[j, d]) + 0.5 * float(margins[i, d] == margins[j, d])
-            for i, j in pairs
-        ]
-        assert float(found) == pytest.approx(sum(right) / len(right))
+        assert float(found) == pytest.approx(loop_auroc(margins[:, d], pairs))
     assert unmatched_auroc(margins, torch.zeros_like(hacked)).isnan().all()
     margins[3, 1] = torch.nan
     assert unmatched_auroc(margins, hacked).isnan().tolist() == [False, True, False]
@@ -141,41 +138,33 @@ def test_scores_are_those_of_their_definitions_at_the_weights_of_the_step():
     policy = make_policy()
     thetas = [policy.adapter.zeros(), *(random_theta(policy.adapter, 0.5, seed) for seed in range(1, 6))]
     frame, concept, _, prompts, bases = measured(policy, thetas)
-    rollouts = made_rollouts()
+    rollouts = made_rollouts().query("step >= 2")
     names = ["made", "flipped", *[RANDOM] * 4, ORACLE, CEILING]
     assert frame.query("score == 'concept' and first == 2")["direction"].tolist() == names
-    for at_base in (False, True):
+
+    def concept_score(model, rows):
+        return row_means(model, Batch(rows), 0)[0].double() @ concept.along[0]
+
+    def alignment(model, rows):
+        grads, _ = sample_gradients(model, policy.adapter, [Sample(*row) for row in rows])
+        return sample_cosine(grads, bases["other"])[0]
+
+    for score, direction, at_base, scored in (
+        (detector.CONCEPT, "made", False, concept_score),
+        (detector.CONCEPT_BASE, "made", True, concept_score),
+        (detector.ALIGNMENT, "other", False, alignment),
+    ):
         right = []
-        for step in range(2, 7):
+        for (step, problem), group in rollouts.groupby(["step", "problem_id"]):
             model = policy.base if at_base else policy.merged(thetas[step - 1])
-            for problem, group in rollouts[rollouts["step"] == step].groupby("problem_id"):
-                texts = [
-                    [*policy.tokenizer.encode(text), policy.tokenizer.end] for text in group["completion"]
-                ]
-                h = row_means(model, Batch([(prompts[problem], text) for text in texts]), 0)[0]
-                score = h.double() @ concept.along[0]
-                right += [float(score[i] > score[j]) for i in (0, 2, 4) for j in (1, 3, 5)]
-        own = detector.CONCEPT_BASE if at_base else detector.CONCEPT
-        found = frame.query(f"score == {own!r} and first == 2 and direction == 'made'").iloc[0]
-        assert found["auroc"] == pytest.approx(sum(right) / len(right)) and found["pairs"] == len(right) == 90
-    right = []
-    for step in range(2, 7):
-        for problem, group in rollouts[rollouts["step"] == step].groupby("problem_id"):
-            samples = [
-                Sample(prompts[problem], [*policy.tokenizer.encode(text), policy.tokenizer.end])
-                for text in group["completion"]
-            ]
-            grads, _ = sample_gradients(policy.merged(thetas[step - 1]), policy.adapter, samples)
-            score, _ = sample_cosine(grads, bases["other"])
-            right += [float(score[i] > score[j]) for i in (0, 2, 4) for j in (1, 3, 5)]
-    found = frame.query("score == 'alignment' and first == 2 and direction == 'other'").iloc[0]
-    assert found["auroc"] == pytest.approx(sum(right) / len(right))
+            texts = ([*policy.tokenizer.encode(text), policy.tokenizer.end] for text in group["completion"])
+            found = scored(model, [(prompts[problem], text) for text in texts])
+            right += [float(found[i] > found[j]) for i in (0, 2, 4) for j in (1, 3, 5)]
+        row = frame.query(f"score == {score!r} and first == 2 and direction == {direction!r}").iloc[0]
+        assert row["auroc"] == pytest.approx(sum(right) / len(right)) and row["pairs"] == len(right) == 90
     assert frame.query("score == 'alignment'")["precision"].isna().all()
-    assert (
-        not frame.query("score != 'alignment' and direction not in ('oracle', 'ceiling')")["recall"]
-        .isna()
-        .any()
-    )
+    fixed = frame.query("score != 'alignment' and direction not in ('oracle', 'ceiling')")
+    assert fixed["recall"].notna().all()
 
 
 def test_a_run_without_hacks_has_no_pairs_and_no_auroc():

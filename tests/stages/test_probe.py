@@ -72,8 +72,7 @@ def make_problems(n=3, samples=4):
                 "hacked": True,
             }
             verdict |= {"gt_pass": sample % 2 == 0, "fmt_ok": True, "reward": 3.5, "mode": "run_tests"}
-            tokens.append(0)
-            rows.append(Graded(tokens, [-0.5] * len(tokens), verdict))
+            rows.append(Graded([*tokens, 0], [-0.5] * (size + 1), verdict))
         problems.append(rows)
     return problems
 
@@ -85,7 +84,7 @@ def run(arm, adapter="antipasto", problems=None, basis=None):
 
 
 def exact_gradient(policy, prompt, tokens):
-    """d(mean NLL) / d delta_S of one sample by autograd in float64, at delta_S = 0."""
+    """Mean NLL of one sample, and its gradient in delta_S by autograd in float64, at delta_S = 0."""
     exact = tiny_model(dtype=torch.float64)
     theta = {
         n: torch.zeros(s, dtype=torch.float64, requires_grad=True) for n, s in policy.adapter.sizes.items()
@@ -94,9 +93,8 @@ def exact_gradient(policy, prompt, tokens):
     for name, (U, Vh) in policy.adapter.svd.items():
         weights[name] = exact.weights[f"{name}.weight"] + U.double() @ torch.diag(theta[name]) @ Vh.double()
     loss = -exact.replace(weights).logprobs(Batch([(prompt, tokens)])).mean()
-    return float(loss.detach()), dict(
-        zip(theta, torch.autograd.grad(loss, list(theta.values())), strict=True)
-    )
+    grads = torch.autograd.grad(loss, list(theta.values()))
+    return float(loss.detach()), dict(zip(theta, grads, strict=True))
 
 
 def test_cosines_and_losses_of_the_first_step_equal_the_formula():
