@@ -6,81 +6,18 @@ import random
 import yaml
 
 TEXTS = [
-    "",
-    " ",
-    "x",
-    "041",
-    "1e3",
-    "null",
-    "../..",
-    "~",
-    "/",
-    "a/b",
-    "{x}",
-    "ünï",
-    "\u202etxt",
-    "a\nb",
-    "a\tb",
-    "🙂",
-]
-TEXTS += [
-    "x" * 300,
-    "x" * 5000,
-    "\x85",
-    "$schema",
-    "none",
-    "small",
-    "own_mode",
-    "random",
-    "run_tests",
-    "R5",
-    "aa",
-]
+    "", " ", "x", "041", "1e3", "null", "../..", "~", "/", "a/b", "{x}", "ünï", "\u202etxt", "a\nb", "a\tb", "🙂",
+    "x" * 300, "x" * 5000, "\x85", "$schema", "none", "small", "own_mode", "random", "run_tests", "R5", "aa",
+]  # fmt: skip
 NUMBERS = [
-    -1,
-    0,
-    1,
-    2,
-    3,
-    7,
-    10**4,
-    10**6,
-    10**9,
-    2**63,
-    2**64,
-    10**30,
-    -(10**9),
-    0.5,
-    1.5,
-    -0.1,
-    1e-300,
-    1e300,
-]
-NUMBERS += [float("nan"), float("inf")]
+    -1, 0, 1, 2, 3, 7, 10**4, 10**6, 10**9, 2**63, 2**64, 10**30, -(10**9), 0.5, 1.5, -0.1, 1e-300, 1e300,
+    float("nan"), float("inf"),
+]  # fmt: skip
 OTHERS = [None, True, False, [], {}, [1], ["x"], {"a": 1}, [[1]], [None], {"": 1}]
 LINES = [
-    "\t",
-    "a: b: c",
-    "- x",
-    "? [a]",
-    "<<: *x",
-    "&x",
-    "x: 041",
-    "x: 1:30",
-    "x: yes",
-    "x: 2020-01-01",
-    "%YAML 1.2",
-]
-LINES += [
-    "x: !!python/object:os.system ls",
-    "x: {",
-    "\ufeff",
-    "--- ",
-    "... ",
-    "seeds: [041]",
-    "seeds: [1:30]",
-    "\x07",
-]
+    "\t", "a: b: c", "- x", "? [a]", "<<: *x", "&x", "x: 041", "x: 1:30", "x: yes", "x: 2020-01-01", "%YAML 1.2",
+    "x: !!python/object:os.system ls", "x: {", "\ufeff", "--- ", "... ", "seeds: [041]", "seeds: [1:30]", "\x07",
+]  # fmt: skip
 
 
 def places(value, path=()):
