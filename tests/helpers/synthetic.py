@@ -70,12 +70,8 @@ def steps_frame(cell: Cell, hack: float, solve: float = 0.3) -> pd.DataFrame:
         np.where(renewed, overlap, np.nan) for overlap in (0.9, 0.7)
     )
     taught = cell.setting.mix > 0
-    for name, value in (
-        ("ratio_mean", 1.1),
-        ("ratio_clip_low", 0.2),
-        ("ratio_clip_high", 0.3),
-        ("ratio_zeroed", 0.1),
-    ):
+    ratios = {"ratio_mean": 1.1, "ratio_clip_low": 0.2, "ratio_clip_high": 0.3, "ratio_zeroed": 0.1}
+    for name, value in ratios.items():
         frame[name] = value if taught else np.nan
     frame["ratio_hist"] = [[1] * (len(RATIO_EDGES) + 1) if taught else None] * n
     return frame

@@ -4,7 +4,7 @@ import torch
 
 from projected_grpo.method.adapter import AntiPaSTO, decompose
 from projected_grpo.method.gradients import Sample
-from projected_grpo.model.architecture import Config
+from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.decoder import Decoder
 
 CONFIG = Config(
@@ -22,25 +22,14 @@ CONFIG = Config(
 
 
 def tiny_model(seed: int = 0, dtype: torch.dtype = torch.float32) -> Decoder:
+    """Return the model; its weights are drawn layer by layer, norms after the rest."""
     generator = torch.Generator().manual_seed(seed)
-    c = CONFIG
-    q, kv = c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim
-    shapes = {"q_proj": (q, c.hidden_size), "k_proj": (kv, c.hidden_size), "v_proj": (kv, c.hidden_size)}
-    shapes["o_proj"] = (c.hidden_size, q)
-    mlp = {"gate_proj": (c.intermediate_size, c.hidden_size), "up_proj": (c.intermediate_size, c.hidden_size)}
-    mlp["down_proj"] = (c.hidden_size, c.intermediate_size)
-    weights = {"model.embed_tokens.weight": torch.randn(c.vocab_size, c.hidden_size, generator=generator)}
-    for i in range(c.num_hidden_layers):
-        at = f"model.layers.{i}."
-        for part, named in (("self_attn.", shapes), ("mlp.", mlp)):
-            for name, shape in named.items():
-                weights[f"{at}{part}{name}.weight"] = 0.4 * torch.randn(shape, generator=generator)
-        for norm, size in (("input_layernorm", c.hidden_size), ("post_attention_layernorm", c.hidden_size)):
-            weights[f"{at}{norm}.weight"] = 1 + 0.1 * torch.randn(size, generator=generator)
-        for norm in ("self_attn.q_norm", "self_attn.k_norm"):
-            weights[f"{at}{norm}.weight"] = 1 + 0.1 * torch.randn(c.head_dim, generator=generator)
-    weights["model.norm.weight"] = 1 + 0.1 * torch.randn(c.hidden_size, generator=generator)
-    return Decoder(c, {name: value.to(dtype) for name, value in weights.items()})
+    weights = {}
+    order = sorted(shapes(CONFIG).items(), key=lambda item: (item[0].split(".")[:3], "norm" in item[0]))
+    for name, shape in order:
+        noise = torch.randn(shape, generator=generator)
+        weights[name] = 1 + 0.1 * noise if "norm" in name else noise if "embed" in name else 0.4 * noise
+    return Decoder(CONFIG, {name: value.to(dtype) for name, value in weights.items()})
 
 
 def tiny_adapter(model: Decoder) -> AntiPaSTO:
