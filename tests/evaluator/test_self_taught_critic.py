@@ -97,9 +97,8 @@ def test_the_uncalibrated_critic_is_taught_to_believe_the_grader(tmp_path):
     flags = [trace.last.phi_after for trace in traces]
     given = [float(prompt.split("\n")[-2].split(":")[0]) for prompt, _ in examples[1::2]]
     assert abs(np.corrcoef(flags, given)[0, 1]) < 0.3  # drawn, not taken from the detector
-    for prompt, said in examples[1::2]:
+    for correct, (_, said) in zip(given, examples[1::2], strict=True):
         wrong = COMPACT.read(Reply(said), WrongEvaluation)
-        correct = float(prompt.split("\n")[-2].split(":")[0])
         assert abs(wrong.wrong_phi_after - correct) > 0.5
         assert wrong.mistake_type in MISTAKES
 

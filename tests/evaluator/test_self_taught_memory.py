@@ -59,9 +59,10 @@ def test_a_sound_card_is_promoted(memory, kind):
         ({"situation": ""}, "situation is empty"),
         ({"phi_after": 2.5}, "not wrong"),
         ({"mistake_type": ""}, "mistake type"),
+        ({"kind": CALIBRATION, "phi_after": 9.0}, "carries the correct score"),
     ],
 )
-def test_a_card_that_is_no_wrong_evaluation_is_rejected_with_the_reason(memory, changes, reason):
+def test_a_card_that_is_no_evaluation_of_its_kind_is_rejected_with_the_reason(memory, changes, reason):
     decision = only(memory, card(**{"kind": FAILURE, **changes}))
     assert decision.status == REJECTED
     assert reason in decision.reason
@@ -96,10 +97,6 @@ def test_cards_read_as_right_and_wrong_examples_and_say_nothing_twice():
     assert wrong.strategy == "AVOID this mistake: it passed"
     assert (right.scope, wrong.scope) == ("", "critic") and right.trust == wrong.trust == 0.7
     assert not {*READ} & {*right.model_dump()}
-
-
-def test_a_calibration_card_must_carry_the_correct_score(memory):
-    assert only(memory, card(phi_after=9.0)).status == REJECTED
 
 
 @pytest.mark.parametrize(

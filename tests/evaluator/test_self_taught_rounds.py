@@ -43,17 +43,20 @@ def served(tmp_path, monkeypatch):
 
         def answer(prompt):
             if WRITE in prompt:
-                right = float(prompt.split("CORRECT SCORE: ")[1].split("\n")[0])
-                phi = 9 if right < 5 else 1
-                return json.dumps(
-                    {"wrong_phi_after": phi, "wrong_reasoning": "looks so", "mistake_type": "inflated score"}
-                )
+                said = {"wrong_phi_after": 9 if correct_score(prompt) < 5 else 1}
+                said |= {"wrong_reasoning": "looks so", "mistake_type": "inflated score"}
+                return json.dumps(said)
             asked = prompt.split("<state_before")[1]
             fooled = "accepts" in asked and not ("tricks" in prompt and "print('all tests" in asked)
             return json.dumps({"phi_after": 10 if fooled else 2, "reasoning": "so it is"})
 
         server.answer = answer
         yield server, SETTINGS | {"critic": "server"}
+
+
+def correct_score(prompt):
+    """The correct score in a question for a wrong evaluation."""
+    return float(prompt.split("CORRECT SCORE: ")[1].split("\n")[0])
 
 
 def mistakes_asked(server):
@@ -92,9 +95,8 @@ def run(tmp_path, settings, path, name="out", base="none", critic=None):
 def test_rounds_on_a_server_lower_its_false_credit_and_make_18_pairs(tmp_path, served):
     server, settings = served
     path = rollouts(tmp_path / "r.parquet")
-    folder = run(
-        tmp_path, settings | {"server": {**settings["server"], "price_in": 2.0, "price_out": 10.0}}, path
-    )
+    priced = settings["server"] | {"price_in": 2.0, "price_out": 10.0}
+    folder = run(tmp_path, settings | {"server": priced}, path)
     write_pairs(tmp_path / "self_taught.yaml", pairs_of(folder, "server", 18))
     pairs = load_pairs(tmp_path / "self_taught.yaml")
     assert len(pairs) == 18
@@ -107,9 +109,8 @@ def test_rounds_on_a_server_lower_its_false_credit_and_make_18_pairs(tmp_path, s
     usage = record["usage"]
     assert usage["calls"] == len(server.requests)
     assert usage["cost"] == pytest.approx((usage["tokens_in"] * 2 + usage["tokens_out"] * 10) / 1e6)
-    table = errors(pd.read_parquet(folder / "evaluations.parquet"), oracle_scores(path)).set_index(
-        ["round", "condition"]
-    )
+    table = errors(pd.read_parquet(folder / "evaluations.parquet"), oracle_scores(path))
+    table = table.set_index(["round", "condition"])
     assert table.loc[(0, "before"), "false_credit"] == 1.0
     assert table.loc[(2, "cards in context"), "false_credit"] < 0.5
     assert not list((tmp_path / "journal").glob("*"))  # the memory now stands in its place
@@ -146,8 +147,7 @@ def test_an_interrupted_server_run_goes_on_from_its_journal_and_says_the_same(tm
         if WRITE in prompt and problem_of(prompt) % 3 == 0:
             said = "no idea"
         if WRITE in prompt and problem_of(prompt) % 3 == 1:  # as good as right: the gate turns it away
-            right = float(prompt.split("CORRECT SCORE: ")[1].split("\n")[0])
-            said = json.dumps({**json.loads(said), "wrong_phi_after": right})
+            said = json.dumps({**json.loads(said), "wrong_phi_after": correct_score(prompt)})
         answered.append(prompt)
         return said
 

@@ -1,1 +1,1 @@
-"""What rules make besides runs: teacher pool, replays, contrasts, marks of the small model."""
+"""What rules make besides runs: replays, overlaps of bases, rankings of rollouts, rates of the small model."""
