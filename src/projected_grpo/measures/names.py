@@ -20,8 +20,12 @@ CONTRASTS = (BASELINE, AGAINST, RANDOM, PLACE, ITSELF, POOLED, POOLED_RANDOM, FR
 def check_names(config: Config, questions: Mapping[str, Question]) -> None:
     """Raise UserError, one line with the key, on a measure or contrast that no table has."""
     for name, question in questions.items():
-        for keys, problem in _wrong(question):
-            QuestionFiles(config.questions).fail([name, *keys], problem)
+        for keys, word, known in _of_question(question):
+            if word not in known:
+                QuestionFiles(config.questions).fail([name, *keys], f"{word!r}; {nearest(word, known)}")
+        for contrast in {RATE, *CONTRASTS}.intersection(question.contrasts):
+            problem = f"{contrast!r} is a contrast of every table, allowed: another name"
+            QuestionFiles(config.questions).fail([name, "contrasts", contrast], problem)
     for keys, word, known in _of_config(config, questions):
         if word not in known:
             raise UserError(f"config: {key_path(keys)}: {word!r}; {nearest(word, known)}")
@@ -46,18 +50,13 @@ def _of_config(
                 yield ["pilot", model, mix, measure], measure, MEASURES
 
 
-def _wrong(question: Question) -> Iterator[tuple[Keys, str]]:
-    """Yield (keys, problem) of each name of a question that is none."""
-    named: list[tuple[Keys, str | None]]
-    named = [(["measures", number], name) for number, name in enumerate(question.measures)]
-    named += [(["figure", "measure"], question.figure.measure)]
-    named += [(["says", number, "measure"], one.measure) for number, one in enumerate(question.says)]
-    yield from (
-        (k, f"{n!r}; {nearest(n, MEASURES)}") for k, n in named if n is not None and n not in MEASURES
-    )
-    known = [*CONTRASTS, *question.contrasts]
+def _of_question(question: Question) -> Iterator[tuple[Keys, str, Collection[str]]]:
+    """Yield the same of each measure and contrast that a question names."""
+    for number, measure in enumerate(question.measures):
+        yield ["measures", number], measure, MEASURES
+    if question.figure.measure is not None:
+        yield ["figure", "measure"], question.figure.measure, MEASURES
     for number, one in enumerate(question.says):
-        if one.contrast not in known:
-            yield ["says", number, "contrast"], f"{one.contrast!r}; {nearest(one.contrast, known)}"
-    for contrast in {RATE, *CONTRASTS}.intersection(question.contrasts):
-        yield ["contrasts", contrast], f"{contrast!r} is a contrast of every table, allowed: another name"
+        if one.measure is not None:
+            yield ["says", number, "measure"], one.measure, MEASURES
+        yield ["says", number, "contrast"], one.contrast, [*CONTRASTS, *question.contrasts]
