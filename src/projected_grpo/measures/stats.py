@@ -146,15 +146,9 @@ def holm(ps: Iterable[float | None], waiting: int = 0) -> pd.Series:
     return (known * (waiting + np.arange(len(known), 0, -1))).clip(upper=1).cummax().reindex(given.index)
 
 
-def proportion_interval(hits: int, n: int) -> tuple[float, float]:
-    """Exact (Clopper-Pearson) 95% interval of a share, for `hits` of n >= 1 independent trials."""
-    low, high = stats.binomtest(hits, n).proportion_ci(1 - ALPHA, method="exact")
-    return float(low), float(high)
-
-
-def power(delta: float, std: float, n: int) -> float:
-    """Power of the two-sided paired t-test for a true difference `delta` >= 0, exact (noncentral t)."""
-    df, shift, bound = n - 1, delta * math.sqrt(n) / std, critical(n)
+def power(effect: float, n: int) -> float:
+    """Power of the two-sided paired t-test for a true difference of `effect` >= 0 stds, exact (noncentral t)."""
+    df, shift, bound = n - 1, effect * math.sqrt(n), critical(n)
     wrong_side = stats.nct.cdf(-bound, df, shift)
     # Far out, scipy's cdf underflows to NaN where the true value is below 1e-16.
     return float(stats.nct.sf(bound, df, shift)) + (0.0 if math.isnan(wrong_side) else float(wrong_side))
@@ -164,9 +158,9 @@ def power(delta: float, std: float, n: int) -> float:
 def _detectable_effect(n: int) -> float:
     """Smallest |difference| / std that n pairs show with power `POWER`; independent of the data."""
     upper = 1.0
-    while power(upper, 1.0, n) < POWER:
+    while power(upper, n) < POWER:
         upper *= 2
-    return float(brentq(lambda effect: power(effect, 1.0, n) - POWER, 1e-9, upper))
+    return float(brentq(lambda effect: power(effect, n) - POWER, 1e-9, upper))
 
 
 def detectable(std: float, n: int) -> float:

@@ -29,17 +29,17 @@ def false_positives(values: np.ndarray) -> np.ndarray:
     return (p < stats.ALPHA) & (d.std(axis=-1, ddof=1) >= stats.NO_SPREAD)
 
 
-def deal_anew(tables: list[np.ndarray], draws: int = DRAWS, seed: int = 0) -> tuple[float, float, float]:
+def deal_anew(tables: list[np.ndarray]) -> tuple[float, float, float]:
     """Return mean and 95% range of the share with p < 0.05 where streams do not differ; tables are [streams, seeds].
 
     Streams that differ by luck alone are exchangeable within a replication: each draw deals them anew, in every
     replication by itself. That erases any true difference between streams, so this says what to expect without one.
     Settings and measures of equal shape share the deal, as they share the runs.
     """
-    rng = np.random.default_rng(seed)
-    hits, total = np.zeros(draws), 0
+    rng = np.random.default_rng(0)
+    hits, total = np.zeros(DRAWS), 0
     for shape in sorted({table.shape for table in tables}):
-        deal = rng.permuted(np.broadcast_to(np.arange(shape[0])[:, None], (draws, *shape)), axis=1)
+        deal = rng.permuted(np.broadcast_to(np.arange(shape[0])[:, None], (DRAWS, *shape)), axis=1)
         for table in (table for table in tables if table.shape == shape):
             found = false_positives(np.take_along_axis(table[None], deal, axis=1))
             hits += found.sum(axis=-1)
@@ -71,6 +71,7 @@ def make(context: Context) -> Page:
     compared = [line for line in numbers.compared(pairs, MEASURES) if line["n"] and line["n"] > 1]
     hits = sum(line["p"] is not None and line["p"] < stats.ALPHA for line in compared)
     more = {"q": question, "compared": compared, "hits": hits, "power": power, "sizes": SIZES}
-    more["interval_of"] = stats.proportion_interval(hits, len(compared)) if compared else None
+    if compared:  # exact, by Clopper and Pearson
+        more["interval_of"] = scipy_stats.binomtest(hits, len(compared)).proportion_ci()
     more |= {"dealt": deal_anew(tables) if tables else None, "cells": short(runs), "left_out": left_out}
     return stage.page(context, "aa.md.j2", numbers, heads={m: m for m in MEASURES}, **more)
