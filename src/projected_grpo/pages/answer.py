@@ -18,7 +18,6 @@ from projected_grpo.pages import words
 from projected_grpo.pages.page import environment
 
 SHOWN = (table.EFFECT, table.OPPOSITE)
-KEYS = ["row", "contrast", "measure"]
 NO_LINE = dict.fromkeys((*table.COLUMNS, "before", "after")) | {"verdict": table.MISSING}
 
 
@@ -68,7 +67,7 @@ class Estimated:
 
     @cached_property
     def _index(self) -> dict:
-        return {tuple(line[key] for key in KEYS): line for line in self.lines}
+        return {(line["row"], line["contrast"], line["measure"]): line for line in self.lines}
 
     def line(self, row: str, contrast: str, measure: str | None = None) -> Mapping | None:
         """Return a line of the table, by default of the question's own measure; None without one."""
@@ -147,12 +146,15 @@ def sentences(made: Estimated) -> list[str]:
     return [first, *([_plain("count", shown, len(claims))] if len(claims) > 1 else [])]
 
 
+def _of_seeds(wording: str, made: Estimated) -> list[str]:
+    """Return the sentences, the first one beginning with the seeds that they are of."""
+    first, *more = sentences(made)
+    return [_plain(wording, words.seed_list(made.own.seeds), first), *more]
+
+
 def answer(made: Estimated) -> list[str]:
     """Return the sentences: those of the fresh seeds that confirm a question, else its own."""
-    if made.fresh is None:
-        return sentences(made)
-    first, *more = sentences(made.fresh)
-    return [_plain("fresh", words.seed_list(made.fresh.own.seeds), first), *more]
+    return sentences(made) if made.fresh is None else _of_seeds("fresh", made.fresh)
 
 
 def n_of_answer(made: Estimated) -> int:
@@ -166,10 +168,7 @@ def n_of_answer(made: Estimated) -> int:
 
 def of_first_seeds(made: Estimated) -> list[str]:
     """Return the sentences of the seeds before the fresh ones; none where no others confirm a question."""
-    if made.fresh is None:
-        return []
-    first, *more = sentences(made)
-    return [_plain("first", words.seed_list(made.own.seeds), first), *more]
+    return [] if made.fresh is None else _of_seeds("first", made)
 
 
 def corrected(made: Estimated) -> list[str]:
