@@ -36,11 +36,6 @@ class Place:
         return self.docs / "results" / self.name
 
 
-def place_of(configfile: Path, config: Config, docs: Path) -> Place:
-    """Return where the pages of a config file are published."""
-    return Place(docs, "" if configfile.resolve() == DEFAULT.resolve() else Path(config.results).name)
-
-
 def layered(file: Path, **said: object) -> Config:
     """Return a config laid over the default one; said: keys over both. UserError as at a start."""
     files = list(dict.fromkeys([DEFAULT, file]))

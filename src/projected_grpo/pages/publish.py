@@ -24,15 +24,7 @@ from projected_grpo.measures.panels import base_file
 from projected_grpo.pages import question as pages
 from projected_grpo.pages import style
 from projected_grpo.pages.answer import Estimated, is_known
-from projected_grpo.pages.edition import (
-    DEFAULT,
-    Place,
-    estimated,
-    layered,
-    outcomes_of,
-    place_of,
-    read_tree,
-)
+from projected_grpo.pages.edition import DEFAULT, Place, estimated, layered, outcomes_of, read_tree
 from projected_grpo.pages.overview import README, index, write_readme
 from projected_grpo.pages.page import address
 from projected_grpo.pages.registry import STANDING
@@ -175,7 +167,8 @@ def command(
     try:
         check_there(file)
         config, questions = read_tree(file)
-        said = work(config, questions, place_of(file, config, options.docs), options)
+        name = "" if file.resolve() == DEFAULT.resolve() else Path(config.results).name
+        said = work(config, questions, Place(options.docs, name), options)
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

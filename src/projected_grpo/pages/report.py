@@ -33,11 +33,6 @@ DRAWN = ("hack", "solve", "honest")  # curves
 RATES = [name for name, measure in MEASURES.items() if measure.group in ("main", "deployed")]
 
 
-def glossary(text: str) -> list[tuple[str, str]]:
-    """Return the terms of `docs/concepts.md` with what they mean."""
-    return re.findall(r"^- \*\*(.+?)\*\*: (.+)$", text, re.M)
-
-
 def inline(text: str) -> Markup:
     """Return a line of Markdown as HTML; HTML in it is text."""
     return Markup(MarkdownIt("commonmark", {"html": False}).renderInline(text))
@@ -157,6 +152,7 @@ def build(config: Config, questions: Mapping[str, Question], names: Iterable[str
     ]
     script = Markup('"use strict";\n' + _template("curves.js") + _template("paper.js"))
     template = environment().overlay(autoescape=True).get_template("paper.html.j2")
+    glossary = re.findall(r"^- \*\*(.+?)\*\*: (.+)$", CONCEPTS.read_text(encoding="utf-8"), re.M)
     common = dict(
         css=Markup(_template("paper.css")),
         js=script,
@@ -165,7 +161,7 @@ def build(config: Config, questions: Mapping[str, Question], names: Iterable[str
         banner=banner(config),
         seeds=len({run.cell.seed for run in runs.values()}),
         steps=sum(run.cell.steps for run in runs.values()),
-        words=[(term, inline(says)) for term, says in glossary(CONCEPTS.read_text(encoding="utf-8"))],
+        words=[(term, inline(says)) for term, says in glossary],
         curves=Markup(curves(questions.values(), runs)),
         pages=pages,
         runs=by_arm(runs.values(), results, out),
