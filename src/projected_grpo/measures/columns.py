@@ -4,7 +4,6 @@
 """
 
 import math
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -133,4 +132,4 @@ def to_markdown() -> str:
 
 
 if __name__ == "__main__":
-    write_text(sys.argv[1] if len(sys.argv) > 1 else "docs/columns.md", to_markdown())
+    write_text("docs/columns.md", to_markdown())

@@ -36,7 +36,7 @@ class Measure:
 
     `of`: reads it off a run; by default the mean of the last five steps of `by_step`, those without a value left out.
     A measure with neither is one that other stages' files have. `group`: what it is of: `main` (training), `deployed`,
-    `final` (kept and ablated), `modes` or `basis`. `compared`: paired by seed in every question, a Holm family a
+    `final` (kept and ablated) or `modes`. `compared`: paired by seed in every question, a Holm family a
     contrast. `better`: the sign of a difference that is wanted, 0: none is. `signed`: it is a difference itself, tested
     against zero. `floored`: below `estimates.LEAST` in the baseline there is nothing to lower.
     """
@@ -170,7 +170,7 @@ def _on_mode(mode: str) -> Measure:
 
 def _along(name: str, about: str, words: str = "{} ({})", **more: Any) -> Measure:
     """Return an alignment with the basis."""
-    return Measure(name, name, words.format(name, about), about, by_step=column(name), group="basis", **more)
+    return Measure(name, name, words.format(name, about), about, by_step=column(name), **more)
 
 
 def _first(steps: int, name: str) -> Of:
@@ -290,10 +290,7 @@ _ALL = (
     _beside("overlap_fresh", "overlap with fresh", "overlap of the frozen V with one extracted at the end"),
     _beside("overlap_losses", "overlap of losses", "overlap of the GRPO basis with the NLL's", 0),
     _beside(
-        "overlap_reweighted",
-        "reweighted",
-        "overlap with the NLL basis whose pairs are weighted by length",
-        0,
+        "overlap_reweighted", "reweighted", "overlap with the NLL basis whose pairs are weighted by length", 0
     ),
     _beside("overlap", "overlap", "overlap of the row's axes with those of the exploits' own pairs"),
     _beside(

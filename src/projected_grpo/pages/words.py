@@ -90,12 +90,11 @@ def short(cells: Iterable[str]) -> list[str]:
     rows: dict[str, list[int]] = {}
     for cell in cells:
         name, _, seed = cell.rpartition("-s")
-        numbered = bool(name) and seed.isdigit()
-        rows.setdefault(name if numbered else cell, []).extend([int(seed)] if numbered else [])
+        rows.setdefault(name, []).append(int(seed))
 
     def joined(name: str, seeds: list[int]) -> str:
         if len(seeds) < 2:
-            return "-s".join([name, *map(str, seeds)])
+            return f"{name}-s{seeds[0]}"
         gapless = seeds == list(range(seeds[0], seeds[-1] + 1))
         ends = f"{seeds[0]}..{seeds[-1]}" if gapless else ",".join(map(str, seeds))
         return f"{name}-s{{{ends}}}"
