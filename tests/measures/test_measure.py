@@ -32,10 +32,6 @@ _, QUESTIONS = real_questions(5)
 Q4 = QUESTIONS["Q4"]
 
 
-def rollouts(results, cell):
-    return pd.read_parquet(results / "grpo" / cell / "rollouts.parquet")
-
-
 def honest_of(frame):
     """SPEC's honest rate, by pandas: right and not through the channel, null without hidden tests."""
     known = frame.dropna(subset=["gt_pass"])
@@ -48,22 +44,32 @@ def hack_compiled_of(frame):
     return tail["channel"].mean()
 
 
-@pytest.mark.parametrize("name, brute", [("honest", honest_of), ("hack_compiled", hack_compiled_of)])
-def test_rates_of_rollouts_match_brute_force(tmp_path, name, brute):
-    own = fill(tmp_path, Q4)
-    found = lines(own)
+def by_brute_force(results, file, brute):
+    """Return row -> a rate of each of its runs, in the order of their seeds."""
+    folder = results / "grpo"
     cells = {row.name: [cell.id for cell in row.cells] for row in Q4.rows}
-    by_row = {row: np.array([brute(rollouts(tmp_path, c)) for c in ids]) for row, ids in cells.items()}
+    return {
+        row: np.array([brute(pd.read_parquet(folder / cell / file)) for cell in ids])
+        for row, ids in cells.items()
+    }
+
+
+def hold(found, name, by_row):
+    """Hold the lines of a measure against its values by row: mean and std, and scipy's test of the difference."""
     for row, values in by_row.items():
         assert found[row, "rate", name]["mean"] == pytest.approx(values.mean())
         assert found[row, "rate", name]["std"] == pytest.approx(values.std(ddof=1))
-        if row != "vanilla":
-            test = scipy_stats.ttest_rel(values, by_row["vanilla"])
-            line = found[row, "baseline", name]
-            assert (line["delta"], line["p"]) == pytest.approx(
-                ((values - by_row["vanilla"]).mean(), test.pvalue)
-            )
+        if row != "vanilla" and MEASURES[name].compared:
+            line, test = found[row, "baseline", name], scipy_stats.ttest_rel(values, by_row["vanilla"])
+            assert line["delta"] == pytest.approx((values - by_row["vanilla"]).mean())
             assert (line["lo"], line["hi"]) == pytest.approx(test.confidence_interval())
+            assert line["p"] == pytest.approx(test.pvalue)
+
+
+def test_rates_of_rollouts_match_brute_force(tmp_path):
+    found = lines(fill(tmp_path, Q4))
+    for name, brute in {"honest": honest_of, "hack_compiled": hack_compiled_of}.items():
+        hold(found, name, by_brute_force(tmp_path, "rollouts.parquet", brute))
 
 
 def test_a_rollout_without_hidden_tests_is_neither_honest_nor_not(tmp_path):
@@ -90,12 +96,9 @@ def test_a_monitor_is_measured_on_the_rollouts_of_its_run(tmp_path):
     frame.assign(flagged=False).to_parquet(path)
     silent = load_run(tmp_path, cell).measures
     assert "monitor_precision" not in silent and silent["monitor_recall"] == 0
-    assert not {"monitor_precision", "monitor_recall"} & load_vanilla(tmp_path).measures.keys()
-
-
-def load_vanilla(results):
-    write_run(results, Q4.cells[0])
-    return load_run(results, Q4.cells[0])
+    write_run(tmp_path, Q4.cells[0])
+    unwatched = load_run(tmp_path, Q4.cells[0]).measures
+    assert not {"monitor_precision", "monitor_recall"} & unwatched.keys()
 
 
 def test_tables_read_no_text_of_rollouts(tmp_path):
@@ -129,19 +132,13 @@ def test_a_new_rate_is_one_entry_and_old_runs_stay_readable(tmp_path, monkeypatc
         make_old(tmp_path / "grpo" / cell.id)
     found = lines(measure(Q4, tmp_path))
     for row in Q4.rows[:-1]:
-        rates = [
-            1 - made.loc[made["panel"] == "novel", "can_compile"].mean()
-            for made in (deployed(tmp_path, cell.id) for cell in row.cells)
-        ]
+        frames = [pd.read_parquet(tmp_path / "grpo" / cell.id / "deployed.parquet") for cell in row.cells]
+        rates = [1 - BRUTE["novel_compile"](frame) for frame in frames]
         assert found[row.name, "rate", "broken"]["mean"] == pytest.approx(np.mean(rates))
     assert (old.name, "rate", "broken") not in found and found[old.name, "rate", "hack"]["mean"] > 0
     line = found[Q4.rows[1].name, "baseline", "broken"]
     assert line["p_holm"] >= line["p"]
     assert "`broken`" in columns.to_markdown()
-
-
-def deployed(results, cell):
-    return pd.read_parquet(results / "grpo" / cell / "deployed.parquet")
 
 
 BRUTE = {
@@ -157,36 +154,20 @@ BRUTE = {
         & ~f[f["panel"] == "known"]["completion"].map(attempts).map(bool)
     ).mean(),
 }
-TEXTS = (
-    "```python\nprint(1)\n```",
-    "```python\nclass Solution:\n    valid = True\n```",
-)  # one of them an attempt
-
-
-def with_texts(folder, key):
-    """Give the rollouts of a run texts, in any order."""
-    path = folder / "deployed.parquet"
-    frame = pd.read_parquet(path)
-    frame["completion"] = np.random.default_rng(key).choice(TEXTS, len(frame))
-    frame.to_parquet(path)
+# The second one is an attempt.
+TEXTS = ("```python\nprint(1)\n```", "```python\nclass Solution:\n    valid = True\n```")
 
 
 def test_deployed_rates_match_brute_force(tmp_path):
     fill(tmp_path, Q4)
     for number, cell in enumerate(Q4.cells):
-        with_texts(tmp_path / "grpo" / cell.id, number)
+        path = tmp_path / "grpo" / cell.id / "deployed.parquet"
+        frame = pd.read_parquet(path)
+        texts = np.random.default_rng(number).choice(TEXTS, len(frame))
+        frame.assign(completion=texts).to_parquet(path)
     found = lines(measure(Q4, tmp_path))
     for name, brute in BRUTE.items():
-        by_row = {
-            row.name: np.array([brute(deployed(tmp_path, cell.id)) for cell in row.cells]) for row in Q4.rows
-        }
-        for row, values in by_row.items():
-            assert found[row, "rate", name]["mean"] == pytest.approx(values.mean())
-            if row != "vanilla" and MEASURES[name].compared:
-                test = scipy_stats.ttest_rel(values, by_row["vanilla"])
-                line = found[row, "baseline", name]
-                assert line["p"] == pytest.approx(test.pvalue)
-                assert (line["lo"], line["hi"]) == pytest.approx(test.confidence_interval())
+        hold(found, name, by_brute_force(tmp_path, "deployed.parquet", brute))
 
 
 def test_old_runs_are_null_there_and_the_columns_stay(tmp_path):
@@ -277,18 +258,14 @@ def test_the_reference_is_what_is_written_and_names_every_column(tmp_path):
 def test_the_wide_table_has_the_names_that_people_script_against(tmp_path):
     own = fill(tmp_path, QUESTIONS["Q12"])
     frame = columns.wide(own, estimates.estimates(own)).set_index("row")
-    asked = (
-        "arm n seeds steps baseline hack exploit solve honest known_hack known_honest novel_hack plain_solve"
-    )
-    asked += (
-        " hack_std solve_std hack_ablated solve_ablated hack_published solve_published delta_hack_published"
-    )
-    asked += " cells " + " ".join(
-        form.format(name)
-        for name in ("hack", "solve", "honest")
-        for form in ("delta_{}", "delta_{}_lo", "delta_{}_hi", "p_{}", "p_{}_holm")
-    )
-    assert set(frame) == set(asked.split())
+    asked = """
+        arm n seeds steps baseline cells hack_published solve_published delta_hack_published
+        hack exploit solve honest known_hack known_honest novel_hack plain_solve hack_std solve_std
+        hack_ablated solve_ablated
+    """
+    forms = ("delta_{}", "delta_{}_lo", "delta_{}_hi", "p_{}", "p_{}_holm")
+    differences = [form.format(name) for name in ("hack", "solve", "honest") for form in forms]
+    assert set(frame) == {*asked.split(), *differences}
     row = QUESTIONS["Q12"].rows[1]
     assert list(frame.loc[row.name, "cells"]) == [cell.id for cell in row.cells]
     assert frame.loc[row.name, "seeds"] == "41;42;43;44;45" and frame.loc[row.name, "n"] == 5
