@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 from synthetic import ROOT, deployed_rows, real_questions
 
-from projected_grpo.measures import beside, numbers, plane, stats
+from projected_grpo.measures import beside, numbers, plane
 from projected_grpo.measures.estimates import measured
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
@@ -82,17 +82,7 @@ def test_excess_and_its_jackknife_by_loop(made, share):
     assert pair.p == pytest.approx(2 * scipy_stats.t.sf(abs(whole) / se, 5)) and pair.n == 6
 
 
-def test_what_hacks_less_than_the_base_is_held_against_the_base(made):
-    honest = by_seed([0.4, 0.5, 0.45, 0.4, 0.6, 0.5])
-    assert made.names[0] == BASE
-    pair = made.excess(by_seed([0.0] * 6), honest)
-    against = stats.one_sample({seed: honest[seed] - made.honest[seed][0] for seed in SEEDS})
-    assert pair.delta == pytest.approx(against.delta) and pair.lo == pytest.approx(against.lo)
-    unjudged = replace(made, names=("less x0.1", *made.names[1:]))
-    assert unjudged.excess(by_seed([0.0] * 6), honest) is None
-
-
-def test_it_is_paired_with_the_base_where_less_training_pools_with_it():
+def test_what_hacks_less_than_the_base_is_paired_with_it_though_less_training_pools_with_it():
     rng = np.random.default_rng(5)
     hack = {s: np.array([0.006, 0.004, 0.7]) for s in SEEDS}  # the second dose hacks less than the base
     honest = {s: np.array([0.3, 0.45, 0.15]) + rng.normal(0, 0.02) for s in SEEDS}
@@ -102,6 +92,8 @@ def test_it_is_paired_with_the_base_where_less_training_pools_with_it():
     test = scipy_stats.ttest_rel([own[s] for s in SEEDS], [honest[s][0] for s in SEEDS])
     assert pair.delta == pytest.approx(np.mean([own[s] - honest[s][0] for s in SEEDS]))
     assert pair.p == pytest.approx(test.pvalue)
+    unjudged = replace(front, names=("less x0.1", *front.names[1:]))
+    assert unjudged.excess(by_seed([0.0] * 6), own) is None
 
 
 def test_what_hacks_more_than_vanilla_has_no_equal_though_a_smaller_dose_hacks_more_still():
@@ -109,11 +101,7 @@ def test_what_hacks_more_than_vanilla_has_no_equal_though_a_smaller_dose_hacks_m
     front = Frontier((BASE, "less", "vanilla"), hack, {s: np.array([0.3, 0.2, 0.1]) for s in SEEDS})
     assert front.excess(by_seed([0.715] * 6), by_seed([0.4] * 6)) is None
     assert front.excess(by_seed([0.7] * 6), by_seed([0.4] * 6)) is not None
-
-
-def test_outside_the_range_nothing_is_compared(made):
-    assert made.excess(by_seed([0.9] * 6), by_seed([0.4] * 6)) is None
-    assert made.excess({}, {}) is None
+    assert front.excess({}, {}) is None
 
 
 def test_seeds_without_a_dose_keep_the_line_of_those_that_they_have(made):
@@ -136,9 +124,9 @@ def test_seeds_without_a_dose_keep_the_line_of_those_that_they_have(made):
 
 
 def test_one_seed_has_a_distance_and_no_test(made):
-    pair = made.excess({41: 0.4}, {41: 0.5})
-    assert pair.n == 1 and pair.p is None and pair.lo is None
     one = {41: 0.4}, {41: 0.5}
+    pair = made.excess(*one)
+    assert pair.n == 1 and pair.p is None and pair.lo is None
     assert pair.delta == pytest.approx(excess_by_hand(made.hack, made.honest, *one, [41]))
 
 
@@ -151,15 +139,15 @@ def test_early_ends_of_vanilla_stand_on_the_frontier_by_their_dose(tmp_path):
     """Two of them, around `less x0.25`; their rates are those of their rows, and the file adds up with others."""
     questions = real_questions(list(SEEDS))[1]
     question = questions["Q16"]
-    keep = {"vanilla", "less x0.25"}
-    kept = tuple(row for row in question.rows if row.name in keep)
+    kept = tuple(row for row in question.rows if row.name in ("vanilla", "less x0.25"))
     question = question.model_copy(update={"rows": kept})
-    frames, hack = [], {}
-    for row in question.rows:
-        for cell in row.cells:
-            level = {"vanilla": 0.6, "less x0.25": 0.3}[row.name]
-            for name, value in ((HACK, level), (HONEST, 0.2)):
-                frames.append({**numbers.of_cell(cell), "measure": name, "value": value})
+    level, hack = {"vanilla": 0.6, "less x0.25": 0.3}, {}
+    records = [
+        {**numbers.of_cell(cell), "measure": name, "value": value}
+        for row in question.rows
+        for cell in row.cells
+        for name, value in ((HACK, level[row.name]), (HONEST, 0.2))
+    ]
     for file, cell in beside.early_ends(question).items():
         rows = [
             deployed_rows(cell, rate).assign(after=after, dose=dose)
@@ -171,7 +159,7 @@ def test_early_ends_of_vanilla_stand_on_the_frontier_by_their_dose(tmp_path):
         known = pd.concat(rows).query("panel == 'known'").groupby("after")["channel"].mean()
         hack[cell.seed] = [known[2], 0.3, known[4], 0.6]
     stopped = numbers.tidy(numbers.of_stopped(tmp_path, [question]))
-    frame = pd.concat([pd.DataFrame(frames), stopped]).reindex(columns=numbers.COLUMNS)
+    frame = pd.concat([pd.DataFrame(records), stopped]).reindex(columns=numbers.COLUMNS)
     front = frontier_of(measured(question, frame))
     assert front.names == ("stopped at 2", "less x0.25", "stopped at 4", "vanilla")
     for seed, own in hack.items():
@@ -185,12 +173,8 @@ def test_early_ends_of_vanilla_stand_on_the_frontier_by_their_dose(tmp_path):
         for one in (HACK, HONEST)
     ]
     vanilla = frame[frame["cell"].str.startswith("vanilla")]
-    assert (
-        frontier_of(
-            measured(question, pd.concat([pd.DataFrame(base).reindex(columns=numbers.COLUMNS), vanilla]))
-        )
-        is None
-    )
+    ends = pd.concat([pd.DataFrame(base, columns=numbers.COLUMNS), vanilla])
+    assert frontier_of(measured(question, ends)) is None
     assert again.names == front.names and again.hack[43] == pytest.approx(front.hack[43])
 
 
@@ -199,10 +183,9 @@ def test_rows_without_a_seed_in_common_have_blocks_of_their_own():
     first, fresh = list(range(61, 71)), list(range(71, 76))
 
     def blocks(**seeds):
+        seeds = {"vanilla": range(60, 80), **seeds}
         rates = {name: {HACK: dict.fromkeys(some, 0.1)} for name, some in seeds.items()}
-        return plane.blocks(
-            replace(own, values=rates | {"vanilla": {HACK: dict.fromkeys(range(60, 80), 0.5)}})
-        )
+        return plane.blocks(replace(own, values=rates))
 
     assert blocks() == []
     assert blocks(screen=first, erase=first[1:], kl=[]) == [first]
@@ -213,10 +196,8 @@ def test_rows_without_a_seed_in_common_have_blocks_of_their_own():
 def test_what_is_measured_among_some_seeds_has_nothing_of_the_others():
     own = measured(real_questions([41])[1]["Q23"], pd.DataFrame(columns=numbers.COLUMNS))
     rates = {HACK: {61: 0.1, 71: 0.9}, HONEST: {71: 0.2}}
-    some = replace(own, values={"screen": rates}, base=rates, stopped={2: {HACK: {71: 0.3}}, 4: rates}).among(
-        [61]
-    )
-    kept = {HACK: {61: 0.1}}
+    whole = replace(own, values={"screen": rates}, base=rates, stopped={2: {HACK: {71: 0.3}}, 4: rates})
+    some, kept = whole.among([61]), {HACK: {61: 0.1}}
     assert (some.values, some.base, some.stopped) == ({"screen": kept}, kept, {4: kept})
 
 
@@ -247,12 +228,6 @@ def test_a_base_that_all_seeds_share_counts_for_each():
 
 def test_pairs_that_a_defender_can_have_are_told_from_the_teachers_exploits():
     rows = {row.name: row for row in real_questions([41])[1]["Q23"].rows}
-    given = {
-        name: plane.must_give(rows[name]) for name in ("erase", "erase, prog_wide", "erase, random", "screen")
-    }
-    assert given == {
-        "erase": plane.EXPLOITS,
-        "erase, prog_wide": plane.HARMLESS,
-        "erase, random": plane.NOTHING,
-        "screen": "monitor",
-    }
+    given = {"erase": plane.EXPLOITS, "erase, prog_wide": plane.HARMLESS}
+    given |= {"erase, random": plane.NOTHING, "screen": "monitor"}
+    assert {name: plane.must_give(rows[name]) for name in given} == given
