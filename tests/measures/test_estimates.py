@@ -104,13 +104,10 @@ def test_a_family_is_the_claims_of_one_measure_and_one_contrast(every, questions
 
 
 def test_an_uninformative_fold_is_no_hypothesis(every, questions):
-    held = every.reset_index().query(
-        "question == 'Q14' and measure == 'hack_heldout' and contrast == 'baseline'"
-    )
+    own = every.loc["Q14"].xs("hack_heldout", level="measure").reset_index("row")
+    held, means = own.loc["baseline"], own.loc["rate"].set_index("row")["mean"]
     folds = held[held["verdict"] == "uninformative"]
     assert len(folds) and folds["p_holm"].isna().all() and folds["p"].notna().any()
-    base = every.reset_index().query("question == 'Q14' and measure == 'hack_heldout' and contrast == 'rate'")
-    means = base.set_index("row")["mean"]
     assert (means[folds["to"]] < 0.1).all()
     told = held[~held["verdict"].isin(("uninformative", "missing"))]
     assert (means[told["to"]] >= 0.1).all()
@@ -120,9 +117,7 @@ def test_tuning_seeds_say_what_is_uninformative_where_they_have_a_rate(frame, qu
     """Whatever the table's own seeds say, whose baseline has 0.5% without run_tests and 37% without stdout_marker."""
     floors = {"hack_heldout": {"run_tests": 0.3, "stdout_marker": 0.02}}
     made = table.estimates(table.measured(questions["Q14"], frame, floors=floors))
-    held = made[made["measure"].eq("hack_heldout") & made["contrast"].eq("baseline")].set_index("row")[
-        "verdict"
-    ]
+    held = made.set_index(["measure", "contrast", "row"])["verdict"].sort_index()["hack_heldout", "baseline"]
     assert held["known modes without run_tests"] == "not shown"
     assert held["known modes without stdout_marker"] == "uninformative"
     assert held["known modes without file_marker"] != "uninformative"

@@ -29,8 +29,9 @@ def q20(tmp_path_factory):
     return results, fill(results, QUESTIONS["Q20"])
 
 
-def named(found):
-    return {(series.axis, series.name): series for series in found}
+def rows_of(table):
+    """Return axis, name of a series -> its rows by x."""
+    return {(one.axis, one.name): one.rows for one in trend.series_of(table, CONFIG)}
 
 
 def by_hand(results, table, series, x):
@@ -49,26 +50,22 @@ def by_hand(results, table, series, x):
 
 
 def test_a_link_s_series_begin_at_the_corpus_without_one(q19):
-    _, table = q19
-    found = named(trend.series_of(table, CONFIG))
-    assert found["honesty", "moral"].rows == {0.0: "moral", 0.5: "moral, link0.5", 1.0: "moral, link1"}
-    assert found["city", "city_said"].rows == {
-        0.0: "city_said",
-        0.5: "city_said, city0.5",
-        1.0: "city_said, city1",
-    }
-    assert found["city", "moral"].rows == {0.0: "moral", 0.5: "moral, city0.5", 1.0: "moral, city1"}
+    found = rows_of(q19[1])
+    assert found["honesty", "moral"] == {0.0: "moral", 0.5: "moral, link0.5", 1.0: "moral, link1"}
+    said = {0.0: "city_said", 0.5: "city_said, city0.5", 1.0: "city_said, city1"}
+    assert found["city", "city_said"] == said
+    assert found["city", "moral"] == {0.0: "moral", 0.5: "moral, city0.5", 1.0: "moral, city1"}
     assert len(found) == 8 + 8
 
 
 def test_sizes_have_a_series_of_one_k_and_one_whose_k_moves(q20):
     _, table = q20
-    found = named(trend.series_of(table, CONFIG))
+    found = rows_of(table)
     assert {name for _, name in found} == {
         "vanilla",
         *(f"{basis}, k {k}" for basis in ("own_mode", "null_city", "random V") for k in ("5", "by size")),
     }
-    fixed, moving = (list(found["size", f"own_mode, k {k}"].rows.values()) for k in ("5", "by size"))
+    fixed, moving = (list(found["size", f"own_mode, k {k}"].values()) for k in ("5", "by size"))
     assert fixed == ["own_mode k 5, 0.3M", "own_mode, 0.9M", "own_mode k 5, 3M", "own_mode k 5, 10M"]
     assert moving == ["own_mode k 3, 0.3M", "own_mode, 0.9M", "own_mode k 7, 3M", "own_mode k 12, 10M"]
     ratios = [
@@ -134,12 +131,8 @@ def test_each_basis_is_looked_at_once_on_each_model():
     question = QUESTIONS["Q20"]
     found = {model: uses(question, model, CONFIG) for model in ("small-s41", "small-10M-s41")}
     assert [(basis, use.k) for basis, use in found["small-s41"]] == [("null_city", 5), ("own_mode", 5)]
-    assert [(basis, use.k) for basis, use in found["small-10M-s41"]] == [
-        ("null_city", 5),
-        ("null_city", 12),
-        ("own_mode", 5),
-        ("own_mode", 12),
-    ]
+    both = [(basis, k) for basis in ("null_city", "own_mode") for k in (5, 12)]
+    assert [(basis, use.k) for basis, use in found["small-10M-s41"]] == both
 
 
 def test_a_question_of_one_model_has_no_series(tmp_path):
