@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import scipy.stats
-from synthetic import ROOT, deployed_rows, write_run
+from synthetic import ROOT, deployed_rows, real_questions, write_run
 
 from projected_grpo import records
 from projected_grpo.errors import UserError
@@ -100,9 +100,8 @@ def test_a_page_names_no_seed_as_missing_that_another_question_has(made):
     # Plain training alone, as of Q2 at the second seed, compares nothing.
     there = [rows["Q2", "own_mode frozen-V"][0], *rows["Q2", "vanilla"], rows["Q23", "screen"][1]]
     frame = pd.DataFrame({"cell": [cell.id for cell in there]})
-    seeds = {
-        n: {c.seed for c in edition.of_own_seeds(questions[n], frame).cells} for n in ("Q2", "Q23", "Q24")
-    }
+    own = {name: edition.of_own_seeds(questions[name], frame) for name in ("Q2", "Q23", "Q24")}
+    seeds = {name: {cell.seed for cell in question.cells} for name, question in own.items()}
     assert seeds == {"Q2": {41}, "Q23": {61}, "Q24": {41, 61}}  # one without any run stays as it is
 
 
@@ -130,14 +129,8 @@ def test_groups_that_are_compared_with_each_other_share_their_seeds():
 
 
 def test_all_seeds_of_the_tree_are_published(tmp_path):
-    for cell in (
-        "vanilla-m0-s44",
-        "vanilla-m0-s61",
-        "erase-own_mode-m0-s62",
-        "vanilla-m0-s31",
-        "vanilla-m0-s51",
-    ):
-        (tmp_path / "grpo" / cell).mkdir(parents=True)
+    for seed in (44, 61, 62, 31, 51):
+        (tmp_path / f"grpo/erase-own_mode-m0-s{seed}").mkdir(parents=True)
     config, questions = edition.read_tree(ROOT / "config/config.yaml", results=str(tmp_path), seeds=[41])
     assert list(config.seeds) == [41, 44, 61, 62]
     assert {cell.seed for cell in questions["Q23"].cells} == {41, 44, 61, 62}
@@ -226,8 +219,6 @@ def test_the_readme_says_nothing_of_a_question_without_its_numbers():
 
 def published():
     """Return the estimates of Q16 as published."""
-    from synthetic import real_questions
-
     config, questions = real_questions(list(range(41, 51)))
     frame = numbers.read(ROOT / "docs/results/runs.csv")
     return question.estimated(questions["Q16"], frame, config)
@@ -235,18 +226,10 @@ def published():
 
 def test_what_the_joint_correction_takes_away_is_said_below_the_answer():
     own = published()
-    row, measure = "screen", "plain_solve"
-    line = own.of(row, "baseline", measure)
-    asked = {
-        "question": "Q16",
-        "row": row,
-        "contrast": "baseline",
-        "measure": measure,
-        "seeds": line["seeds"],
-    }
-    outcomes = pd.DataFrame([asked | {"verdict": "other", "p_holm": 0.25}])
+    line = own.of("screen", "baseline", "plain_solve")
+    outcomes = pd.DataFrame([{**line, "verdict": "other", "p_holm": 0.25}])
     (said,) = answer.corrected(replace(own, outcomes=outcomes))
-    assert f"`{row}`" in said and said.endswith("primary outcomes, 0.250.")
+    assert "`screen`" in said and said.endswith("primary outcomes, 0.250.")
     assert not answer.corrected(own)
 
 

@@ -10,14 +10,7 @@ from projected_grpo.fingerprint import closure
 from projected_grpo.pages import registry
 from projected_grpo.pages.needs import NEEDS
 
-SPECIAL = {
-    "aa",
-    "probe",
-    "critic",
-    "critic_grid",
-    "substrate",
-    "grader",
-}
+SPECIAL = {"aa", "probe", "critic", "critic_grid", "substrate", "grader"}
 
 
 def code_of(path):
@@ -32,9 +25,8 @@ def test_every_page_has_its_file_and_each_file_its_page(tmp_path):
     assert set(found.values()) == set(NEEDS)
     for module in set(found.values()):
         assert callable(registry.load(module).make)
-    without = context.config.model_copy(
-        update={"self_taught": context.config.self_taught.model_copy(update={"critic": "none"})}
-    )
+    untaught = context.config.self_taught.model_copy(update={"critic": "none"})
+    without = context.config.model_copy(update={"self_taught": untaught})
     assert "self_taught" not in registry.pages(without, context.questions)
 
 
@@ -42,9 +34,8 @@ def test_a_measure_trains_nothing_and_a_verdict_remakes_its_own_page():
     assert not {"measures", "pages"} & set(code_of(ROOT / "workflow/scripts/grpo.py").values())
     shared = code_of(ROOT / "workflow/scripts/verdict.py") | code_of(registry.file("question"))
     assert shared["question.py"] == "pages" and shared.get("context.py") == "pages"
-    assert not {f"{module}.py" for module in SPECIAL} & {
-        name for name, floor in shared.items() if floor == "pages"
-    }
+    pages = {name for name, floor in shared.items() if floor == "pages"}
+    assert not {f"{module}.py" for module in SPECIAL} & pages
     assert code_of(registry.file("aa"))["measure.py"] == "measures"
 
 

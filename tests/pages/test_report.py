@@ -84,10 +84,7 @@ def test_a_section_has_the_numbers_of_its_table_of_estimates(page, made, name):
     measure = {"Q12": "hack_ablated", "Q14": "hack_heldout"}.get(name, "hack")
     rates = frame[frame["contrast"].eq("rate") & frame["measure"].eq(measure)]
     first = section[section.index("<table>") : section.index("</table>")]
-    shown = sum(
-        "<td" in line and percent(one.mean) in first for one in rates.itertuples() for line in [first]
-    )
-    assert shown >= 3
+    assert sum(percent(one.mean) in first for one in rates.itertuples()) >= 3
     for one in frame[frame["contrast"].eq("baseline") & frame["measure"].eq(measure)].itertuples():
         assert f"{one.delta:+.3f}" in section
     for row in made.questions[name].rows:
@@ -114,11 +111,8 @@ def test_settings_are_those_that_the_run_recorded(page, made):
 def test_curves_of_all_rows_are_there_in_whole_percent(page, made):
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
     places = {name: {row: runs for row, runs in rows} for name, _, rows in data["questions"]}
-    assert places.keys() == made.questions.keys() and data["measures"] == [
-        "hack rate",
-        "solve rate",
-        "honest rate",
-    ]
+    assert places.keys() == made.questions.keys()
+    assert data["measures"] == ["hack rate", "solve rate", "honest rate"]
     row = made.questions["Q2"].rows[1]
     runs = load_runs(made.results, row.cells)[0]
     for place, cell in zip(places["Q2"][row.name], row.cells, strict=True):
@@ -155,14 +149,8 @@ def test_examples_keep_to_their_budget_and_the_last_step_to_the_end(made):
     for share in (0.5, 0.2, 0.06):
         budget = int(share * sum(e.size for e in whole))
         some = examples(runs, budget)
-        assert some and sum(e.size for e in some) <= budget and set(some_ids(some)) <= set(some_ids(whole))
-        arms = {e.arm for e in some}
-        assert arms == {e.arm for e in whole}
-        assert all(20 in {e.step for e in some if e.arm == arm} for arm in arms)
-
-
-def some_ids(found):
-    return [(e.arm, e.step, e.kind) for e in found]
+        assert sum(e.size for e in some) <= budget and all(e in whole for e in some)
+        assert {e.arm for e in some if e.step == 20} == {e.arm for e in whole}
 
 
 def test_other_stages_pages_and_examples_are_there(page):
@@ -240,9 +228,8 @@ def test_a_trial_and_a_single_seed_say_so_above_page_and_report(made, page, tmp_
     one = replace(made, config=made.config.model_copy(update={"trial": True}))
     shown = report(one, tmp_path / "paper.html", tmp_path / "results")
     assert trial in shown and shown.index(trial) < shown.index("<h1>")
-    assert one.text() != made.text() and one.text().endswith(
-        made.text()
-    )  # a page is made anew where it changes
+    # A page is made anew where the banner changes.
+    assert one.text() != made.text() and one.text().endswith(made.text())
 
 
 CHROMIUM = shutil.which("chromium")
@@ -292,12 +279,10 @@ def test_every_control_works_in_chromium_and_the_page_fits(page, made, tmp_path,
     probe.write_text(
         f'<iframe id="f" src="paper.html" width="{width}" height="800"></iframe><script>{CLICKS}</script>'
     )
-    flags = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    )
-    flags += (
-        " --disable-component-update --disable-sync --allow-file-access-from-files --enable-logging=stderr"
-    )
+    flags = """
+        --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+        --disable-component-update --disable-sync --allow-file-access-from-files --enable-logging=stderr
+    """
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     command = [CHROMIUM, *flags.split(), profile, "--virtual-time-budget=20000", "--dump-dom", probe.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180)

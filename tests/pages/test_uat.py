@@ -25,16 +25,10 @@ def rows(n_steps=20, per_step=8, gap=0.05, right=0.5, seed=0, by_problem=False, 
             tokens = int(draws.integers(30, 60))
             cosine = 0.1 + gap * (not gt_pass) + length * (tokens - 45) + draws.normal(0, 0.05)
             samples.append(
-                {
-                    "kind": "sample",
-                    "step": step,
-                    "problem_id": f"p{step}",
-                    "sample_id": sample,
-                    "hacked": True,
-                }
+                {"kind": "sample", "step": step, "problem_id": f"p{step}", "sample_id": sample}
                 | {"gt_pass": gt_pass, "tokens": tokens, "nll": 1 + draws.random(), "nll_start": 2.0}
                 | {"cos_S_contrib": cosine, "cos_S_normalised": cosine / 5, "cos_S_start": cosine}
-                | {"cos_S_out": -0.01, "grad_norm": 1 + draws.random(), "nll_teacher": 0.3}
+                | {"cos_S_out": -0.01, "grad_norm": 1 + draws.random(), "nll_teacher": 0.3, "hacked": True}
             )
         step_row = {"kind": "step", "step": step, "problem_id": f"p{step}", "mean_cos_in": 0.3, "fired": 0.9}
         yield samples, step_row | {"mean_cos_out": 0.0, "cos_null": 0.2, "cout_update": 0.1, "modules": 25}
@@ -62,8 +56,8 @@ def both(tmp_path):
     return vanilla, write(tmp_path / "projected", later_differs)
 
 
-def page(both, others=None, controls=()):
-    return page_of({41: (*both, others or {})}, controls).text
+def page(both):
+    return page_of({41: (*both, {})}).text
 
 
 def page_of(probed, controls=()):
@@ -90,6 +84,7 @@ def t4(frame, reading="t4"):
 
 def test_all_pass_where_all_holds(both):
     text = page(both)
+    assert "of 1 replications" not in text
     assert passed(text) == dict.fromkeys(("T1", "T2", "T3", "T4"), "PASS")
     marks = {name: found for name, found in reached(text).items() if found in ("yes", "NO", "cannot be told")}
     assert len(marks) == 14 and set(marks.values()) == {"yes"}
@@ -252,10 +247,8 @@ def test_an_unmerged_teacher_and_a_wrong_mask_are_called_out(tmp_path, both):
             sample |= {"nll_teacher": 2.0, "grad_norm": 1.0}
 
     found = reached(page((write(tmp_path / "bad", spoil), both[1])))
-    assert {name.split(":")[0] for name, word in found.items() if word == "NO"} >= {
-        "an unmerged teacher",
-        "a mask off by one",
-    }
+    missed = {name.split(":")[0] for name, word in found.items() if word == "NO"}
+    assert missed >= {"an unmerged teacher", "a mask off by one"}
 
     def unknown(number, samples, step):
         for sample in samples:
@@ -340,7 +333,3 @@ def test_a_page_of_several_replications_has_each_and_their_mean(probed):
     by_seed = frame[frame.row.eq("own") & frame.measure.eq("t4")].set_index("seed").value
     assert by_seed.to_dict() == pytest.approx(dict(zip((41, 42, 44), ts, strict=True)))
     assert set(frame.row) == {"own", "random"} and "replications" in made.figures
-
-
-def test_one_replication_passes_or_fails_alone(both):
-    assert "of 1 replications" not in page(both)
