@@ -31,7 +31,6 @@ from projected_grpo.measures.numbers import Values
 
 EFFECT, OPPOSITE, NOT_SHOWN = "effect", "opposite", "not shown"
 UNINFORMATIVE, MISSING = "uninformative", "missing"
-VERDICTS = (EFFECT, OPPOSITE, NOT_SHOWN, UNINFORMATIVE, MISSING)
 COLUMNS = {  # name -> (unit, description)
     "question": ("", "name of the question"),
     "row": ("", "name of the row, or of a combination of rows"),
@@ -51,11 +50,9 @@ COLUMNS = {  # name -> (unit, description)
     "p_same": ("p", f"p of the two one-sided tests that the difference is within +-{stats.MARGIN}"),
     "primary": ("", "whether it is a primary outcome"),
     "named": ("", "when a primary outcome was named; `afterwards` on seeds that may have been seen before"),
-    "verdict": ("", ", ".join(VERDICTS)),
+    "verdict": ("", ", ".join((EFFECT, OPPOSITE, NOT_SHOWN, UNINFORMATIVE, MISSING))),
 }
 LEAST = 0.10  # plain training below this rate has too little to lower: uninformative
-
-
 Floors = Mapping[str, Mapping[str, float]]
 
 

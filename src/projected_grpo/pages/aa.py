@@ -68,7 +68,7 @@ def make(context: Context) -> Page:
                 tables.append(np.array([[own[seed] for seed in seeds] for own in every]))
                 std = float(np.sqrt(2 * tables[-1].var(axis=0, ddof=1).mean()))
                 power[setting, measure] = [std, *(stats.detectable(std, n) for n in SIZES)]
-    compared = [line for line in numbers.compared(pairs, MEASURES) if line["n"] and line["n"] > 1]
+    compared = [line for line in numbers.compared(pairs, MEASURES) if line["n"] > 1]
     hits = sum(line["p"] is not None and line["p"] < stats.ALPHA for line in compared)
     more = {"q": question, "compared": compared, "hits": hits, "power": power, "sizes": SIZES}
     if compared:  # exact, by Clopper and Pearson
