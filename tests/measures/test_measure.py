@@ -25,7 +25,7 @@ from projected_grpo.environment.attempts import attempts
 from projected_grpo.errors import UserError
 from projected_grpo.measures import columns, estimates
 from projected_grpo.measures.measure import MEASURES, Measure
-from projected_grpo.measures.runs import load_run, read_panels
+from projected_grpo.measures.runs import load_run
 from projected_grpo.measures.steps import COLUMNS
 
 _, QUESTIONS = real_questions(5)
@@ -109,23 +109,16 @@ def test_tables_read_no_text_of_rollouts(tmp_path):
     assert {"honest", "hack_compiled"} <= load_run(tmp_path, cell).measures.keys()
 
 
-def broken():
-    """An entry that nothing else in the house has, from another file of the run."""
-
-    def of(run):
-        path = run.folder / "deployed.parquet"
-        if path.exists():
-            return 1 - read_panels(path).query("panel == 'novel'")["can_compile"].mean()
-        return None
-
-    return Measure(
-        "broken", "no code", "the share without code", "rollouts without code", of, file="deployed.parquet",
-        group="main", compared=True,
-    )  # fmt: skip
+# An entry that nothing else in the house has, from another file of the run.
+BROKEN = Measure(
+    "broken", "no code", "the share without code", "rollouts without code",
+    lambda run: 1 - run.deployed["novel_compile"] if run.deployed else None,
+    file="deployed.parquet", group="main", compared=True,
+)  # fmt: skip
 
 
 def test_a_new_rate_is_one_entry_and_old_runs_stay_readable(tmp_path, monkeypatch):
-    monkeypatch.setitem(MEASURES, "broken", broken())
+    monkeypatch.setitem(MEASURES, "broken", BROKEN)
     fill(tmp_path, Q4)
     old = Q4.rows[-1]
     for cell in old.cells:

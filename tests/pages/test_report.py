@@ -37,41 +37,36 @@ def page(made):
 
 
 class Outline(HTMLParser):
-    """Ids, links, tags and event attributes of a page."""
+    """The tags of a page, and their attributes as (tag, name, value)."""
 
     def __init__(self, text):
         super().__init__()
-        self.ids, self.links, self.tags, self.handlers, self.sources = [], [], [], [], []
+        self.tags, self.attributes = [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        for name, value in attrs:
-            if name == "id":
-                self.ids.append(value)
-            if name == "href" and tag == "a":
-                self.links.append(value)
-            if name == "src":
-                self.sources.append(value)
-            if name.startswith("on"):
-                self.handlers.append(name)
+        self.attributes += [(tag, *pair) for pair in attrs]
 
 
 def test_page_is_self_contained_and_every_link_has_a_target(page):
     outline = Outline(page)
-    assert len(set(outline.ids)) == len(outline.ids)
-    assert all(source.startswith("data:image/svg+xml") for source in outline.sources) and outline.sources
+    ids = [value for _, name, value in outline.attributes if name == "id"]
+    sources = [value for _, name, value in outline.attributes if name == "src"]
+    links = [value for tag, name, value in outline.attributes if (tag, name) == ("a", "href")]
+    assert len(set(ids)) == len(ids)
+    assert all(source.startswith("data:image/svg+xml") for source in sources) and sources
     assert outline.tags.count("script") == 2 and "iframe" not in outline.tags
     assert "http://" not in re.sub(r'xmlns(:xlink)?="[^"]+"', "", page) and "https://" not in page
-    local = [link[1:] for link in outline.links if link.startswith("#")]
-    assert set(local) <= set(outline.ids) and len(local) > 20
-    others = [link for link in outline.links if not link.startswith("#")]
+    local = [link[1:] for link in links if link.startswith("#")]
+    assert set(local) <= set(ids) and len(local) > 20
+    others = [link for link in links if not link.startswith("#")]
     assert others and all(link.startswith("../") or "logs" in link for link in others)
 
 
 def test_model_output_is_escaped(page):
-    outline = Outline(page)
-    assert not outline.handlers and "<script>alert" not in page
+    assert not any(name.startswith("on") for _, name, _ in Outline(page).attributes)
+    assert "<script>alert" not in page
     assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page and "{{ 7*7 }}" in page
 
@@ -79,8 +74,7 @@ def test_model_output_is_escaped(page):
 @pytest.mark.parametrize("name", ["Q2", "Q10", "Q12", "Q14"])
 def test_a_section_has_the_numbers_of_its_table_of_estimates(page, made, name):
     frame = pd.read_parquet(made.results / f"{name}.estimates.parquet")
-    section = page[page.index(f'<section id="{name}"') :]
-    section = section[: section.index("</section>")]
+    section = page.partition(f'<section id="{name}"')[2].partition("</section>")[0]
     measure = {"Q12": "hack_ablated", "Q14": "hack_heldout"}.get(name, "hack")
     rates = frame[frame["contrast"].eq("rate") & frame["measure"].eq(measure)]
     first = section[section.index("<table>") : section.index("</table>")]
@@ -101,8 +95,7 @@ def test_the_overview_has_every_page_with_its_answer(page, made):
 
 def test_settings_are_those_that_the_run_recorded(page, made):
     info = json.loads((made.results / "grpo/vanilla-final-m0.5-s41/run.json").read_text())
-    shown = page[page.index('id="run-vanilla-final-m0.5-s41"') :]
-    shown = shown[: shown.index("</pre>")]
+    shown = page.partition('id="run-vanilla-final-m0.5-s41"')[2].partition("</pre>")[0]
     assert 'grpo/vanilla-final-m0.5-s41/">small-s41</a>' in shown and "pool 00aa11bb22cc33dd" in shown
     for key, value in info["settings"].items():
         assert key == "seed" or html.escape(f"{key}: {json.dumps(value)}").replace("&quot;", "&#34;") in shown
@@ -186,7 +179,7 @@ def test_a_row_without_runs_says_so(tmp_path, made):
     config = made.config.model_copy(update={"results": str(results)})
     write(registry.load("question").make(Context("Q2", config, made.questions)), results)
     page = report(made, tmp_path / "paper.html", results)
-    section = page[page.index('<section id="Q2"') :].partition("</section>")[0]
+    section = page.partition('<section id="Q2"')[2].partition("</section>")[0]
     assert re.search(rf"Not run yet: [^<]*{re.escape(gone.name)}", section)
 
 
