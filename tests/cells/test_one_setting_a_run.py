@@ -1,7 +1,7 @@
 """No two settings share a run, a model or a file: such rows and names end in one line with file and key."""
 
 import pytest
-from broken import CONFIG_YAML, matches
+from broken import CONFIG_YAML, matches, put
 
 from projected_grpo.cells.cell import add_cell, make_cell
 from projected_grpo.cells.config import Config
@@ -58,31 +58,15 @@ def test_rows_of_one_setting_share_their_run(named):
 @pytest.mark.parametrize(
     ("key", "value", "line"),
     [
-        (
-            ["small", "variants", "3M"],
-            {"leak": 0.1},
-            "small.variants.3M: a name under small.sizes, too, allowed: ",
-        ),
-        (
-            ["small", "variants", "long"],
-            {"leak": 0.1},
-            "grpo.presets.long: a name under small.variants, too, ",
-        ),
-        (
-            ["small", "variants", "3M-b"],
-            {"leak": 0.1},
-            "small.variants.b: .*would be the model small-3M-b-s41, as ",
-        ),
-        (
-            ["small", "sizes", "alike"],
-            {},
-            "self_taught.grid: 'alike' is the name of other critics, allowed: ",
-        ),
+        ("variants.3M", {"leak": 0.1}, "small.variants.3M: a name under small.sizes, too, allowed: "),
+        ("variants.long", {"leak": 0.1}, "grpo.presets.long: a name under small.variants, too, "),
+        ("variants.3M-b", {"leak": 0.1}, "small.variants.b: .*would be the model small-3M-b-s41, as "),
+        ("sizes.alike", {}, "self_taught.grid: 'alike' is the name of other critics, allowed: "),
     ],
 )
 def test_names_that_make_one_folder_are_refused(named, key, value, line):
     named.config["self_taught"]["grid"] = "alike" if "alike" in key else None
-    named.set("config", key, value)
+    put(named.config["small"], key, value)
     assert matches(named.error(), f"config.yaml: {line}")
 
 

@@ -2,192 +2,111 @@
 
 import pytest
 import yaml
-from broken import DROP, QUESTIONS_YAML, matches
-from test_config_errors import CONFIG
+from broken import DROP, QUESTIONS_YAML, put
 
 from projected_grpo.cells.check import load
 from projected_grpo.errors import UserError
 
 QUESTIONS = [
     (
-        ["Q10", "rows", 1, "basis"],
+        "Q10.rows[1].basis",
         "own_mod",
-        "Q10.rows[1].basis: 'own_mod' is no basis and no pair set; allowed: own_mode, .* more; .*'own_mode'?",
+        ": 'own_mod' is no basis and no pair set; allowed: own_mode, .* more; .*'own_mode'?",
     ),
-    (["Q10", "rows", 1, "basis"], DROP, "Q10.rows[1].basis: missing, arm 'erase' needs one of: "),
+    ("Q10.rows[1].basis", DROP, ": missing, arm 'erase' needs one of: "),
     (
-        ["Q10", "rows", 1, "arm"],
+        "Q10.rows[1].arm",
         DROP,
         "Q10.rows[1].basis: 'own_mode' with arm 'vanilla', allowed beside arm absorb, erase, measure, route",
     ),
+    ("Q10.rows[1].arm", "earse", ": 'earse'; allowed: absorb, .*vanilla; did you mean 'erase'?"),
+    ("Q10.rows[1].measure", True, ": unknown key; allowed: "),
+    ("Q10.rows[0].arm", "measure", "Q10.rows[0].basis: missing, arm 'measure' needs one of: "),
+    ("Q10.rows[0].refresh", 2, ": 2 with arm 'vanilla', allowed beside arm absorb, erase, measure, route"),
+    ("Q3.rows[2].gate", "nogate", ": 'nogate'; allowed: one_sided, .*; did you mean 'no_gate'?"),
+    ("Q15.rows[1].space", "updates", ": 'updates'; .*; did you mean 'update'?"),
+    ("Q10.rows[1].refrsh", 2, ": unknown key; allowed: .*; did you mean 'refresh'?"),
+    ("Q10.rows[1].refresh", -1, ": -1, allowed: an integer >= 0"),
+    ("Q10.rows[1].overshoot", "big", ": 'big', allowed: a number > 0"),
+    ("Q2.kind", "probe", ": 'probe', allowed: table, plane, trend, aa; a probe is one of R5, R6, R7, Q18"),
     (
-        ["Q10", "rows", 1, "arm"],
-        "earse",
-        "Q10.rows[1].arm: 'earse'; allowed: absorb, .*vanilla; did you mean 'erase'?",
-    ),
-    (["Q10", "rows", 1, "measure"], True, "Q10.rows[1].measure: unknown key; allowed: "),
-    (["Q10", "rows", 0, "arm"], "measure", "Q10.rows[0].basis: missing, arm 'measure' needs one of: "),
-    (
-        ["Q10", "rows", 0, "refresh"],
-        2,
-        "Q10.rows[0].refresh: 2 with arm 'vanilla', allowed beside arm absorb, erase, measure, route",
-    ),
-    (
-        ["Q3", "rows", 2, "gate"],
-        "nogate",
-        "Q3.rows[2].gate: 'nogate'; allowed: one_sided, .*; did you mean 'no_gate'?",
-    ),
-    (["Q15", "rows", 1, "space"], "updates", "Q15.rows[1].space: 'updates'; .*; did you mean 'update'?"),
-    (
-        ["Q10", "rows", 1, "refrsh"],
-        2,
-        "Q10.rows[1].refrsh: unknown key; allowed: .*; did you mean 'refresh'?",
-    ),
-    (["Q10", "rows", 1, "refresh"], -1, "Q10.rows[1].refresh: -1, allowed: an integer >= 0"),
-    (["Q10", "rows", 1, "overshoot"], "big", "Q10.rows[1].overshoot: 'big', allowed: a number > 0"),
-    (
-        ["Q2", "kind"],
-        "probe",
-        "Q2.kind: 'probe', allowed: table, plane, trend, aa; a probe is one of R5, R6, R7, Q18",
-    ),
-    (
-        ["Q10", "rows", 1],
+        "Q10.rows[1]",
         {"name": "d", "arm": "advantage", "direction": "own_mode", "layer": 4},
-        "Q10.rows[1].layer: 4, allowed: 0 to 3, the layers of the small model, or null",
+        ".layer: 4, allowed: 0 to 3, the layers of the small model, or null",
     ),
-    (["Q18", "rows", 0, "adapter"], "lora", "Q18.rows[0].adapter: 'lora', allowed in Q18: antipasto"),
+    ("Q18.rows[0].adapter", "lora", ": 'lora', allowed in Q18: antipasto"),
     (
-        ["Q18", "rows", 0, "arm"],
+        "Q18.rows[0].arm",
         "inoculate",
-        "Q18.rows[0].arm: 'inoculate', allowed in Q18: an arm that samples with delta_S alone, under the plain prompt",
+        ": 'inoculate', allowed in Q18: an arm that samples with delta_S alone, under the plain prompt",
     ),
     (
-        ["Q16", "rows", 13, "variant"],
+        "Q16.rows[13].variant",
         "leak",
-        "Q16.rows[13].variant: 'leak', allowed with the monitor 'critic': null, the critic has learned from runs of "
+        ": 'leak', allowed with the monitor 'critic': null, the critic has learned from runs of "
         "the default model",
     ),
-    (["Q10", "rows", 1, "k"], 13, "Q10.rows[1].k: 13, allowed: 1 to 12, the axes of the basis 'own_mode'"),
+    ("Q10.rows[1].k", 13, ": 13, allowed: 1 to 12, the axes of the basis 'own_mode'"),
+    ("Q4.rows[2].k", 2, ": 2, allowed: 1 to 1, the axes of the basis 'v_hack_full_meandiff'"),
+    ("Q10.rows[1].adapter", "lora", ": 'lora', allowed: antipasto, as the basis 'own_mode'"),
+    ("Q10.rows[1].name", DROP, ": missing; required: name"),
+    ("Q10.rows[2].name", "own_mode", ": 'own_mode' is rows[1]'s name, allowed: each once"),
+    ("Q10.rows[2].name", "a|b", ": 'a|b', allowed: one line without |, as it stands in the table"),
+    ("Q10.baseline", "vanila", ": no row 'vanila'; allowed: vanilla, .*; did you mean 'vanilla'?"),
+    ("Q6.rows[3].baseline", "vanilla mix .5", ": no row 'vanilla mix .5'; .*'vanilla mix 0.5'?"),
     (
-        ["Q4", "rows", 2, "k"],
-        2,
-        "Q4.rows[2].k: 2, allowed: 1 to 1, the axes of the basis 'v_hack_full_meandiff'",
-    ),
-    (
-        ["Q10", "rows", 1, "adapter"],
-        "lora",
-        "Q10.rows[1].adapter: 'lora', allowed: antipasto, as the basis 'own_mode'",
-    ),
-    (["Q10", "rows", 1, "name"], DROP, "Q10.rows[1].name: missing; required: name"),
-    (
-        ["Q10", "rows", 2, "name"],
-        "own_mode",
-        "Q10.rows[2].name: 'own_mode' is rows[1]'s name, allowed: each once",
-    ),
-    (
-        ["Q10", "rows", 2, "name"],
-        "a|b",
-        "Q10.rows[2].name: 'a|b', allowed: one line without |, as it stands in the table",
-    ),
-    (
-        ["Q10", "baseline"],
-        "vanila",
-        "Q10.baseline: no row 'vanila'; allowed: vanilla, .*; did you mean 'vanilla'?",
-    ),
-    (
-        ["Q6", "rows", 3, "baseline"],
-        "vanilla mix .5",
-        "Q6.rows[3].baseline: no row 'vanilla mix .5'; .*'vanilla mix 0.5'?",
-    ),
-    (
-        ["Q3", "rows", 2, "against"],
+        "Q3.rows[2].against",
         "onesided",
-        "Q3.rows[2].against: no row 'onesided'; allowed: vanilla, .*; did you mean 'one_sided'?",
+        ": no row 'onesided'; allowed: vanilla, .*; did you mean 'one_sided'?",
     ),
     (
-        ["Q14", "matrix", "columns"],
+        "Q14.matrix.columns",
         ["sentinel", "stdout"],
         "Q14.matrix.name: no row 'run_tests alone, without stdout'; allowed: .*",
     ),
+    ("Q9.primary", "solved", ": 'solved'; allowed: hack, solve, known_hack; did you mean 'solve'?"),
+    ("Q10.basline", "vanilla", ": unknown key; .*; did you mean 'baseline'?"),
+    ("Q10.title", DROP, ": missing; required: title, asks, rows"),
+    ("Q10.rows", [], ": [], allowed: a non-empty list of mappings"),
+    ("Q10.rows", {"a": 1}, ": {'a': 1}, allowed: a non-empty list of mappings"),
+    ("Q10.kind", "tabel", ": 'tabel'; allowed: table, plane, trend, aa, probe; did you mean 'table'?"),
+    ("Q-16", {"title": "t", "asks": "a", "rows": [{"name": "v"}]}, ": 'Q-16' as a name, allowed: "),
+    ("Q16", None, ": null, allowed: a mapping"),
+    ("Q1.rows[0].mix", 0.3, ": 0.3 has no group size in preset 'fast', allowed: 0, 0.125, 0.25, 0.5"),
+    ("Q1.rows[0].mix", 50, ": 50, allowed: a number >= 0 and < 1"),
+    ("Q2.settings.mix", 0.3, ": 0.3 has no group size in preset 'fast'"),
+    ("Q11.settings.preset", "longer", ": no preset 'longer'; .*; did you mean 'long'?"),
+    ("Q11.settings.prest", "long", ": unknown key; .*; did you mean 'preset'?"),
+    ("Q10.rows[0].modes", ["exit_code"], ": 'exit_code' is not in pool.modes; allowed: run_tests"),
+    ("Q10.rows[0].modes", ["sentinal"], "[0]: 'sentinal'; .*; did you mean 'sentinel'?"),
+    ("Q14.rows[0].held_out_mode", "run_test", ": 'run_test'; .*'run_tests'?"),
+    ("Q14.rows[0].held_out_mode", "exit_code", ": 'exit_code' is no mode of the row; "),
+    ("aa.rows[1].stream", 1 << 32, ": 4294967296, allowed: an integer >= 0 and <= "),
+    ("aa.kind", "table", ": 'table', allowed: aa, the page of the pipeline against itself"),
+    ("R7.kind", "table", ": 'table', allowed: probe, as R7 has a page of its own"),
     (
-        ["Q9", "primary"],
-        "solved",
-        "Q9.primary: 'solved'; allowed: hack, solve, known_hack; did you mean 'solve'?",
-    ),
-    (["Q10", "basline"], "vanilla", "Q10.basline: unknown key; .*; did you mean 'baseline'?"),
-    (["Q10", "title"], DROP, "Q10.title: missing; required: title, asks, rows"),
-    (["Q10", "rows"], [], "Q10.rows: [], allowed: a non-empty list of mappings"),
-    (["Q10", "rows"], {"a": 1}, "Q10.rows: {'a': 1}, allowed: a non-empty list of mappings"),
-    (
-        ["Q10", "kind"],
-        "tabel",
-        "Q10.kind: 'tabel'; allowed: table, plane, trend, aa, probe; did you mean 'table'?",
-    ),
-    (
-        ["Q-16"],
-        {"title": "t", "asks": "a", "rows": [{"name": "v"}]},
-        "Q-16: 'Q-16' as a name, allowed: ",
-    ),
-    (["Q16"], None, "Q16: null, allowed: a mapping"),
-    (
-        ["Q1", "rows", 0, "mix"],
-        0.3,
-        "Q1.rows[0].mix: 0.3 has no group size in preset 'fast', allowed: 0, 0.125, 0.25, 0.5",
-    ),
-    (["Q1", "rows", 0, "mix"], 50, "Q1.rows[0].mix: 50, allowed: a number >= 0 and < 1"),
-    (["Q2", "settings", "mix"], 0.3, "Q2.settings.mix: 0.3 has no group size in preset 'fast'"),
-    (
-        ["Q11", "settings", "preset"],
-        "longer",
-        "Q11.settings.preset: no preset 'longer'; .*; did you mean 'long'?",
-    ),
-    (["Q11", "settings", "prest"], "long", "Q11.settings.prest: unknown key; .*; did you mean 'preset'?"),
-    (
-        ["Q10", "rows", 0, "modes"],
-        ["exit_code"],
-        "Q10.rows[0].modes: 'exit_code' is not in pool.modes; allowed: run_tests",
-    ),
-    (
-        ["Q10", "rows", 0, "modes"],
-        ["sentinal"],
-        "Q10.rows[0].modes[0]: 'sentinal'; .*; did you mean 'sentinel'?",
-    ),
-    (
-        ["Q14", "rows", 0, "held_out_mode"],
-        "run_test",
-        "Q14.rows[0].held_out_mode: 'run_test'; .*'run_tests'?",
-    ),
-    (
-        ["Q14", "rows", 0, "held_out_mode"],
-        "exit_code",
-        "Q14.rows[0].held_out_mode: 'exit_code' is no mode of the row; ",
-    ),
-    (["aa", "rows", 1, "stream"], 1 << 32, "aa.rows[1].stream: 4294967296, allowed: an integer >= 0 and <= "),
-    (["aa", "kind"], "table", "aa.kind: 'table', allowed: aa, the page of the pipeline against itself"),
-    (["R7", "kind"], "table", "R7.kind: 'table', allowed: probe, as R7 has a page of its own"),
-    (
-        ["R7", "rows"],
+        "R7.rows",
         [{"name": "vanilla", "arm": "erase", "basis": "own_mode"}],
-        "R7.rows: loss of the rows' bases: nll, allowed: ",
+        ": loss of the rows' bases: nll, allowed: ",
     ),
     *(
         (
-            [name],
+            name,
             {"title": "t", "asks": "a", "rows": [{"name": "v"}]},
-            f"{name}: a page or figure of this name is made",
+            ": a page or figure of this name is made",
         )
         for name in ("substrate", "self_taught", "diagonal", "uat", "Overview")
     ),
-    (["q10"], {"title": "t", "asks": "a", "rows": [{"name": "v"}]}, "differs from .* in letter case alone"),
     (
-        ["Q5", "rows", 2, "refresh"],
-        20,
-        "Q5.rows[2].refresh: 20, allowed: 0 to 19, less than the steps of the run",
+        "q10",
+        {"title": "t", "asks": "a", "rows": [{"name": "v"}]},
+        "Q10: differs from q10 in letter case alone",
     ),
-    (["Q1", "rows", 0, "lr"], 1e300, "Q1.rows[0].lr: 1e+300, allowed: a number > 0 and <= 100"),
-    (["aa", "rows", 1, "stream"], "one", "aa.rows[1].stream: 'one', allowed: an integer >= 0"),
+    ("Q5.rows[2].refresh", 20, ": 20, allowed: 0 to 19, less than the steps of the run"),
+    ("Q1.rows[0].lr", 1e300, ": 1e+300, allowed: a number > 0 and <= 100"),
+    ("aa.rows[1].stream", "one", ": 'one', allowed: an integer >= 0"),
     *(
-        (["Q10", "rows", 1], {"name": "own_mode", **row}, f"Q10.rows[1].{expected}")
+        ("Q10.rows[1]", {"name": "own_mode", **row}, f".{expected}")
         for row, expected in (
             ({"arm": "advantage"}, "direction: missing, arm 'advantage' needs one of: "),
             ({"arm": "caft", "direction": "own_mod"}, "direction: 'own_mod' is no basis and no pair set; "),
@@ -219,70 +138,55 @@ QUESTIONS = [
         )
     ),
     (
-        ["Q13", "rows", 1, "against"],
+        "Q13.rows[1].against",
         "random V k=5",
-        "Q13.rows[1].against: 'random V k=5' and this row differ in k, allowed: a row of random axes and",
+        ": 'random V k=5' and this row differ in k, allowed: a row of random axes and",
     ),
     (
-        ["Q3", "rows", 13, "against"],
+        "Q3.rows[13].against",
         "own_mode one_sided",
-        "Q3.rows[13].against: 'own_mode one_sided' and this row differ in gate, allowed: a row of random",
+        ": 'own_mode one_sided' and this row differ in gate, allowed: a row of random",
     ),
     (
-        ["Q5", "rows", 4, "against"],
+        "Q5.rows[4].against",
         "random V refresh-5",
-        "Q5.rows[4].against: 'random V refresh-5' and this row differ in refresh, allowed: a row of random",
+        ": 'random V refresh-5' and this row differ in refresh, allowed: a row of random",
     ),
     (
-        ["Q10", "rows", 1, "place_in"],
+        "Q10.rows[1].place_in",
         "cod",
-        "Q10.rows[1].place_in: no population 'cod' in Q10; allowed: code, text; did you mean 'code'?",
+        ": no population 'cod' in Q10; allowed: code, text; did you mean 'code'?",
     ),
+    ("Q10.rows[0].place_in", "code", ": 'code', allowed for a row without baseline: null"),
     (
-        ["Q10", "rows", 0, "place_in"],
-        "code",
-        "Q10.rows[0].place_in: 'code', allowed for a row without baseline: null",
-    ),
-    (
-        ["Q10", "rows", 1, "gate"],
+        "Q10.rows[1].gate",
         "no_gate",
         "Q10.rows[1].place_in: 'code placebo 1' and this row differ in gate, allowed: in the basis alone",
     ),
     (
-        ["Q10", "rows", 14, "place_in"],
+        "Q10.rows[14].place_in",
         "code",
-        "Q10.rows[14].place_in: 'code placebo 1' and this row differ in modes, baseline, allowed: in the basis",
+        ": 'code placebo 1' and this row differ in modes, baseline, allowed: in the basis",
     ),
+    ("Q10.rows[25].place_in", "code", ": 'code', allowed for a placebo of a population: null"),
+    ("Q10.rows[1].kind", "lines", ": 'lines', allowed without a population: null"),
     (
-        ["Q10", "rows", 25, "place_in"],
-        "code",
-        "Q10.rows[25].place_in: 'code', allowed for a placebo of a population: null",
-    ),
-    (
-        ["Q10", "rows", 1, "kind"],
-        "lines",
-        "Q10.rows[1].kind: 'lines', allowed without a population: null",
-    ),
-    (
-        ["Q14", "rows", 1, "baseline"],
+        "Q14.rows[1].baseline",
         DROP,
         "Q14.rows[1].pooled: 'known modes, all folds', allowed: one `pooled` of the rows' baselines (",
     ),
     (
-        ["Q14", "rows", 0, "pooled"],
+        "Q14.rows[0].pooled",
         "vanilla without run_tests",
-        "Q14.rows[0].pooled: 'vanilla without run_tests' is a row's name, allowed: another one",
+        ": 'vanilla without run_tests' is a row's name, allowed: another one",
     ),
-    (["Q12", "settings", "final_eval"], "yes", "Q12.settings.final_eval: 'yes', allowed: true or false"),
+    ("Q12.settings.final_eval", "yes", ": 'yes', allowed: true or false"),
 ]
 
 
 @pytest.mark.parametrize("key, value, expected", QUESTIONS, ids=lambda x: None)
 def test_broken_questions(folder, key, value, expected):
-    folder.set("questions", key, value)
-    message = folder.error()
-    assert message.startswith(f"{folder.path / 'questions.yaml'}: ")
-    assert matches(message.removeprefix(f"{folder.path / 'questions.yaml'}: "), expected), message
+    folder.check_line("questions", key, value, expected)
 
 
 def test_a_mix_that_leaves_the_teacher_no_row_is_refused(folder):
@@ -291,10 +195,10 @@ def test_a_mix_that_leaves_the_teacher_no_row_is_refused(folder):
     assert "mix 0 and 0.125" in message and "'fast' is no row" in message
     folder.config["grpo"]["presets"]["small"] = {"steps": 2, "group": 4}
     folder.config["grpo"]["presets"]["fast"]["group"] = 8
-    folder.set("questions", ["Q10", "rows", 0, "preset"], "small")
+    put(folder.questions, "Q10.rows[0].preset", "small")
     expected = "Q10.rows[0].mix: 0.125 of the group of 4 in preset 'small' is no row, allowed: 0, or at least"
     assert expected in folder.error()
-    folder.set("questions", ["Q10", "rows", 0, "mix"], 0.25)
+    put(folder.questions, "Q10.rows[0].mix", 0.25)
     folder.check()
 
 
@@ -303,12 +207,8 @@ def test_a_step_has_no_more_prompts_than_the_row_has_problems(folder):
     assert "'fast' has 81 prompts a step, allowed: 1 to 80, the problems of the row" in folder.error()
     folder.config["grpo"]["prompts"] = 21
     folder.check()
-    folder.set("questions", ["Q10", "rows", 0, "modes"], ["sentinel"])
+    put(folder.questions, "Q10.rows[0].modes", ["sentinel"])
     folder.check()  # as many, all of that loophole
-
-
-def test_there_are_at_least_forty():
-    assert len(CONFIG) + len(QUESTIONS) >= 40
 
 
 def test_questions_file_is_read_after_the_config_is_sound(folder):

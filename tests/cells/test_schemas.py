@@ -5,7 +5,7 @@ import re
 
 import jsonschema
 import pytest
-from broken import CONFIG_YAML, DROP, QUESTIONS_YAML, ROOT
+from broken import CONFIG_YAML, DROP, QUESTIONS_YAML, ROOT, put
 from test_config_errors import CONFIG
 from test_questions_errors import QUESTIONS
 
@@ -72,16 +72,12 @@ def test_editors_find_the_schema_and_pass_the_file(path):
 @pytest.mark.parametrize("key, value", [case[:2] for case in (*CONFIG, *QUESTIONS)], ids=lambda x: None)
 def test_an_editor_refuses_only_what_the_models_refuse(key, value):
     """Whatever the schema says is wrong is wrong to the models, too: they cannot drift apart."""
-    name, sound = (
-        ("config", CONFIG_YAML) if key[0] in CONFIG_YAML or value is DROP else ("questions", QUESTIONS_YAML)
-    )
-    if value is DROP or key[0] not in sound:
+    top = key.partition(".")[0]
+    name, sound = ("config", CONFIG_YAML) if top in CONFIG_YAML else ("questions", QUESTIONS_YAML)
+    if value is DROP or top not in sound:
         return
     changed = json.loads(json.dumps(sound))
-    target = changed
-    for part in key[:-1]:
-        target = target[part]
-    target[key[-1]] = value
+    put(changed, key, value)
     if not jsonschema.Draft202012Validator(schemas.schema(name)).is_valid(changed):
         rest = {k: v for k, v in changed.items() if k != "$schema"} if name == "questions" else changed
         with pytest.raises(ValueError):

@@ -1,6 +1,7 @@
 """A copy of the default config in which single keys are broken, and the one line that this must give."""
 
 import copy
+import re
 import shutil
 from pathlib import Path
 
@@ -22,6 +23,17 @@ def read(path):
 CONFIG_YAML, QUESTIONS_YAML = read(ROOT / "config" / "config.yaml"), shipped.questions()
 
 
+def put(target, path, value):
+    """Change what stands at a path such as `Q10.rows[1].basis`; DROP takes it out."""
+    *parents, last = (int(key) if key.isdecimal() else key for key in re.findall(r"[^.\[\]]+", path))
+    for part in parents:
+        target = target[part]
+    if value is DROP:
+        del target[last]
+    else:
+        target[last] = value
+
+
 class Folder:
     """A copy of the default config in which single keys can be changed."""
 
@@ -38,23 +50,10 @@ class Folder:
         self.config["pairs"] = str(self.path / "pairs")
         shutil.copytree(ROOT / "config" / "pairs", self.path / "pairs")
 
-    def set(self, file, key, value):
-        target = getattr(self, file)
-        *parents, last = key
-        for part in parents:
-            target = target[part]
-        if value is DROP:
-            del target[last]
-        elif isinstance(target, list) and last == len(target):
-            target.append(value)
-        else:
-            target[last] = value
-
     def check(self):
-        text = yaml.dump(self.config, Dumper=yaml.CSafeDumper, sort_keys=False)
-        (self.path / "config.yaml").write_text(text)
-        text = yaml.dump(self.questions, Dumper=yaml.CSafeDumper, sort_keys=False)
-        (self.path / "questions.yaml").write_text(text)
+        for name in ("config", "questions"):
+            text = yaml.dump(getattr(self, name), Dumper=yaml.CSafeDumper, sort_keys=False)
+            (self.path / f"{name}.yaml").write_text(text)
         load([self.path / "config.yaml"], self.config)
 
     def error(self):
@@ -63,6 +62,14 @@ class Folder:
         message = str(caught.value)
         assert "\n" not in message
         return message
+
+    def check_line(self, file, path, value, expected):
+        """Set a key and assert the one line that this gives: `expected` goes on from its path, or from the file."""
+        put(getattr(self, file), path, value)
+        name, message = f"{self.path / file}.yaml: ", self.error()
+        assert message.startswith(name)
+        wanted = f"{path}{expected}" if expected[0] in ":.[" else expected
+        assert matches(message.removeprefix(name), wanted), message
 
 
 def merge(base, over):
