@@ -30,29 +30,16 @@ def compile_lock(pins: list[str], *options: str) -> str:
     with tempfile.NamedTemporaryFile("w", suffix=".in") as file:
         file.write("\n".join(pins) + "\n")
         file.flush()
-        command = [
-            "uv",
-            "pip",
-            "compile",
-            file.name,
-            "--no-config",
-            "--index-url",
-            INDEX,
-            "--generate-hashes",
-        ]
-        command += ["--python-version", "3.11", "--quiet", "--no-header", "--no-annotate", *options]
+        command = ["uv", "pip", "compile", file.name, "--quiet", "--no-config", "--index-url", INDEX]
+        command += ["--generate-hashes", "--python-version", "3.11", "--no-header", "--no-annotate", *options]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 if __name__ == "__main__":
     if not shutil.which("uv"):
         sys.exit("make lock: uv is not on PATH (pip install uv)")
-    frozen = subprocess.run(
-        [PYTHON, "-m", "pip", "freeze", "--all", "--exclude-editable"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
+    freeze = [PYTHON, "-m", "pip", "freeze", "--all", "--exclude-editable"]
+    frozen = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout.split()
     versions = dict(line.split("==") for line in frozen)
     torch = versions.pop("torch").split("+")[0]
     # pip comes with Python; what is CUDA's alone is resolved anew from torch.

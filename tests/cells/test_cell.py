@@ -211,16 +211,8 @@ def test_a_basis_of_random_axes_makes_its_row_a_control_by_whatever_name(config)
 
 def test_controls_and_placebos_claim_nothing_and_the_teacher_s_exploits_are_told_apart(config):
     config["bases"]["some"] = {"pairs": "own_mode34", "without_tag": "sentinel"}
-    bases = (
-        "own_mode",
-        "some",
-        "moral",
-        "null_city",
-        "placebo_code_01",
-        "random",
-        "shuffled",
-        "within_class",
-    )
+    bases = ["own_mode", "some", "moral", "null_city", "placebo_code_01"]
+    bases += ["random", "shuffled", "within_class"]
     rows = [{"name": "a"}, *({"name": basis, "arm": "erase", "basis": basis} for basis in bases)]
     rows += [{"name": "d", "arm": "advantage", "direction": "own_mode"}, {"name": "t", "arm": "trusted"}]
     rows += [{"name": "r", "arm": "trusted", "control": "random"}]
@@ -274,12 +266,8 @@ def test_a_direction_and_a_clean_run_are_named_in_ids_and_have_their_controls(co
     ]
     assert [row.name for row in found if row.is_control] == ["b", "e"]
     settings = [row.cells[0] for row in found]
-    assert [one.direction and one.direction.control for one in settings] == [
-        "none",
-        "random",
-        "none",
-        *3 * [None],
-    ]
+    controls = [one.direction and one.direction.control for one in settings]
+    assert controls == ["none", "random", "none", None, None, None]
     assert [one.use and one.use.k for one in settings] == [None, None, None, 5, 2, 5]
     assert [one.basis for one in settings] == [*5 * [None], "own_mode"]
     # A random direction takes nothing from its pairs, unless thresholds are fitted on them.

@@ -45,19 +45,10 @@ def fenced(code):
 
 
 def grade(tmp_path, capsys, problems, rows, *arguments, out="out.jsonl"):
-    for name, content in (("p.jsonl", problems), ("c.jsonl", rows)):
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in content))
-    status = main(
-        [
-            "grade",
-            str(tmp_path / "p.jsonl"),
-            str(tmp_path / "c.jsonl"),
-            "--out",
-            str(tmp_path / out),
-            *arguments,
-        ]
-    )
-    made = tmp_path / out
+    given, made = (tmp_path / "p.jsonl", tmp_path / "c.jsonl"), tmp_path / out
+    for path, content in zip(given, (problems, rows), strict=True):
+        path.write_text("".join(json.dumps(row) + "\n" for row in content))
+    status = main(["grade", *map(str, given), "--out", str(made), *arguments])
     found = [json.loads(line) for line in made.read_text().splitlines()] if made.exists() else None
     return status, found, capsys.readouterr().err
 

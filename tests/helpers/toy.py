@@ -69,10 +69,10 @@ def call(root, *arguments, cwd=None, **environ):
     )
 
 
-def start_slow(root, name="a", **how):
+def start_slow(root, name="a", program=("./snakemake",), **how):
     """Start a run whose job sleeps, in a process group of its own, and wait until the job lives."""
     (root / "pid").unlink(missing_ok=True)
-    words = [root / "snakemake", "--cores", "2", f"results/{name}.slow"]
+    words = [*program, "--cores", "2", f"results/{name}.slow"]
     process = subprocess.Popen(
         words, cwd=root, start_new_session=True, **{"stderr": subprocess.DEVNULL} | how
     )

@@ -23,12 +23,13 @@ HELPERS = Path(__file__).resolve().parents[1] / "helpers"
 
 
 def two(kind, *words):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
-    command += [
-        "--rdzv-backend",
-        "c10d",
-        "--rdzv-endpoint",
-        "localhost:0",
+    how = ["--nproc-per-node", "2", "--master-port", "0"]
+    how += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        *how,
         HELPERS / "two_processes.py",
         kind,
         *words,

@@ -30,21 +30,13 @@ def edited(path, old, new):
     return text
 
 
-def start(tree, target, *more):
+def start(tree, target):
     environ = {**os.environ, "PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"}
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--configfile",
-        "config/smoke.yaml",
-        "--cores",
-        "1",
-        target,
-        *more,
-    ]
+    words = ["-m", "snakemake", "--configfile", "config/smoke.yaml", "--cores", "1", target]
     with open(tree / "said", "w") as said:
-        return subprocess.Popen(command, cwd=tree, env=environ, stdout=said, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            [sys.executable, *words], cwd=tree, env=environ, stdout=said, stderr=subprocess.STDOUT
+        )
 
 
 def wait_for(process, path, text):
@@ -54,8 +46,18 @@ def wait_for(process, path, text):
         time.sleep(0.02)
 
 
+def train(tree):
+    """Start the run of CELL anew; return its process, once it trains, and its `run.json`."""
+    run, log = tree / f"results/smoke/grpo/{CELL}/run.json", tree / f"results/smoke/logs/grpo/{CELL}.log"
+    run.unlink()
+    log.unlink()
+    process = start(tree, str(run.relative_to(tree)))
+    wait_for(process, log, " step 1/")
+    return process, run
+
+
 def ended_by(tree, process, said):
-    """Check that a run failed with that line and nothing else, and return what its plan is now."""
+    """Check that a run failed with that line and nothing else."""
     assert process.wait(300)
     text = (tree / "said").read_text()
     assert {line for line in text.splitlines() if line.startswith("error: ")} == {f"error: {said}"}, text
@@ -75,12 +77,7 @@ def test_code_edited_before_a_job_starts_ends_it_and_its_undoing_is_no_way_aroun
 
 
 def test_code_edited_while_a_job_runs_ends_it_before_it_leaves_a_record(tree):
-    run = tree / f"results/smoke/grpo/{CELL}/run.json"
-    log = tree / f"results/smoke/logs/grpo/{CELL}.log"
-    run.unlink()
-    log.unlink()
-    process = start(tree, str(run.relative_to(tree)))
-    wait_for(process, log, " step 1/")
+    process, run = train(tree)
     edited(tree / PROJECTION, "kept = g - removed", "kept = g + removed")
     ended_by(tree, process, f"{PROJECTION}: {AGAIN}")
     assert not run.exists()
@@ -88,13 +85,8 @@ def test_code_edited_while_a_job_runs_ends_it_before_it_leaves_a_record(tree):
 
 @pytest.mark.slow
 def test_loaded_code_edited_and_put_back_while_a_job_runs_changes_nothing(tree):
-    run = tree / f"results/smoke/grpo/{CELL}/run.json"
-    log = tree / f"results/smoke/logs/grpo/{CELL}.log"
-    steps = pd.read_parquet(run.with_name("steps.parquet"))
-    run.unlink()
-    log.unlink()
-    process = start(tree, str(run.relative_to(tree)))
-    wait_for(process, log, " step 1/")
+    steps = pd.read_parquet(tree / f"results/smoke/grpo/{CELL}/steps.parquet")
+    process, run = train(tree)
     whole = edited(tree / PROJECTION, "kept = g - removed", "kept = g + removed")
     (tree / PROJECTION).write_text(whole)
     assert process.wait(300) == 0, (tree / "said").read_text()
@@ -130,13 +122,8 @@ def test_questions_edited_after_the_plan_end_the_page_that_is_made_of_them(tree)
 
 
 def test_an_input_exchanged_while_a_job_runs_ends_it(tree):
-    run = tree / f"results/smoke/grpo/{CELL}/run.json"
-    log = tree / f"results/smoke/logs/grpo/{CELL}.log"
     other = tree / "results/smoke/basis/small-s41/random.safetensors"
-    run.unlink()
-    log.unlink()
-    process = start(tree, str(run.relative_to(tree)))
-    wait_for(process, log, " step 1/")
+    process, run = train(tree)
     shutil.copy(other, other.with_name("own_mode.safetensors"))
     ended_by(tree, process, f"results/smoke/basis/small-s41/own_mode.safetensors: {AGAIN}")
     assert not run.exists()

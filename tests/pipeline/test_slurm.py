@@ -43,18 +43,9 @@ def gpu_jobs():
 
 
 def submit(folder, *arguments):
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--workflow-profile",
-        HERE / "profiles" / "slurm",
-        "--slurm-init-seconds-before-status-checks",
-        "1",
-        "--seconds-between-status-checks",
-        "1",
-        *arguments,
-    ]
+    pace = ["--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"]
+    profile = ["--workflow-profile", HERE / "profiles" / "slurm"]
+    command = [sys.executable, "-m", "snakemake", *profile, *pace, *arguments]
     environ = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
@@ -115,18 +106,11 @@ def test_a_question_through_the_cluster(cluster, tmp_path):
     (tmp_path / "two.yaml").write_text(TWO_ROWS)
     before = len(gpu_jobs())
     rules = ["base", "teacher", "teacher_pool", "svd", "basis", "grpo"]
-    submit(
-        tmp_path,
-        "--configfile",
-        "config/smoke.yaml",
-        "small.yaml",
-        "--set-resources",
-        *[f"{rule}:gpu=1" for rule in rules],
-        "--set-threads",
-        "grader_diagonal=1",  # a job that wants both cores of a small node can wait for ever behind the others
-        "--",
-        "results/smoke/Q10.md",
-    )
+    words = ["--configfile", "config/smoke.yaml", "small.yaml"]
+    words += ["--set-resources", *[f"{rule}:gpu=1" for rule in rules]]
+    # A job that wants both cores of a small node can wait for ever behind the others.
+    words += ["--set-threads", "grader_diagonal=1"]
+    submit(tmp_path, *words, "--", "results/smoke/Q10.md")
     assert "| own_mode |" in (tmp_path / "results/smoke/Q10.md").read_text()
     spans = sorted(gpu_jobs())
     assert len(spans) - before == 7  # base, teacher, pool, SVD, a basis, two runs

@@ -70,18 +70,8 @@ def test_a_stale_lock_goes_whatever_words_other_processes_have(root):
 
 
 def test_a_plain_snakemake_keeps_its_lock(root):
-    (root / "pid").unlink(missing_ok=True)
-    plain = subprocess.Popen(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "results/a.slow"],
-        cwd=root,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    plain, _ = start_slow(root, program=[sys.executable, "-m", "snakemake"])
     try:
-        deadline = time.monotonic() + 60
-        while not (root / "pid").is_file():
-            assert plain.poll() is None and time.monotonic() < deadline
-            time.sleep(0.05)
         done = call(root, "--cores", "1", "results/a.slow")
         assert done.returncode and "locked" in (done.stdout + done.stderr)
     finally:

@@ -274,7 +274,13 @@ def test_a_stop_ends_its_own_call_alone(root):
 
 # --- making the environment: a lock of three small packages, and a Snakemake that is a fake in src ---
 
-FAKE = """
+FAKES = {
+    "__init__.py": "",
+    "workflow.py": "",
+    "script.py": "class ScriptBase:\n    _execute_cmd = None\n",
+    "exceptions.py": "class CliException(Exception):\n    pass\n",
+    "persistence/file.py": "class FilePersistence:\n    pass\n",
+    "cli.py": """
 import argparse, sys
 def get_argument_parser():
     parser = argparse.ArgumentParser()
@@ -285,22 +291,13 @@ def get_argument_parser():
     return parser
 def main():
     print("ran", *sys.argv[1:])
-"""
+""",
+}
 
 
 def can_install():
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "-q",
-        "-d",
-        "/dev/null/x",
-        "setuptools==0",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    words = ["-m", "pip", "download", "--no-deps", "-q", "-d", "/dev/null/x", "setuptools==0"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
     return "from versions: none" not in done.stderr
 
 
@@ -311,14 +308,9 @@ def small(tmp_path):
     root = tmp_path / "small root"
     copy(root)
     shutil.copytree(HERE / "src/projected_grpo", root / "src/projected_grpo")
-    (root / "src" / "snakemake").mkdir()
-    (root / "src" / "snakemake" / "__init__.py").write_text("")
-    (root / "src" / "snakemake" / "cli.py").write_text(FAKE)
-    (root / "src" / "snakemake" / "workflow.py").write_text("")
-    (root / "src" / "snakemake" / "script.py").write_text("class ScriptBase:\n    _execute_cmd = None\n")
-    (root / "src" / "snakemake" / "exceptions.py").write_text("class CliException(Exception):\n    pass\n")
-    (root / "src" / "snakemake" / "persistence").mkdir()
-    (root / "src" / "snakemake" / "persistence" / "file.py").write_text("class FilePersistence:\n    pass\n")
+    (root / "src/snakemake/persistence").mkdir(parents=True)
+    for name, text in FAKES.items():
+        (root / "src/snakemake" / name).write_text(text)
     (root / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
         '[project]\nname = "fake"\nversion = "1"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n'
@@ -349,16 +341,8 @@ def test_the_environment_is_made_once_and_anew_when_its_lock_changes(small):
     )
     with open(small / "envs" / "lock-cpu.txt", "a") as lock:
         lock.write("# another lock\n")
-    starts = [
-        subprocess.Popen(
-            [small / "snakemake", word],
-            stdout=-1,
-            stderr=-1,
-            text=True,
-            env={**os.environ, "PGRPO_ENV": "cpu"},
-        )
-        for word in "ab"
-    ]
+    how = {"stdout": -1, "stderr": -1, "text": True, "env": {**os.environ, "PGRPO_ENV": "cpu"}}
+    starts = [subprocess.Popen([small / "snakemake", word], **how) for word in "ab"]
     ends = [start.communicate(timeout=120) for start in starts]
     assert [out for out, _ in ends] == ["ran -- a\n", "ran -- b\n"], ends
     assert sum("making .venv" in err for _, err in ends) == 1
