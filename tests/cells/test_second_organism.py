@@ -1,8 +1,9 @@
 """config/smollm2.yaml: what is laid over config.yaml for a pretrained model, and what a warm start may stand beside."""
 
-from pathlib import Path
+from functools import reduce
 
 import pytest
+from broken import ROOT, merge
 
 from projected_grpo.cells.cell import all_cells, load_questions
 from projected_grpo.cells.check import load
@@ -12,7 +13,6 @@ from projected_grpo.pages.context import Context
 from projected_grpo.pages.needs import traced_rollouts
 from projected_grpo.strict_yaml import read_mapping
 
-ROOT = Path(__file__).resolve().parents[2]
 SECOND, DEMO, TUNING, MODELS = (f"config/smollm2{name}.yaml" for name in ("", "-demo", "-tuning", "-models"))
 CRITIC, TRAINED = "config/smollm2-critic.yaml", "config/smollm2-critic-trained.yaml"
 
@@ -20,20 +20,9 @@ CRITIC, TRAINED = "config/smollm2-critic.yaml", "config/smollm2-critic-trained.y
 def loaded(*paths, **model):
     """The config of these files over config.yaml, and the questions that it names."""
     files = ["config/config.yaml", *paths]
-    merged: dict = {}
-    for path in files:
-        lay_over(merged, read_mapping(path))
-    lay_over(merged, {"model": model})
+    merged = reduce(merge, [*map(read_mapping, files), {"model": model}])
     config, parsed = load(files, merged)
     return config, load_questions(parsed, config)
-
-
-def lay_over(below: dict, above: dict) -> None:
-    for key, value in above.items():
-        if isinstance(value, dict) and isinstance(below.get(key), dict):
-            lay_over(below[key], value)
-        else:
-            below[key] = value
 
 
 @pytest.fixture(autouse=True)

@@ -80,17 +80,6 @@ def test_what_the_card_says_loads_the_folder_wherever_it_lies(grpo, tmp_path, mo
     assert str(grpo.parents[1]) not in written and str(tmp_path) not in written
 
 
-def test_a_run_whose_rates_are_edited_is_not_exported(grpo, tmp_path, capsys):
-    results = grpo.parent
-    shutil.copytree(results, tmp_path / "results", ignore=shutil.ignore_patterns("figures", "cache", "logs"))
-    steps = tmp_path / "results/grpo" / LORA / "steps.parquet"
-    frame = pd.read_parquet(steps)
-    frame.assign(hack_s=0.0, exploit_s=0.0).to_parquet(steps)
-    assert main(["export", str(steps.parent), str(tmp_path / "out")]) == 2
-    assert "steps.parquet: damaged or edited" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_chat_asks_a_problem_and_grades_the_answers(grpo, capsys):
     problem = str(pd.read_parquet(grpo / LORA / "rollouts.parquet")["problem_id"][0])
     ask = ["chat", str(grpo / LORA), "--problem", problem, "--samples", "2", "--max-new", "8"]

@@ -35,6 +35,14 @@ def clone(folder):
     return folder
 
 
+def edit(tree, name, old, new):
+    """Put `new` in place of the first `old` in a file of a copy; return the text that it had."""
+    text = (tree / name).read_text()
+    assert old in text, f"{old!r} is not in {name}"
+    (tree / name).write_text(text.replace(old, new, 1))
+    return text
+
+
 def borrow_environment(root, python=sys.executable):
     """Make a copy's `.venv` as its wrapper wants it, without installing: the packages are this environment's."""
     subprocess.run([python, "-m", "venv", "--without-pip", root / ".venv"], check=True)

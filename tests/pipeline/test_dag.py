@@ -15,6 +15,7 @@ import yaml
 from safetensors.torch import load_file
 from snakemake.utils import update_config
 from workspace import TARGETS, planned, snakemake
+from workspace import edit as edit_file
 
 from projected_grpo.cells.cell import load_questions
 from projected_grpo.cells.config import Config
@@ -30,9 +31,7 @@ def edit(finished):
     def change(name, old, new):
         path = finished / name
         saved.setdefault(path, (path.read_bytes(), path.stat()))
-        text = path.read_text()
-        assert old in text, f"{old!r} is not in {name}"
-        path.write_text(text.replace(old, new, 1))
+        edit_file(finished, name, old, new)
 
     yield change
     for path, (content, stat) in saved.items():

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pandas as pd
 import pytest
-from workspace import planned, snakemake
+from workspace import edit, planned, snakemake
 
 CELL = "erase-own_mode-m0.125-s41"
 PROJECTION = "src/projected_grpo/method/projection.py"
@@ -21,13 +21,6 @@ AGAIN = "changed while this job ran; type the same command again"
 def tree(finished, tmp_path):
     shutil.copytree(finished, tmp_path / "tree", ignore=shutil.ignore_patterns(".venv"))
     return tmp_path / "tree"
-
-
-def edited(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-    return text
 
 
 def start(tree, target):
@@ -69,7 +62,7 @@ def test_code_edited_before_a_job_starts_ends_it_and_its_undoing_is_no_way_aroun
     run.unlink()
     process = start(tree, str(run.relative_to(tree)))
     wait_for(process, tree / "said", "Job stats:")
-    whole = edited(tree / PROJECTION, "kept = g - removed", "kept = g + removed")
+    whole = edit(tree, PROJECTION, "kept = g - removed", "kept = g + removed")
     ended_by(tree, process, f"{PROJECTION}: {AGAIN}")
     (tree / PROJECTION).write_text(whole)
     assert not run.exists()
@@ -78,7 +71,7 @@ def test_code_edited_before_a_job_starts_ends_it_and_its_undoing_is_no_way_aroun
 
 def test_code_edited_while_a_job_runs_ends_it_before_it_leaves_a_record(tree):
     process, run = train(tree)
-    edited(tree / PROJECTION, "kept = g - removed", "kept = g + removed")
+    edit(tree, PROJECTION, "kept = g - removed", "kept = g + removed")
     ended_by(tree, process, f"{PROJECTION}: {AGAIN}")
     assert not run.exists()
 
@@ -87,7 +80,7 @@ def test_code_edited_while_a_job_runs_ends_it_before_it_leaves_a_record(tree):
 def test_loaded_code_edited_and_put_back_while_a_job_runs_changes_nothing(tree):
     steps = pd.read_parquet(tree / f"results/smoke/grpo/{CELL}/steps.parquet")
     process, run = train(tree)
-    whole = edited(tree / PROJECTION, "kept = g - removed", "kept = g + removed")
+    whole = edit(tree, PROJECTION, "kept = g - removed", "kept = g + removed")
     (tree / PROJECTION).write_text(whole)
     assert process.wait(300) == 0, (tree / "said").read_text()
     again = pd.read_parquet(run.with_name("steps.parquet"))
@@ -101,8 +94,7 @@ def test_pairs_edited_after_the_plan_end_the_job_that_reads_them(tree):
     basis.unlink()
     process = start(tree, str(basis.relative_to(tree)))
     wait_for(process, tree / "said", "Job stats:")
-    text = (tree / PAIRS).read_text()
-    edited(tree / PAIRS, "return", "pass  # return")
+    text = edit(tree, PAIRS, "return", "pass  # return")
     ended_by(tree, process, f"{PAIRS}: {AGAIN}")
     assert not basis.exists()
     (tree / PAIRS).write_text(text)
@@ -111,13 +103,13 @@ def test_pairs_edited_after_the_plan_end_the_job_that_reads_them(tree):
 
 
 def test_questions_edited_after_the_plan_end_the_page_that_is_made_of_them(tree):
-    page, questions = tree / "results/smoke/Q10.md", tree / "config/questions-smoke.yaml"
+    page, questions = tree / "results/smoke/Q10.md", "config/questions-smoke.yaml"
     page.unlink()
     process = start(tree, str(page.relative_to(tree)))
     wait_for(process, tree / "said", "Job stats:")
     row = "    - { name: own_mode, arm: erase, basis: own_mode"
-    edited(questions, row, f"{row.replace('own_mode,', 'late, mix: 0,', 1)} }}\n{row}")
-    ended_by(tree, process, f"config/questions-smoke.yaml: {AGAIN}")
+    edit(tree, questions, row, f"{row.replace('own_mode,', 'late, mix: 0,', 1)} }}\n{row}")
+    ended_by(tree, process, f"{questions}: {AGAIN}")
     assert not page.exists()
 
 

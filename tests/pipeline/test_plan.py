@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import pytest
-from workspace import planned, snakemake
+from workspace import edit, planned, snakemake
 
 from projected_grpo.records import seal
 
@@ -18,13 +18,6 @@ EDITS = {
     "code": ("src/projected_grpo/method/projection.py", "kept = g - removed", "kept = g - removed - 0"),
     "setting": ("config/smoke.yaml", "prompts: 4", "prompts: 3"),
 }
-
-
-def edit(tree, name, old, new):
-    path = tree / name
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
 
 
 @pytest.fixture(scope="module", params=["cp -r", pytest.param("cp -a", marks=pytest.mark.slow)])

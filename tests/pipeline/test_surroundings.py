@@ -54,6 +54,8 @@ def kill_run(root):
 
 def test_a_stale_lock_goes_whatever_words_other_processes_have(root):
     kill_run(root)
+    dry = call(root, "-n", "results/a.slow")
+    assert dry.returncode == 0 and any((root / ".snakemake" / "locks").iterdir())
     commands = (
         ["tail", "-f", "./snakemake"],
         ["timeout", "300", "tail", "-f", "./snakemake"],

@@ -224,19 +224,6 @@ def test_ctrl_c_reaches_all_at_once_and_is_four_lines(root):
     assert "Traceback" not in said and "Error" not in said
 
 
-def test_after_the_whole_group_was_killed_the_next_call_just_works(root):
-    process, _ = start_slow(root)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    time.sleep(0.5)
-    assert any((root / ".snakemake" / "locks").iterdir())
-    dry = call(root, "-n", "results/a.slow")
-    assert dry.returncode == 0 and any((root / ".snakemake" / "locks").iterdir())
-    done = call(root, "--cores", "1", "results/Q1.md")
-    assert done.returncode == 0, done.stderr
-    assert "took away the lock" in done.stderr
-
-
 def test_jobs_that_outlive_a_killed_run_are_ended_by_the_next(root):
     process, job = start_slow(root)
     process.kill()
