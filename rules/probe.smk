@@ -34,7 +34,7 @@ rule replay:
 
 rule drift:
     input:
-        base=lambda w: cell_base(w),
+        base=cell_base,
         svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
         adapter=f"{RESULTS}/grpo/{{cell}}/adapter.safetensors",
         deltas=f"{RESULTS}/grpo/{{cell}}/deltas.safetensors",

@@ -8,20 +8,7 @@ rule verdict:
         files=lambda w: [by_content(path) for path in page_needs(w.page)],
         plan=planned("verdict"),
     output:
-        md=report(
-            f"{RESULTS}/{{page}}.md",
-            caption="../workflow/report/verdict.rst",
-            category="Pages",
-            labels={"page": "{page}", "what": "page"},
-        ),
-        parquet=f"{RESULTS}/{{page}}.parquet",
-        figures=report(
-            directory(f"{RESULTS}/figures/{{page}}"),
-            patterns=["{figure}.svg"],
-            caption="../workflow/report/figure.rst",
-            category="Pages",
-            labels={"page": "{page}", "what": "{figure}"},
-        ),
+        **page_files(),
     log:
         f"{RESULTS}/logs/verdict/{{page}}.log",
     wildcard_constraints:
@@ -46,20 +33,7 @@ use rule verdict as question with:
         files=lambda w: [by_content(path) for path in wanted(page_needs(w.page))],
         plan=planned("question"),
     output:
-        md=report(
-            f"{RESULTS}/{{page}}.md",
-            caption="../workflow/report/verdict.rst",
-            category="Pages",
-            labels={"page": "{page}", "what": "page"},
-        ),
-        parquet=f"{RESULTS}/{{page}}.parquet",
+        **page_files(),
         estimates=f"{RESULTS}/{{page}}.estimates.parquet",
-        figures=report(
-            directory(f"{RESULTS}/figures/{{page}}"),
-            patterns=["{figure}.svg"],
-            caption="../workflow/report/figure.rst",
-            category="Pages",
-            labels={"page": "{page}", "what": "{figure}"},
-        ),
     wildcard_constraints:
         page="|".join(page for page in PAGES if MODULES[page] == "question") or "none",

@@ -57,7 +57,8 @@ rule self_taught_rounds:
         base=critic_path,
         # How a server is asked changes no answer and must rerun nothing.
         settings=critic_settings(set(type(TAUGHT).model_fields) - {"pairs", "server", "grid"}),
-        endpoint=critic_endpoint(),
+        # Another model or host is another critic; both may stand in the environment alone.
+        endpoint=endpoint(TAUGHT.model) if TAUGHT.critic == "server" else None,
         machine=COMPUTE,
         seed=critic_seed,
         alike=critic_is_alike,
@@ -91,7 +92,7 @@ rule self_taught_pairs:
 
 rule self_taught_code:
     input:
-        lambda w: vanilla_rollouts(w.model),
+        vanilla_rollouts,
         plan=planned("self_taught_code"),
     output:
         f"{RESULTS}/self_taught/{{model}}/pairs/self_taught_code.yaml",

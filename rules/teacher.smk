@@ -40,7 +40,7 @@ rule teacher_pool:
 rule substrate_rates:
     input:
         base=base_files,
-        teacher=teacher_files,
+        teacher=lambda w: teacher_checkpoint(w.model),
         problems=lambda w: problems_file(w.model),
         plan=planned("substrate_rates"),
     output:

@@ -34,9 +34,8 @@ except UserError as error:
     raise SystemExit(f"error: {error}") from None
 
 announce({path: of_value(read_yaml(path)) for path in CONFIG.questions})
-HERE = Path(workflow.current_basedir).parents[
-    1
-]  # of this repository, also where it is another workflow's module
+# The root of this repository, also where it is another workflow's module.
+HERE = Path(workflow.current_basedir).parents[1]
 CODE = CodeHashes(HERE / "workflow" / "scripts")
 PAIR_FILES = pair_files(CONFIG.pairs)
 CONTEXT = Context("", CONFIG, QUESTIONS)
@@ -67,17 +66,13 @@ onstart:
         )
 
 
-def show_examples():
-    """Print what the first seed's plain run wrote, where the config asks for it and there is such a run."""
+onsuccess:
+    # What the first seed's plain run wrote, where the config asks for it and there is such a run.
     folder = Path(RESULTS, "grpo", vanilla_cell(SEEDS[0]))
     if CONFIG.examples and (folder / "deployed.parquet").exists():
         from projected_grpo.commands.examples import examples
 
         print(examples(folder), file=sys.stderr)
-
-
-onsuccess:
-    show_examples()
 
 
 wildcard_constraints:

@@ -21,11 +21,7 @@ def replay_of(folder):
         raise SystemExit(
             f"error: probe/{folder}: {seed} is no seed of the config; allowed: {', '.join(map(str, SEEDS))}"
         )
-    return (
-        CONFIG.model_name(int(seed)),
-        CONFIG.basis_file(PROBE.basis, int(seed)),
-        arm,
-    )
+    return CONFIG.model_name(int(seed)), CONFIG.basis_file(PROBE.basis, int(seed)), arm
 
 
 def replay_model(wildcards):
@@ -46,19 +42,15 @@ def replay_pool(wildcards):
     return [ancient(str(path)) for path in found_files(given.folder)]
 
 
-def replay_knobs(wildcards):
-    """All knobs of a replay's basis: extraction space and how many axes are used."""
-    return CONFIG.knobs(basis_name(replay_of(wildcards.replay)[1]))
-
-
 def replay_settings(wildcards):
     """What decides a replay's numbers beside its files, as stable text."""
-    knobs, training = replay_knobs(wildcards), CONFIG.grpo
+    _, basis, arm = replay_of(wildcards.replay)
+    knobs, training = CONFIG.knobs(basis_name(basis)), CONFIG.grpo
     settings = {"mode": PROBE.mode, "problems": PROBE.problems}
     if given_pool(wildcards):
         # As many as from the own pool, however many it holds.
         settings["problems"] = beside.n_steps(CONFIG)
-    settings |= {"arm": replay_of(wildcards.replay)[2], "adapter": knobs.adapter}
+    settings |= {"arm": arm, "adapter": knobs.adapter}
     settings["use"] = knobs.use.model_dump()
     settings["training"] = training.model_dump(include={"betas", "weight_decay", "warmup", "clip"})
     settings["training"]["lr"] = training.lora_lr if knobs.adapter == "lora" else training.lr
@@ -67,17 +59,11 @@ def replay_settings(wildcards):
 
 def detector_directions(wildcards):
     """Pair sets and bases that rank rollouts, with what is used of them, as stable text."""
-    every = {name: CONFIG.knobs(name) for name in CONFIG.detector.names}
-    said = [
-        {
-            "name": name,
-            "pairs": pair_file(knobs.pairs, None),
-            "digest": pairs_digest(name),
-            "knobs": knobs.extraction(),
-            "use": knobs.use.model_dump(),
-        }
-        for name, knobs in every.items()
-    ]
+    said = []
+    for name in CONFIG.detector.names:
+        knobs = CONFIG.knobs(name)
+        own = {"name": name, "pairs": pair_file(knobs.pairs, None), "digest": pairs_digest(name)}
+        said.append(own | {"knobs": knobs.extraction(), "use": knobs.use.model_dump()})
     return json.dumps(said, sort_keys=True)
 
 
@@ -99,14 +85,6 @@ def overlap_knobs(wildcards):
     return {name: CONFIG.knobs(name) for name in names}
 
 
-def overlap_pairs(wildcards):
-    """Basis -> its pair set's file and the digest of what it takes from that."""
-    return {
-        name: (pair_file(own.pairs, wildcards.model), pairs_digest(name))
-        for name, own in overlap_knobs(wildcards).items()
-    }
-
-
 def overlap_generated(wildcards):
     """The pair sets among theirs that the pipeline writes."""
     knobs = overlap_knobs(wildcards).values()
@@ -114,6 +92,8 @@ def overlap_generated(wildcards):
 
 
 def overlap_settings(wildcards):
-    """What decides the overlaps beside files, as stable text."""
+    """What decides the overlaps beside files, as stable text: uses, and of each basis the file and digest of its pairs."""
     uses = [{"basis": basis, "use": use.model_dump()} for basis, use in overlap_uses(wildcards)]
-    return json.dumps({"uses": uses, "pairs": overlap_pairs(wildcards)}, sort_keys=True)
+    knobs = overlap_knobs(wildcards).items()
+    pairs = {name: (pair_file(own.pairs, wildcards.model), pairs_digest(name)) for name, own in knobs}
+    return json.dumps({"uses": uses, "pairs": pairs}, sort_keys=True)

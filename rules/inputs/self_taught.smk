@@ -12,11 +12,10 @@ CRITICS = {
     for model in MODELS
     for kind in critic_kinds(CONFIG)
 }
-REPLICATIONS |= (
-    {base: (REPLICATIONS[model][0], Setting(size=kind.size)) for model, kind, base in CRITICS.values()}
-    if SMALL
-    else {}
-)
+if SMALL:
+    REPLICATIONS |= {
+        base: (REPLICATIONS[model][0], Setting(size=kind.size)) for model, kind, base in CRITICS.values()
+    }
 # What the critic has become after its last round.
 CALIBRATED = [
     f"{RESULTS}/self_taught/{{critic}}/calibrated/{name}"
@@ -24,9 +23,9 @@ CALIBRATED = [
 ]
 
 
-def vanilla_rollouts(model):
+def vanilla_rollouts(wildcards):
     """The rollouts that pairs of code come from: those of vanilla at the default mix and preset."""
-    return f"{RESULTS}/grpo/{vanilla_cell(seed_of_model(model))}/rollouts.parquet"
+    return f"{RESULTS}/grpo/{vanilla_cell(seed_of_model(wildcards.model))}/rollouts.parquet"
 
 
 def critic_seed(wildcards):
@@ -61,11 +60,6 @@ def critic_base(wildcards):
     if TAUGHT.critic == "local" and TAUGHT.model:
         return given_checkpoint(TAUGHT.model, "config.json")
     return critic_checkpoint(wildcards) if TAUGHT.critic in ("local", "trained") else []
-
-
-def critic_endpoint():
-    """Model and host of a server critic: another one is another critic. They may stand in the environment alone."""
-    return endpoint(TAUGHT.model) if TAUGHT.critic == "server" else None
 
 
 def critic_settings(names):

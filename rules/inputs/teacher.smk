@@ -9,8 +9,3 @@ def teacher_path(model):
 def teacher_checkpoint(model):
     """The checkpoint file that jobs with the teacher wait for."""
     return [f"{teacher_path(model)}/model.safetensors"]
-
-
-def teacher_files(wildcards):
-    """The teacher of a replication."""
-    return teacher_checkpoint(wildcards.model)

@@ -15,6 +15,26 @@ def page_needs(page):
     return files
 
 
+def page_files():
+    """What a page is: Markdown and figures, which Snakemake's own report shows, and its numbers."""
+    return {
+        "md": report(
+            f"{RESULTS}/{{page}}.md",
+            caption="../workflow/report/verdict.rst",
+            category="Pages",
+            labels={"page": "{page}", "what": "page"},
+        ),
+        "parquet": f"{RESULTS}/{{page}}.parquet",
+        "figures": report(
+            directory(f"{RESULTS}/figures/{{page}}"),
+            patterns=["{figure}.svg"],
+            caption="../workflow/report/figure.rst",
+            category="Pages",
+            labels={"page": "{page}", "what": "{figure}"},
+        ),
+    }
+
+
 def page_file(wildcards):
     """The file of a page, which is loaded by name: another page's edit reruns nothing here."""
     return os.path.relpath(registry.file(MODULES[wildcards.page]), HERE)

@@ -196,7 +196,7 @@ PAGES = ["results/smoke/Q1.md", "results/smoke/Q10.md", "results/smoke/probe/uat
 )
 def test_a_target_that_nothing_makes_is_one_line_with_the_page_that_is_meant(typed, meant):
     with pytest.raises(UserError, match=f"^{typed}: nothing makes this file; did you mean {meant}\\?$"):
-        check_targets(["made", typed], lambda target: target == "made", PAGES)
+        check_targets(["made", typed], lambda target: target == "made", PAGES, [], dict)
 
 
 def test_a_target_that_is_nearly_a_rule_or_belongs_to_another_config_says_so():
