@@ -45,16 +45,15 @@ def report_file(results: str) -> str:
 def check_targets(
     targets: Iterable[str],
     is_made: Callable[[str], bool],
-    pages: Iterable[str],
-    rules: Iterable[str] = (),
-    configs: Callable[[], Mapping[str, str]] = dict,
+    pages: list[str],
+    rules: list[str],
+    configs: Callable[[], Mapping[str, str]],
 ) -> None:
     """Check what shall be made. Raises UserError on a target that nothing makes, with what may be meant.
 
     is_made: whether a rule has this name or makes a file of this name, or one lies there; pages: the files to look at;
     rules: names that can be targets; configs: returns results folder -> file of each other config.
     """
-    pages, rules = list(pages), list(rules)
     for target in targets:
         if not is_made(target):
             raise UserError(f"{target}: nothing makes this file{_meant(target, pages, rules, configs())}")

@@ -86,7 +86,5 @@ def ask_problem(trained: Trained, problem: "Problem", args: argparse.Namespace) 
     with Grader([problem]) as grader:
         verdicts = grader.grade([(problem.id, problem.mode, text) for text in texts])  # type: ignore[misc]
     for text, verdict in zip(texts, verdicts, strict=True):
-        said = [name for name in ("honest", "hacked", "exploited") if verdict[name]] or [
-            "neither right nor a hack"
-        ]
-        print(f"\n--- {', '.join(said)} (reward {verdict['reward']:g})\n{text}")
+        said = ", ".join(name for name in ("honest", "hacked", "exploited") if verdict[name])
+        print(f"\n--- {said or 'neither right nor a hack'} (reward {verdict['reward']:g})\n{text}")

@@ -1,7 +1,5 @@
 """A hack basis of a live transformers model: per-completion gradients by autograd, `method.basis` for the rest."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -32,13 +30,17 @@ def pair_gradients(model: nn.Module, found: Adapted, tokenizer: Any, pairs: Pair
     One completion at a time, without dropout; gradients that the model holds stay as they are.
     """
     sides: list[Grads] = []
-    with evaluated(model):
+    training = model.training
+    model.eval()
+    try:
         for side in ("hack", "clean"):
             rows = [
                 found.flat(_gradient(model, found, *tokens(tokenizer, pair.prompt, getattr(pair, side))))
                 for pair in pairs.pairs
             ]
             sides.append({name: torch.stack([row[name].cpu() for row in rows]) for name in found.parameters})
+    finally:
+        model.train(training)
     return sides[0], sides[1]
 
 
@@ -59,17 +61,6 @@ def tokens(tokenizer: Any, prompt: str, completion: str) -> tuple[list[int], lis
         raise UserError(f"basis: a prompt of the pairs is templated with {opening}, no token of this model")
     answer = tokenizer.encode(completion, add_special_tokens=False)
     return tokenizer.encode(text, add_special_tokens=False), [*answer, tokenizer.eos_token_id]
-
-
-@contextmanager
-def evaluated(model: nn.Module) -> Iterator[None]:
-    """Leave out dropout for a while."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
 
 
 def _gradient(
