@@ -26,29 +26,27 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         args = parser.parse_args(arguments)
         args.run(args)
+        return 0
     except UserError as error:
-        print(f"projected-grpo: {error}", file=sys.stderr)
-        return 2
+        said = str(error)
     except ModuleNotFoundError as error:
         if (error.name or __package__).split(".")[0] == __package__:
             raise
-        print(
-            f"projected-grpo: {args.command} needs {error.name}, which is not installed here: "
-            "pip install 'projected-grpo[pipeline]', or use the .venv that ./snakemake makes",
-            file=sys.stderr,
+        said = (
+            f"{args.command} needs {error.name}, which is not installed here: "
+            "pip install 'projected-grpo[pipeline]', or use the .venv that ./snakemake makes"
         )
-        return 2
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:  # a file or folder that cannot be read or written
         if error.filename is None:
             raise
-        print(f"projected-grpo: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
+        said = f"{error.filename}: {error.strerror}"
     except KeyboardInterrupt:
         return 130
-    return 0
+    print(f"projected-grpo: {said}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

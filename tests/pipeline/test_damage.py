@@ -18,36 +18,30 @@ from projected_grpo.errors import UserError
 
 MODEL = "models/small-s41"
 CELL = "grpo/erase-own_mode-m0.125-s41"
+BASE = f"{MODEL}/base/model.safetensors"
+WHOLE = ("tokenizer.json", "tokenizer_config.json", "config.json", "generation_config.json", "digests.json")
+ALONE = (
+    BASE,
+    f"{MODEL}/svd.safetensors",
+    f"{MODEL}/problems.jsonl.gz",
+    f"{MODEL}/teacher/model.safetensors",
+    f"{MODEL}/teacher/lora/adapter_model.safetensors",
+    "teacher_pool/small-s41/pool.json",
+    "basis/small-s41/own_mode.safetensors",
+    *(f"{CELL}/{name}.parquet" for name in ("steps", "rollouts", "deployed")),
+    f"{CELL}/adapter.safetensors",
+    f"{CELL}/run.json",
+    "detector/penalty-direction-own_mode-m0.125-s41.parquet",
+    "base/small-s41/deployed.parquet",
+    "stopped/vanilla-final-m0.125-s41.parquet",
+    "clean/small-s41/axes.safetensors",
+    *("Q10.parquet", "Q10.md", "Q10.estimates.parquet"),
+    "probe/vanilla_seed41/step_000.jsonl.gz",
+)
 # Stored file -> the input that stands for it in the jobs that read it.
-KINDS = {
-    f"{MODEL}/base/model.safetensors": f"{MODEL}/base/model.safetensors",
-    f"{MODEL}/base/tokenizer.json": f"{MODEL}/base/model.safetensors",
-    f"{MODEL}/base/tokenizer_config.json": f"{MODEL}/base/model.safetensors",
-    f"{MODEL}/base/config.json": f"{MODEL}/base/model.safetensors",
-    f"{MODEL}/svd.safetensors": f"{MODEL}/svd.safetensors",
-    f"{MODEL}/problems.jsonl.gz": f"{MODEL}/problems.jsonl.gz",
-    f"{MODEL}/base/generation_config.json": f"{MODEL}/base/model.safetensors",
-    f"{MODEL}/base/digests.json": f"{MODEL}/base/model.safetensors",
-    f"{MODEL}/teacher/model.safetensors": f"{MODEL}/teacher/model.safetensors",
-    f"{MODEL}/teacher/lora/adapter_model.safetensors": f"{MODEL}/teacher/lora/adapter_model.safetensors",
-    "teacher_pool/small-s41/pool.json": "teacher_pool/small-s41/pool.json",
-    "teacher_pool/small-s41/step_003.jsonl.gz": "teacher_pool/small-s41/pool.json",
-    "basis/small-s41/own_mode.safetensors": "basis/small-s41/own_mode.safetensors",
-    f"{CELL}/steps.parquet": f"{CELL}/steps.parquet",
-    f"{CELL}/rollouts.parquet": f"{CELL}/rollouts.parquet",
-    f"{CELL}/deployed.parquet": f"{CELL}/deployed.parquet",
-    f"{CELL}/adapter.safetensors": f"{CELL}/adapter.safetensors",
-    f"{CELL}/run.json": f"{CELL}/run.json",
-    "detector/penalty-direction-own_mode-m0.125-s41.parquet": "detector/penalty-direction-own_mode-m0.125-s41.parquet",
-    "base/small-s41/deployed.parquet": "base/small-s41/deployed.parquet",
-    "stopped/vanilla-final-m0.125-s41.parquet": "stopped/vanilla-final-m0.125-s41.parquet",
-    "clean/small-s41/axes.safetensors": "clean/small-s41/axes.safetensors",
-    "Q10.parquet": "Q10.parquet",
-    "Q10.md": "Q10.md",
-    "Q10.estimates.parquet": "Q10.estimates.parquet",
-    "figures/Q10/forest.svg": "figures/Q10",
-    "probe/vanilla_seed41/step_000.jsonl.gz": "probe/vanilla_seed41/step_000.jsonl.gz",
-}
+KINDS = {file: file for file in ALONE} | {f"{MODEL}/base/{name}": BASE for name in WHOLE}
+KINDS["teacher_pool/small-s41/step_003.jsonl.gz"] = "teacher_pool/small-s41/pool.json"
+KINDS["figures/Q10/forest.svg"] = "figures/Q10"
 
 
 def flipped(data, draws):
