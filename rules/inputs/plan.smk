@@ -22,9 +22,8 @@ def asked_files(items, wildcards):
     """Return the paths among a rule's inputs or outputs, in order."""
     values = (value for _, value in asked_values(items, wildcards))
     paths = (path for value in values for path in ([value] if isinstance(value, str) else value))
-    return [
-        apply_wildcards(str(path), wildcards) for path in paths
-    ]  # a function may name another rule's output
+    # A function may name another rule's output.
+    return [apply_wildcards(str(path), wildcards) for path in paths]
 
 
 def planned(name):

@@ -16,14 +16,8 @@ from projected_grpo.files import write_text
 
 LARGE = 64 << 20
 CACHE = Path(".snakemake") / "digests"
-CHECKPOINT_FILES = (
-    "*.json",
-    "*.safetensors",
-    "*.jinja",
-    "*.txt",
-    "*.model",
-    "*.bin",
-)  # what reading one may need
+# What reading one may need.
+CHECKPOINT_FILES = ("*.json", "*.safetensors", "*.jinja", "*.txt", "*.model", "*.bin")
 MODEL = ("config.json", "model.safetensors", "adapter_config.json", "adapter_model.safetensors")
 
 

@@ -178,10 +178,8 @@ def find(path: str | os.PathLike, results: str | os.PathLike) -> dict[str, Any] 
     """
     named = relative(path, results)
     own = record_path(path, results)
-    for candidate in (
-        own,
-        *(Path(f"{parent}.json") for parent in list(own.parents)[:2]),
-    ):  # a folder's own, too
+    # A folder's own, too.
+    for candidate in (own, *(Path(f"{parent}.json") for parent in list(own.parents)[:2])):
         if candidate.is_file():
             return read(candidate)
     try:

@@ -94,9 +94,8 @@ def test_a_key_of_the_command_line_that_can_be_none_is_refused(word):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "word", ["see-ds=1", "A" * 99 + "=1"]
-)  # which no config may have, which this one has not
+# One that no config may have, and one that this one has not.
+@pytest.mark.parametrize("word", ["see-ds=1", "A" * 99 + "=1"])
 def test_a_key_of_the_command_line_that_is_none_is_one_line(copy, word):
     said = error(copy, "-n", "report", "--config", word)
     assert said.startswith("--config") and "allowed: " in said

@@ -133,9 +133,8 @@ def made_by_another_version(path):
 def test_what_cannot_be_exported_is_one_line(grpo, tmp_path, capsys, spoil, said):
     run = tmp_path / "results/grpo" / LORA
     shutil.copytree(grpo / LORA, run)
-    shutil.copytree(
-        grpo.parent / "models", tmp_path / "results/models"
-    )  # without records: nothing to check against
+    # Without records: nothing to check against.
+    shutil.copytree(grpo.parent / "models", tmp_path / "results/models")
     spoil(run)
     assert main(["export", str(run), str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err

@@ -38,9 +38,8 @@ def ask(answer, folder, **arguments):
 
     def output(messages, tools, choice, config):
         made = ModelOutput.from_content("mockllm", answer(messages[-1].text))
-        made.usage = ModelUsage(
-            input_tokens=1, output_tokens=1, total_tokens=2
-        )  # else it is counted, from a download
+        # Else it is counted, from a download.
+        made.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
         return made
 
     model = get_model("mockllm/model", custom_outputs=output, memoize=False)
@@ -111,9 +110,8 @@ def test_a_wrong_mode_or_a_row_without_tests_is_one_line(problems, tmp_path):
     ):  # fmt: skip
         with pytest.raises(UserError) as caught:
             loopholes(**arguments)
-        assert isinstance(
-            caught.value, PrerequisiteError
-        )  # of which inspect's command prints the message alone
+        # Of this one inspect's command prints the message alone.
+        assert isinstance(caught.value, PrerequisiteError)
         assert "\n" not in caught.value.message
 
 

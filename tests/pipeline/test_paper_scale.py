@@ -81,9 +81,8 @@ def paper(tmp_path_factory):
     ]
     chosen = ("vanilla", "own_mode", "random V", "orth", "steer", "advantage")
     rows = [row for row in questions["Q10"]["rows"] if row["name"] in chosen]
-    rows = [
-        {key: value for key, value in row.items() if key != "place_in"} for row in rows
-    ]  # no placebos here
+    for row in rows:
+        row.pop("place_in", None)  # no placebos here
     q10 = {key: value for key, value in questions["Q10"].items() if key not in SAID}
     q10["rows"] = rows
     (tmp_path / "questions.yaml").write_text(yaml.safe_dump({"Q10": q10}))
