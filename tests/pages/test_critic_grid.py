@@ -61,6 +61,13 @@ def test_without_a_difference_no_effect_is_shown():
     assert "is shown to change either credit.**" in made_up([0.2] * 4, [0.3] * 4)[1]
 
 
+def test_nothing_is_said_of_effects_while_a_critic_is_missing():
+    numbers, _ = made_up([0.2] * 4, [0.3] * 4)
+    numbers.values[NAMES[0]] = {}
+    text = critic_grid.page_of(PLAIN, numbers, NAMES, []).text
+    assert "**No replication has all four critics.**" in text
+
+
 def test_variety_that_matters_at_one_size_alone_is_an_interaction():
     text = made_up([0.2] * 4, [0.3, 0.2, 0.2, 0.3])[1]
     assert "**Shown: interaction lowers missed credit (-0.2" in text and "variety raises" not in text
