@@ -15,7 +15,7 @@ from projected_grpo.measures import numbers, stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import answer, figures, question, style
 from projected_grpo.pages.edition import read_config
-from projected_grpo.pages.words import p_value, percent, points, size, span
+from projected_grpo.pages.words import p_value, percent, points, short, size, span
 
 SEEDS = list(range(41, 51))
 # Questions of both organisms, by config; names say which.
@@ -189,6 +189,11 @@ def test_points_that_touch_have_one_label():
 
 def test_intervals_stay_within_what_two_rates_can_differ_by():
     assert span(-1.261, 0.2) == "-100 to +20" and span(0.1, 1.4) == "+10 to +100"
+
+
+def test_names_that_differ_in_their_seed_alone_are_one():
+    names = ["less-s41", "less-s43", "less-s42", "kl-s41", "kl-s43", "small-s7", "Q10", "my-set"]
+    assert short(names) == ["less-s{41..43}", "kl-s{41,43}", "small-s7", "Q10", "my-set"]
 
 
 def test_a_p_near_the_threshold_says_on_which_side_it_is():

@@ -86,15 +86,19 @@ def seed_list(seeds: Iterable[int]) -> str:
 
 
 def short(cells: Iterable[str]) -> list[str]:
-    """Return ids with those that differ in their seed alone as one, in a form that a shell expands."""
+    """Return ids with those that differ in their seed alone as one, in a form that a shell expands.
+
+    What has no seed, such as the name of a question in a plan, stands as it is.
+    """
     rows: dict[str, list[int]] = {}
     for cell in cells:
         name, _, seed = cell.rpartition("-s")
-        rows.setdefault(name, []).append(int(seed))
+        numbered = bool(name) and seed.isdigit()
+        rows.setdefault(name if numbered else cell, []).extend([int(seed)] if numbered else [])
 
     def joined(name: str, seeds: list[int]) -> str:
         if len(seeds) < 2:
-            return f"{name}-s{seeds[0]}"
+            return "-s".join([name, *map(str, seeds)])
         gapless = seeds == list(range(seeds[0], seeds[-1] + 1))
         ends = f"{seeds[0]}..{seeds[-1]}" if gapless else ",".join(map(str, seeds))
         return f"{name}-s{{{ends}}}"
