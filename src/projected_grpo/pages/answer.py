@@ -147,9 +147,12 @@ def sentences(made: Estimated) -> list[str]:
 
 
 def _of_seeds(wording: str, made: Estimated) -> list[str]:
-    """Return the sentences, the first one beginning with the seeds that they are of."""
+    """Return the sentences, the first one beginning with the seeds that it is of."""
     first, *more = sentences(made)
-    return [_plain(wording, words.seed_list(made.own.seeds), first), *more]
+    says = made.own.question.says
+    own = (made.told(says[0])["seeds"] if says else None) or ""
+    seeds = [int(seed) for seed in filter(None, own.split(";"))] or made.own.seeds
+    return [_plain(wording, words.seed_list(seeds), first), *more]
 
 
 def answer(made: Estimated) -> list[str]:
