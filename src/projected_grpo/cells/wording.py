@@ -47,14 +47,9 @@ class Matrix(Model):
     rows: tuple[RowName, ...] = Field(strict=False, min_length=2, max_length=20)
     columns: tuple[RowName, ...] = Field(strict=False, min_length=2, max_length=8)
 
-    def of(self, row: str, column: str) -> str | None:
-        """Return the name of a row by its two parts; None for one part with itself."""
-        return None if row == column else self.name.replace("{row}", row).replace("{column}", column)
-
-    def names(self) -> list[str]:
-        """Return the names of all rows in it."""
-        names = (self.of(row, column) for row in self.rows for column in self.columns)
-        return [name for name in names if name]
+    def of(self, row: str, column: str) -> str:
+        """Return the name of a row by its two parts."""
+        return self.name.replace("{row}", row).replace("{column}", column)
 
 
 class Wording(Model):
@@ -85,7 +80,8 @@ class Wording(Model):
         yield from ((["shown"], row) for row in self.shown)
         yield from ((["figure"], row) for row in self.figure.labels)
         if matrix := self.matrix:
-            yield from ((["matrix", "name"], row) for row in matrix.names())
+            pairs = ((row, column) for row in matrix.rows for column in matrix.columns if row != column)
+            yield from ((["matrix", "name"], matrix.of(*pair)) for pair in pairs)
         for number, one in enumerate(self.says):
             if one.contrast not in self.contrasts and one.contrast != "slope":
                 yield ["says", number, "row"], one.row

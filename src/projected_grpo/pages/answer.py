@@ -42,7 +42,7 @@ class Estimated:
         """
         found = self.frame.astype(object).where(self.frame.notna(), None).to_dict("records")
         for line in found:
-            seeds = {int(seed) for seed in filter(None, line["seeds"].split(";"))}
+            seeds = set(words.seeds(line["seeds"]))
             own = (self.own.of(line[row], line["measure"]) for row in ("to", "row"))
             before, after = (stats.mean({seed: by[seed] for seed in seeds & by.keys()}) for by in own)
             line |= {"before": before, "after": after, "words": MEASURES[line["measure"]].words}
@@ -150,9 +150,8 @@ def _of_seeds(wording: str, made: Estimated) -> list[str]:
     """Return the sentences, the first one beginning with the seeds that it is of."""
     first, *more = sentences(made)
     says = made.own.question.says
-    own = (made.told(says[0])["seeds"] if says else None) or ""
-    seeds = [int(seed) for seed in filter(None, own.split(";"))] or made.own.seeds
-    return [_plain(wording, words.seed_list(seeds), first), *more]
+    seeds = words.seeds(made.told(says[0])["seeds"]) if says else []
+    return [_plain(wording, words.seed_list(seeds or made.own.seeds), first), *more]
 
 
 def answer(made: Estimated) -> list[str]:

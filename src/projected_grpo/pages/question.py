@@ -130,9 +130,12 @@ def page(
         plane = {"others": others, "doses": front.names if front else (), "must_give": planes.must_give}
         plane |= {"defending": planes.defending(own), "recovered": planes.recovered(own)}
         plane |= {"blocks": planes.blocks(own)}
-    sides = [
-        made.of(name, table.BASELINE)["n"] for name in (question.matrix.names() if question.matrix else ())
-    ]
+    sides = {}
+    if matrix := question.matrix:
+        sides = {
+            row: [made.of(matrix.of(row, one), table.BASELINE) for one in matrix.columns]
+            for row in matrix.rows
+        }
     n = max([0, *made.frame["n"]])
     changes = {
         name: made.line(name, table.BASELINE) or made.of(name, table.POOLED) for name in first_rows(made)
@@ -154,7 +157,7 @@ def page(
         first=changes,
         fewer=[name for name, line in changes.items() if 0 < (line["n"] or 0) < n],
         shown=[MEASURES[name] for name in shown],
-        sides=sorted(set(filter(None, sides))),
+        sides=sides,
         compared=compared(made),
         rated=[MEASURES[name] for name in RATES if name in measures],
         there=there,

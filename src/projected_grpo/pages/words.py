@@ -73,6 +73,11 @@ def change(delta: float | None, lo: float | None, hi: float | None, of_rates: bo
     return signed(delta) if NONE in ends else f"{signed(delta)} [{', '.join(ends)}]"
 
 
+def seeds(text: str | None) -> list[int]:
+    """Return the seeds that a table says as `41;42`."""
+    return [int(seed) for seed in (text or "").split(";") if seed]
+
+
 def seed_list(seeds: Iterable[int]) -> str:
     """41-45, 51, 53: gapless runs of at least three by their ends."""
     runs: list[list[int]] = []
@@ -112,6 +117,7 @@ def code(names: Iterable[str]) -> str:
 
 
 FILTERS = {
-    write.__name__: write for write in (percent, fraction, points, size, rate, signed, seed_list, short, code)
+    write.__name__: write
+    for write in (percent, fraction, points, size, rate, signed, seeds, seed_list, short, code)
 }
 FILTERS |= {"p": p_value}
