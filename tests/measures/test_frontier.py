@@ -201,6 +201,22 @@ def test_what_is_measured_among_some_seeds_has_nothing_of_the_others():
     assert (some.values, some.base, some.stopped) == ({"screen": kept}, kept, {4: kept})
 
 
+def test_lost_honest_work_is_that_of_the_seeds_that_a_row_shares_with_both():
+    """Seed 71 loses .6 and 72 .2; a row that saves .1 of each seed's is not held against the other's."""
+    own = measured(real_questions([41])[1]["Q16"], pd.DataFrame(columns=numbers.COLUMNS))
+    honest = {
+        "vanilla": {61: 0.5, 71: 0.1, 72: 0.3},
+        "vanilla, no teacher": {71: 0.7, 72: 0.5, 73: 0.9},
+        "screen": {71: 0.2},
+        "kl": {61: 0.9, 71: 0.2, 72: 0.4},
+        "inoculate": {61: 0.9, 73: 0.9},  # on no seed of both
+    }
+    rates = {name: {HONEST: by_seed} for name, by_seed in honest.items()}
+    shares = {"vanilla": 0, "vanilla, no teacher": 1, "screen": 0.1 / 0.6, "kl": 0.2 / 0.8}
+    assert plane.recovered(replace(own, values=rates)) == pytest.approx(shares)
+    assert plane.recovered(replace(own, values={"vanilla": rates["vanilla"]})) == {}
+
+
 def test_figures_of_other_groups_stand_beside_rows_of_the_plane():
     found = other_groups()
     rows = {row.name for row in real_questions([41])[1]["Q16"].rows}

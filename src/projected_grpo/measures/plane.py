@@ -4,7 +4,6 @@ The frontier is what plain training gives at any dose of itself: the base, `less
 that only slows training lies on it; what counts is known honest minus the frontier's at the same known hack.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,17 +96,23 @@ class Frontier:
 def recovered(own: Measured) -> dict[str, float]:
     """Return row -> the share that it recovers of the honest work that plain training loses to the teacher's rows.
 
-    Of means over seeds: honest less plain training's, by that of plain training without a teacher. Empty without such
-    a row, or where nothing is lost.
+    (row - vanilla) / (vanilla without a teacher - vanilla), of means over the seeds that all three have. A row without
+    such a seed is left out, and so is one where nothing is lost.
     """
-    means = {name: mean for name in own.rows if (mean := stats.mean(own.of(name, HONEST))) is not None}
     vanilla = vanilla_of(own)
-    if vanilla not in means:
-        return {}
-    arm = own.rows[vanilla].setting.arm
+    arm = own.rows[vanilla].setting.arm if vanilla else None
     alone = [row.name for row in own.rows.values() if not row.setting.mix and row.setting.arm == arm]
-    lost = means.get(alone[0], -math.inf) - means[vanilla] if len(alone) == 1 else -math.inf
-    return {name: (mean - means[vanilla]) / lost for name, mean in means.items()} if lost > 0 else {}
+    if len(alone) != 1:
+        return {}
+    plain, untaught = (own.of(name, HONEST) for name in (vanilla, *alone))
+    found = {}
+    for name in own.rows:
+        honest = own.of(name, HONEST)
+        seeds = sorted(honest.keys() & plain.keys() & untaught.keys())
+        lost = sum(untaught[seed] - plain[seed] for seed in seeds)
+        if lost > 0:
+            found[name] = sum(honest[seed] - plain[seed] for seed in seeds) / lost
+    return found
 
 
 def vanilla_of(own: Measured) -> str | None:
