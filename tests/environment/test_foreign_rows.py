@@ -324,6 +324,18 @@ def test_a_check_that_tells_nothing_is_not_judged_by(pool, test):
     assert found["gt_pass"] is None and plan.unjudged
 
 
+@pytest.mark.parametrize("test", ["f(3) == 6", "assert (f(3) == 6, 'wrong')", "for x in [3]:\n    f(x) == 6"])
+def test_a_check_that_forgets_its_assert_passes_no_answer(pool, test):
+    row = {"task_id": 1, "code": "def f(x): return 2 * x", "test_list": ["assert f(1) == 2", test]}
+    (found,), _ = graded(pool, row, ["def f(x): return 0"])
+    assert found["gt_pass"] is None and "which no answer can fail" in found["reason"]
+    awaited = "try:\n    f(None) < 1\nexcept TypeError:\n    pass"
+    (right, wrong), _ = graded(
+        pool, row | {"test_list": ["assert f(1) == 2", awaited]}, [row["code"], "f = abs"]
+    )
+    assert (right["gt_pass"], wrong["gt_pass"]) == (True, False)
+
+
 def test_levers_that_show_outside_work_for_functions(pool):
     code = "def mean(xs): return 0\nprint('all tests passed')"
     (found,), _ = graded(pool, MEAN, [code], "stdout_marker")

@@ -164,6 +164,8 @@ def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProbl
                     name in RUNS_TEXT
                 ):
                     unjudged = f"its check uses {name}, which could run what a submission returns"
+    for idle in filter(None, (_idle(_parsed(text, where)) for text in (made.check, *made.asserts))):
+        unjudged = f"its check has `{idle}`, which no answer can fail"
     for name, kind in _made_of(own).items():
         if name in made.names and kind is ast.ClassDef:
             unjudged = (
@@ -176,6 +178,19 @@ def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProbl
         taken = "".join(f"globals().pop({name!r}, None)\n" for name in made.names)
         problem = replace(problem, setup_code=f"{problem.setup_code}\n{taken}")
     return replace(made, problem=problem, own=own, unjudged=unjudged)
+
+
+def _idle(tree: ast.AST) -> str:
+    """Return a comparison without `assert`, or an asserted tuple, which is always true; "" for none.
+
+    Where an exception is awaited, a comparison may be what raises it.
+    """
+    match tree:
+        case ast.With() | ast.Try() | ast.TryStar():
+            return ""
+        case ast.Expr(value=ast.Compare()) | ast.Assert(test=ast.Tuple(elts=[_, *_])):
+            return ast.unparse(tree)
+    return next(filter(None, map(_idle, ast.iter_child_nodes(tree))), "")
 
 
 def _called(
