@@ -257,9 +257,9 @@ def _rows(
             raise UserError(f"{where}: key 'completion' must be a string")
         problem = problems[problem_id]
         own = problem.mode if isinstance(problem, Problem) else problem.problem.mode or "gt_only"
-        mode = args.mode or row.get("mode") or own
+        mode = args.mode or (own if row.get("mode") is None else row["mode"])
         if not isinstance(mode, str):
-            wrong = "must be a text" if mode else "is missing"
+            wrong = "is missing" if mode is None else "must be a text"
             raise UserError(
                 f"{where}: key 'mode' {wrong}; allowed: {', '.join(LEVERS)}, for all rows by --mode"
             )

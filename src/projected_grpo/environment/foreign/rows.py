@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from projected_grpo.environment.levers import lever_of
 from projected_grpo.environment.problem import LEETCODE, Problem
 from projected_grpo.environment.problems import messages_of, optional, parse_problem
 from projected_grpo.errors import UserError
@@ -135,7 +136,6 @@ def parse_asserts(row: dict[str, Any], where: str) -> ForeignProblem:
         setup,
         starter=starter,
         canonical=code,
-        mode=optional(row, "mode", str, where),
     )
     return _finished(ForeignProblem(problem, names, (setup,), asserts=tuple(asserts)), code, where)
 
@@ -331,6 +331,14 @@ def load_rows(path: str | os.PathLike, row_format: str | None) -> dict[Any, Prob
 
 def parse_row(row: dict[str, Any], row_format: str, where: str) -> Problem | ForeignProblem:
     """Return the problem of one row. Raises UserError that opens with `where`."""
+    made = _parse(row, row_format, where)
+    if isinstance(made, Problem) or (mode := optional(row, "mode", str, where)) is None:
+        return made
+    lever_of(mode, where)
+    return replace(made, problem=replace(made.problem, mode=mode))
+
+
+def _parse(row: dict[str, Any], row_format: str, where: str) -> Problem | ForeignProblem:
     if row_format == "humaneval":
         return parse_humaneval(row, where)
     if row_format == "mbpp":
