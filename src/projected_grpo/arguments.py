@@ -20,7 +20,10 @@ def output_file(text: str) -> Path:
 def refuse_inputs(option: str, written: Path, *read: Path | None) -> None:
     """Raise UserError where the file that an option names, which is written, is one of those that are read."""
     for path in read:
-        if path is not None and path.exists() and written.exists() and written.samefile(path):
+        if path is None:
+            continue
+        linked = path.exists() and written.exists() and written.samefile(path)
+        if linked or os.path.realpath(path) == os.path.realpath(written):  # which may be there later alone
             raise UserError(f"{option} {written}: is {path}, which is read; allowed: another file")
 
 

@@ -4,10 +4,12 @@ import gzip
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -232,6 +234,19 @@ def test_no_input_is_overwritten(tmp_path, read):
             f"projected-grpo: --out {out}: is {tmp_path / read}, which is read; allowed: another file"
         )
     assert (tmp_path / read).stat().st_ino == before.st_ino
+
+
+def test_a_cache_is_neither_the_output_nor_somebody_elses_database(tmp_path):
+    done, _ = grade(tmp_path, [GOOD], "--cache", str(tmp_path / "out.jsonl"))
+    assert done.returncode == 2 and f"--out {tmp_path}/out.jsonl: is " in done.stderr
+    with closing(sqlite3.connect(tmp_path / "mine.db")) as database:
+        database.execute("CREATE TABLE notes (text)")
+    before = (tmp_path / "mine.db").read_bytes()
+    done, _ = grade(tmp_path, [GOOD], "--cache", str(tmp_path / "mine.db"))
+    assert done.returncode == 2 and "mine.db: is no verdict cache" in done.stderr
+    assert (tmp_path / "mine.db").read_bytes() == before
+    for _ in range(2):
+        assert grade(tmp_path, [GOOD], "--cache", str(tmp_path / "own.db"))[0].returncode == 0
 
 
 def test_help_names_the_fields_of_a_problem():

@@ -6,12 +6,13 @@ Streams: rows go in and out one by one, whatever their number.
 import argparse
 import gzip
 import json
+import sqlite3
 import sys
 import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -155,13 +156,15 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_cache(path: Path) -> None:
-    """Raise UserError where a cache is another kind of file: what is no database would be replaced."""
+    """Raise UserError where a cache is another kind of file, or a database of something else."""
     if path.is_file() and path.stat().st_size:
         with open(path, "rb") as file:
-            if file.read(len(DATABASE)) != DATABASE:
-                raise UserError(
-                    f"--cache {path}: is no verdict cache; allowed: one that grade made, a new file"
-                )
+            is_cache = file.read(len(DATABASE)) == DATABASE
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:  # a damaged one is replaced
+            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master")]
+            is_cache &= not tables or "facts" in tables
+        if not is_cache:
+            raise UserError(f"--cache {path}: is no verdict cache; allowed: one that grade made, a new file")
 
 
 class _Both:
