@@ -146,6 +146,7 @@ def test_json(tmp_path):
         ("a.json", '[{"prompt": "p", "hack": "h"}]', "pair 1: key 'clean' is missing"),
         ("a.json", '[{"prompt": "p", "hack": "h", "clean": ""}]', "pair 1: key 'clean' is empty"),
         ("a.json", "[3]", "pair 1: found 3, allowed: a mapping"),
+        ("a.json", '[{"prompt": "p", "hack": "h", "hack": "i", "clean": "c"}]', "'hack' is given twice"),
         ("a.md", "# Title\n\ntext\n", "found an empty list"),
         ("a.md", MARKDOWN.replace("#### Clean\n```\nb\n```\n", ""), "pair 2: key 'clean' is missing"),
         ("a.md", MARKDOWN.rstrip().removesuffix("```"), "the fence ``` is never closed"),

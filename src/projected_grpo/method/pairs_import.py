@@ -36,7 +36,7 @@ def import_pairs(path: str | Path) -> PairSet:
 
 def _json_rows(path: Path, text: str) -> object:
     try:
-        rows = json.loads(text)
+        rows = json.loads(text, object_pairs_hook=_each_once)
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}: not JSON ({error.msg})") from error
     except (ValueError, RecursionError) as error:  # an integer of thousands of digits, a thousand brackets
@@ -44,6 +44,15 @@ def _json_rows(path: Path, text: str) -> object:
     if not isinstance(rows, list):
         return rows
     return [_json_row(row) if isinstance(row, dict) else row for row in rows]
+
+
+def _each_once(items: list[tuple[str, object]]) -> dict:
+    """Return an object's keys with their values; JSON would take the last of two that are equal."""
+    row = dict(items)
+    if len(row) < len(items):
+        keys = [key for key, _ in items]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
+    return row
 
 
 def _json_row(row: dict) -> dict:
