@@ -64,6 +64,13 @@ QUESTIONS = [
         ["sentinel", "stdout"],
         "Q14.matrix.name: no row 'run_tests alone, without stdout'; allowed: .*",
     ),
+    (
+        "Q10.says[0].contrast",
+        "against",
+        ": 'against' of 'own_mode'; allowed: rate, baseline, random, place, itself",
+    ),
+    ("Q10.says[0].effect", "{{ of('own_mod').mean }}", ": no row 'own_mod'; allowed: .*'own_mode'?"),
+    ("Q6.says[0].row", "few", "Q6.says[0].row: no row 'few'; allowed: "),
     ("Q9.primary", "solved", ": 'solved'; allowed: hack, solve, known_hack; did you mean 'solve'?"),
     ("Q10.basline", "vanilla", ": unknown key; .*; did you mean 'baseline'?"),
     ("Q10.title", DROP, ": missing; required: title, asks, rows"),

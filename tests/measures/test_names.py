@@ -17,11 +17,15 @@ OUTCOMES = [{"question": "Q10", "row": "own_mode", "measure": "hack", "contrast"
         (lambda asked: asked["says"][0].update(contrast="basline"), r"Q10.says\[0\].contrast: 'basline'"),
         (lambda asked: asked["says"][1].update(contrast="rate"), r"Q10.says\[1\].contrast: 'rate'; allowed"),
         (lambda asked: asked["says"][0].update(measure="hakc"), r"Q10.says\[0\].measure: 'hakc'.*'hack'\?"),
+        (
+            lambda asked: asked["says"][0].update(effect="{{ of('own_mode', 'rate', 'hakc').mean }}"),
+            r"Q10.says\[0\].effect: 'hakc'",
+        ),
         (lambda asked: asked.update(measures=["hakc"]), r"Q10.measures\[0\]: 'hakc'"),
         (lambda asked: asked["figure"].update(measure="hakc"), "Q10.figure.measure: 'hakc'"),
         (
-            lambda asked: asked["contrasts"].update(place={"x": {"own_mode": 1}}),
-            "Q10.contrasts.place: 'place'",
+            lambda asked: asked["contrasts"].update(random={"x": {"own_mode": 1}}),
+            "Q10.contrasts.random: 'random'",
         ),
     ],
 )

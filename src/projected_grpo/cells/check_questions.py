@@ -92,6 +92,18 @@ class QuestionsCheck:
         for keys, other in question.named_rows():
             if other not in question.compared():
                 check_row_name(keys, other)
+        self._lines(question, wrong)
+
+    def _lines(self, question: Question, wrong: Fail) -> None:
+        """Check that the table can have each line that a sentence is of: else it is missing with all runs there."""
+        for keys, row, contrast, _ in question.lines():
+            rows, contrasts = question.compared(contrast), question.contrasts_of(row)
+            own = len(keys) == 2  # of a sentence itself: it quotes others
+            if row not in rows and contrast != "slope":
+                wrong([*keys, "row"] if own else keys, f"no row {ascii_repr(row)}; {nearest(row, rows)}")
+            if contrast not in contrasts:
+                problem = f"{ascii_repr(contrast)} of {row!r}; {nearest(contrast, contrasts)}"
+                wrong([*keys, "contrast"] if own else keys, problem)
 
     def _twins(self, knob: str, settings: list[Setting], wrong: Fail) -> None:
         """R6 and R7 hold two bases against each other that differ in one knob."""

@@ -64,6 +64,25 @@ class Question(Wording):
         names = [row.name for row in self.rows]
         return [*names, *dict.fromkeys(row.pooled for row in self.rows if row.pooled is not None)]
 
+    def contrasts_of(self, row: str) -> list[str]:
+        """Return the contrasts that the table may have of a row, or of a combination; a slope's rows are series."""
+        own = next((one for one in self.rows if one.name == row), None)
+        is_pooled = sum(one.pooled == row for one in self.rows) > 1
+        asked = {
+            "rate": own or is_pooled,
+            "baseline": own and self.baseline_of(own),
+            "random": own and self.baseline_of(own),
+            "against": own and own.against,
+            "place": own and own.place_in,
+            "itself": own or is_pooled,
+            "pooled": is_pooled,
+            "pooled, random": is_pooled,
+            "frontier": own and self.kind == "plane",
+            "slope": self.kind == "trend",
+        }
+        declared = (name for name, combinations in self.contrasts.items() if row in combinations)
+        return [*(name for name, is_there in asked.items() if is_there), *declared]
+
 
 class Questions(RootModel[dict[Annotated[str, StringConstraints(pattern=QUESTION)], Question]]):
     """One table per question; a row is a setting of a run."""

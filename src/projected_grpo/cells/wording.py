@@ -1,5 +1,6 @@
 """What a question says in words and draws, as it stands in `questions.yaml`: data for the templates of pages."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -9,6 +10,8 @@ from projected_grpo.cells.typed import Model, Text
 
 ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
 RowName = Annotated[str, StringConstraints(pattern=ROW)]
+# A line that a sentence quotes: `of(ROW, CONTRAST, MEASURE)`; without the last two the rate, the question's measure.
+OF = re.compile(r"\bof\('([^']+)'(?:, *'([^']+)')?(?:, *'([^']+)')?\)")
 Weights = Annotated[dict[RowName, Annotated[float, Field(ge=-100, le=100)]], Field(min_length=1)]
 
 
@@ -82,6 +85,11 @@ class Wording(Model):
         if matrix := self.matrix:
             pairs = ((row, column) for row in matrix.rows for column in matrix.columns if row != column)
             yield from ((["matrix", "name"], matrix.of(*pair)) for pair in pairs)
+
+    def lines(self) -> Iterator[tuple[list[Any], str, str, str | None]]:
+        """Yield (keys, row, contrast, measure) of each line of the table of estimates that a sentence is of."""
         for number, one in enumerate(self.says):
-            if one.contrast not in self.contrasts and one.contrast != "slope":
-                yield ["says", number, "row"], one.row
+            yield ["says", number], one.row, one.contrast, one.measure
+            for verdict in ("effect", "opposite", "not_shown", "uninformative", "missing"):
+                for row, contrast, measure in OF.findall(getattr(one, verdict) or ""):
+                    yield ["says", number, verdict], row, contrast or "rate", measure or None

@@ -56,7 +56,9 @@ def _of_question(question: Question) -> Iterator[tuple[Keys, str, Collection[str
         yield ["measures", number], measure, MEASURES
     if question.figure.measure is not None:
         yield ["figure", "measure"], question.figure.measure, MEASURES
-    for number, one in enumerate(question.says):
-        if one.measure is not None:
-            yield ["says", number, "measure"], one.measure, MEASURES
-        yield ["says", number, "contrast"], one.contrast, [*CONTRASTS, *question.contrasts]
+    for keys, _, contrast, named in question.lines():
+        is_own = len(keys) == 2  # of a sentence itself: it quotes rates of others
+        if named is not None:
+            yield [*keys, "measure"] if is_own else keys, named, MEASURES
+        known = [*CONTRASTS, *question.contrasts] if is_own else [RATE, *CONTRASTS, *question.contrasts]
+        yield [*keys, "contrast"] if is_own else keys, contrast, known
