@@ -46,6 +46,7 @@ CONFIG = [
     ("sandbox", "none", ": 'none'; allowed: strong, weak"),
     ("tracker", "tensorbord", ": 'tensorbord'; allowed: none, tensorboard; did you mean 'tensorboard'?"),
     ("results", "my results", ": 'my results', allowed: "),
+    ("results", "README.md/x", ": 'README.md/x', allowed: a folder; this is a file"),
     *(
         ("results", value, f": '{value}', allowed: a path without ~ and ..")
         for value in ("~/x", "..", "a/../b")
@@ -284,6 +285,16 @@ def test_what_a_shipped_basis_means_stays(folder):
         with pytest.raises(UserError) as error:
             load(paths, config)
         assert matches(str(error.value), expected), error.value
+
+
+def test_a_config_of_ones_own_names_pair_sets_of_a_defender_that_are_there(folder):
+    folder.check()
+    over, paths = {"defender_pairs": ["prog_wid"]}, [folder.path / "config.yaml", folder.path / "over.yaml"]
+    paths[1].write_text(yaml.safe_dump(over))
+    with pytest.raises(
+        UserError, match=r"over.yaml: defender_pairs\[0\]: no pair set 'prog_wid'; .*'prog_wide'\?"
+    ):
+        load(paths, folder.config | over)
 
 
 def test_a_primary_outcome_is_a_row_of_its_question_where_it_was_named_for_these_questions(folder):

@@ -57,6 +57,12 @@ class Bases:
                 )
         for basis in self.named:
             self.check(basis)
+        # Sets in folders of one's own are other ones than those that an earlier file names.
+        if 0 < self.said.level("defender_pairs") >= self.said.level("pairs"):
+            for number, name in enumerate(self.config.defender_pairs):
+                if name not in self.sets:
+                    missing = f"no pair set {ascii_repr(name)}; {nearest(name, self.sets)}"
+                    self.fail(["defender_pairs", number], missing)
         probe, detector = self.config.probe, self.config.detector
         for keys, basis in _named("probe", "basis", [probe.basis, *probe.compare]):
             self.check_name(basis, keys, self.fail)

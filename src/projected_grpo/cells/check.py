@@ -88,7 +88,7 @@ def _places(config: Config, fail: Fail) -> None:
         "a path without ~ and ..": config.results[0] == "~" or ".." in folder.parts,
         "a folder of its own": place == here or place in here.parents,
         "none of the folders that the project itself is in": top and (top[0] in OWN or top[0][0] == "."),
-        "a folder; this is a file": place.exists() and not place.is_dir(),
+        "a folder; this is a file": any(part.is_file() for part in (place, *place.parents)),
     }
     for allowed in (allowed for allowed, is_so in wrong.items() if is_so):
         fail(["results"], f"{config.results!r}, allowed: {allowed}")
