@@ -102,7 +102,8 @@ def _plain(value: object, keys: Keys) -> None:
         for key in value:
             if not isinstance(key, str):
                 problem = f"{short(key)} as a name, allowed: text, so write it in quotes"
-                raise Misfit([*keys, str(key)], problem)
+                own = str(key) if isinstance(key, int) else key  # an integer would be a place in a list
+                raise Misfit([*keys, own], problem)
     for key, item in children(value):
         _plain(item, [*keys, key])
 

@@ -67,6 +67,11 @@ class ConfigFiles:
             found = get(layer, keys)
             if found == value or str(found) == str(value) == "nan":  # which equals nothing, itself neither
                 return path
+        if isinstance(value, Mapping) and value:  # laid together from several: the last of them
+            parts = {self.file_of([*keys, key]) for key in value}
+            return next(
+                path for path in ("--config", *(path for path, _ in reversed(self.files))) if path in parts
+            )
         return "--config"
 
     def level(self, key: str) -> int:

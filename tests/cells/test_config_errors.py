@@ -287,6 +287,25 @@ def test_what_a_shipped_basis_means_stays(folder):
         assert matches(str(error.value), expected), error.value
 
 
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        ({"pilot": {"small": {0.5: {"hack": 0.1}}}}, "pilot.small.0.5: 0.5 as a name, allowed: text"),
+        (
+            {"grpo": {"presets": {"fast": {"group": {".125": 16}}}}},
+            "grpo.presets.fast.group: .*each mix once",
+        ),
+    ],
+)
+def test_a_mistake_in_a_mapping_of_several_files_is_the_last_ones(folder, over, expected):
+    folder.check()
+    paths = [folder.path / "config.yaml", folder.path / "over.yaml"]
+    paths[1].write_text(yaml.safe_dump(over))
+    with pytest.raises(UserError) as caught:
+        load(paths, merge(folder.config, over))
+    assert matches(str(caught.value), f"{paths[1]}: {expected}"), caught.value
+
+
 def test_a_config_of_ones_own_names_pair_sets_of_a_defender_that_are_there(folder):
     folder.check()
     over, paths = {"defender_pairs": ["prog_wid"]}, [folder.path / "config.yaml", folder.path / "over.yaml"]
