@@ -42,7 +42,7 @@ def free_targets(arguments: list[str], parser: ArgumentParser) -> list[str]:
                 return arguments
             wanted = 0 if complete else LISTS.get(action.nargs, 1 if action.nargs is None else action.nargs)
             options.append(word)
-        elif wanted and (action.nargs not in LISTS or takes(action, word)):
+        elif wanted and (action.nargs not in LISTS or takes(action, word) or wants(action, options[-1])):
             wanted -= 1
             options.append(word)
         else:
@@ -72,6 +72,12 @@ def takes(action: Action, word: str) -> bool:
     if "=" in (action.metavar or "") or any(name in PAIRS for name in action.option_strings):
         return "=" in word
     return True
+
+
+def wants(action: Action, word: str) -> bool:
+    """Return whether `word` is the option `action` itself, whose value comes next even where that is wrong."""
+    named = bool(action.choices) or "--configfile" in action.option_strings
+    return named and action.nargs == "+" and word.startswith("-")
 
 
 def check_options(words: list[str], parser: ArgumentParser) -> None:

@@ -23,10 +23,10 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from snakemake import cli, script, workflow
-from snakemake.exceptions import CliException
+from snakemake.exceptions import CliException, WorkflowError
 from snakemake.persistence.file import FilePersistence
 
 from projected_grpo.errors import UserError
@@ -76,6 +76,7 @@ def read(words: list[str]) -> tuple[list[str], Any]:
     Raises UserError on what it would answer with a traceback.
     """
     parser = get_argument_parser()
+    parser.error = refuse
     command_line.check_options(words, parser)
     arguments = command_line.free_targets(words, parser)
     try:
@@ -84,6 +85,8 @@ def read(words: list[str]) -> tuple[list[str], Any]:
         typed = parser.parse_args(arguments)
     except CliException:
         return arguments, None
+    except WorkflowError as error:  # of a value that is none, which Snakemake's own start does not catch
+        raise UserError(str(error)) from error
     command_line.check_profile(typed.workflow_profile)
     command_line.check_config(typed.config or [])
     command_line.tell_seeds(typed.config or [])
@@ -94,6 +97,11 @@ def read(words: list[str]) -> tuple[list[str], Any]:
     own = [command_line.CONFIG] if os.path.isfile(command_line.CONFIG) else []
     command_line.check_files([*own, *(typed.configfile or [])])
     return arguments, typed
+
+
+def refuse(problem: str) -> NoReturn:
+    """Raise UserError; in place of `ArgumentParser.error`, which prints 200 lines of usage first."""
+    raise UserError(problem)
 
 
 def quiet(execute: Callable) -> Callable:
