@@ -71,6 +71,12 @@ QUESTIONS = [
     ),
     ("Q10.says[0].effect", "{{ of('own_mod').mean }}", ": no row 'own_mod'; allowed: .*'own_mode'?"),
     ("Q6.says[0].row", "few", "Q6.says[0].row: no row 'few'; allowed: "),
+    (
+        "Q10.rows[1]",
+        {"name": "own_mode"},
+        ".baseline: 'vanilla' has the same runs, allowed: a row of other settings",
+    ),
+    ("Q10.rows[0].against", "vanilla", ": 'vanilla' has the same runs, allowed: a row of other settings"),
     ("Q9.primary", "solved", ": 'solved'; allowed: hack, solve, known_hack; did you mean 'solve'?"),
     ("Q10.basline", "vanilla", ": unknown key; .*; did you mean 'baseline'?"),
     ("Q10.title", DROP, ": missing; required: title, asks, rows"),

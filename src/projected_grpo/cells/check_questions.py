@@ -83,6 +83,7 @@ class QuestionsCheck:
             for key in OTHER_ROWS:
                 check_row_name(["rows", number, key], getattr(row, key))
             cells[row.name] = self._row(row, question.settings, name, number)
+        self._compared(question, cells, wrong)
         check_roles(name, question, cells, self.config, self.files.fail)
         settings = [cell.setting for cell in cells.values()]
         if knob := PROBES.get(name):
@@ -93,6 +94,16 @@ class QuestionsCheck:
             if other not in question.compared():
                 check_row_name(keys, other)
         self._lines(question, wrong)
+
+    def _compared(self, question: Question, cells: dict[str, Cell], wrong: Fail) -> None:
+        """Check that no row is compared with itself: its difference would be 0 whatever the runs are."""
+        for number, row in enumerate(question.rows):
+            for key, other in (("baseline", question.baseline_of(row)), ("against", row.against)):
+                if other is not None and cells[other].id == cells[row.name].id:
+                    wrong(
+                        ["rows", number, key],
+                        f"{ascii_repr(other)} has the same runs, allowed: a row of other settings",
+                    )
 
     def _lines(self, question: Question, wrong: Fail) -> None:
         """Check that the table can have each line that a sentence is of: else it is missing with all runs there."""
