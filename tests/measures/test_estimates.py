@@ -235,9 +235,12 @@ def test_the_csv_reads_back_as_it_was_written(frame, tmp_path):
     ("spoil", "said"),
     [
         (lambda lines: [], "not readable as CSV"),
-        (lambda lines: [*lines, '"'], "not readable as CSV"),
-        (lambda lines: [*lines[:9], "<<<<<<< HEAD", *lines[9:]], "column 'seed'"),
-        (lambda lines: [*lines, lines[5]], "stands there twice"),
+        (lambda lines: [*lines, '"', ""], "not readable as CSV"),
+        (lambda lines: [*lines[:9], "<<<<<<< HEAD", *lines[9:], ""], "column 'seed'"),
+        (lambda lines: [*lines, lines[5], ""], "stands there twice"),
+        (lambda lines: [*lines[:-1], lines[-1][:-3]], "it ends within a line"),
+        (lambda lines: [*lines[:4], lines[4][lines[4].index(",") :], ""], ":5: a run without a name"),
+        (lambda lines: [*lines[:4], lines[4].rpartition(",0.")[0] + ",inf", ""], "has an infinite"),
     ],
 )
 def test_a_damaged_csv_is_one_line(tmp_path, spoil, said):

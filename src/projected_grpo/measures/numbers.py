@@ -6,6 +6,7 @@ that runs of several machines add up and every page can be drawn without a tree.
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -109,18 +110,28 @@ def of_tree(config: Config, questions: Collection[Question]) -> tuple[pd.DataFra
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read a `runs.csv`; UserError on a missing key, a run that stands there twice, a value that is no number."""
+    """Read a `runs.csv`.
+
+    Raises UserError on a missing key, a run without name or that stands there twice, a value that is no finite number,
+    and a file that ends within a line: of its last number digits may be missing.
+    """
     try:
+        if not path.read_bytes().endswith(b"\n"):
+            raise ValueError("it ends within a line")
         frame = pd.read_csv(path, dtype={name: str for name in KEYS if name != "seed"})
     except ValueError as error:  # pandas' own are
         raise UserError(f"{path}: not readable as CSV ({str(error).strip()})") from error
     if missing := [name for name in KEYS if name not in frame]:
         raise UserError(f"{path}: no column {missing[0]!r}")
+    if (unnamed := frame["cell"].isna()).any():
+        raise UserError(f"{path}:{unnamed.idxmax() + 2}: a run without a name in column 'cell'")
     if (again := frame["cell"].duplicated()).any():
         raise UserError(f"{path}: {frame.loc[again, 'cell'].iloc[0]} stands there twice")
     for name in ("seed", *frame.columns.difference(KEYS)):
         if frame[name].dtype.kind not in ("i" if name == "seed" else "if"):
             raise UserError(f"{path}: column {name!r} has a value that is no number")
+        if (infinite := frame[name].abs() == math.inf).any():
+            raise UserError(f"{path}: {frame.loc[infinite, 'cell'].iloc[0]} has an infinite {name!r}")
     frame = frame.astype({name: object for name in KEYS if name != "seed"})
     frame = frame.where(frame.notna(), None)
     return frame.melt(list(KEYS), var_name="measure").dropna(subset="value").astype({"value": float})[COLUMNS]
