@@ -180,6 +180,10 @@ def test_a_schema_with_arms_that_are_not_there_is_one_line(tmp_path, capsys):
     config.write_text("arms: [nowhere]\n")
     assert main(["schemas", str(config)]) == 2
     assert capsys.readouterr().err == f"projected-grpo: {config}: arms: nowhere: no such folder\n"
+    for wrong in ("3", "[nowhere, 3]", "{a: b}"):
+        config.write_text(f"arms: {wrong}\n")
+        assert main(["schemas", str(config)]) == 2
+        assert capsys.readouterr().err.endswith(", allowed: a folder, or a list of folders\n")
     config.write_text("arms:\n")
     assert main(["schemas", str(config)]) == 2
     line = f"projected-grpo: {config}: names no folder under 'arms', so there are no arms of its own\n"

@@ -21,7 +21,7 @@ from projected_grpo.cells.setting import Setting
 from projected_grpo.cells.typed import Model, Text
 from projected_grpo.commands.help import add_command
 from projected_grpo.errors import UserError
-from projected_grpo.schema_errors import WORDS, describe, json_schema, resolved
+from projected_grpo.schema_errors import WORDS, describe, json_schema, resolved, short
 from projected_grpo.strict_yaml import read_mapping, read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -207,6 +207,8 @@ def write(args: argparse.Namespace) -> None:
         folders = [said] if isinstance(said, str) else said
         if not folders:
             raise UserError(f"{args.config}: names no folder under 'arms', so there are no arms of its own")
+        if not isinstance(folders, list) or not all(isinstance(folder, str) for folder in folders):
+            raise UserError(f"{args.config}: arms: {short(said)}, allowed: a folder, or a list of folders")
         for missing in (folder for folder in folders if not Path(folder).is_dir()):
             raise UserError(f"{args.config}: arms: {missing}: no such folder")
         arms.look_in(folders)
