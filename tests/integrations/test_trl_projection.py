@@ -253,6 +253,10 @@ def test_the_command_names_what_it_cannot_read(folder, pairs, tmp_path, capsys):
         [folder, pairs, tmp_path / "b.txt"],
         [folder, pairs, tmp_path / "b.safetensors", "--top-k", "0"],
         [folder, pairs, tmp_path / "b.safetensors", "--rank", "8"],  # without --adapter lora
+        [folder, pairs, tmp_path / "b.safetensors", "--tau", "nan"],
+        [folder, pairs, tmp_path / "b.safetensors", "--adapter", "lora", "--alpha", "nan"],
+        [folder, pairs, folder / "model.safetensors"],  # its own weights
+        [folder, pairs, f"{folder}.safetensors", "--adapter", "lora"],  # a LoRA into the model's folder
     ):
         assert main(["basis", *map(str, words)]) == 2
         said = capsys.readouterr().err.strip().splitlines()

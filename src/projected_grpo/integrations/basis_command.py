@@ -1,10 +1,11 @@
 """`projected-grpo basis MODEL PAIRS OUT`: a hack basis of any transformers model, for `projected_grpo.trl`."""
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
-from projected_grpo.arguments import check_numbers
+from projected_grpo.arguments import check_numbers, refuse_inputs
 from projected_grpo.commands.help import add_command
 from projected_grpo.errors import UserError
 
@@ -65,8 +66,15 @@ def write_basis(args: argparse.Namespace) -> None:
     check_numbers(args, rank=1, top_k=1, seed=0)
     if args.adapter != "lora" and (args.rank, args.alpha) != (RANK, ALPHA):
         raise UserError("--rank, --alpha: of a fresh LoRA, allowed with --adapter lora")
+    if not 0 <= args.tau <= 1:  # nor is nan
+        raise UserError(f"--tau {args.tau}: allowed: 0 to 1")
+    if not 0 < args.alpha < math.inf:
+        raise UserError(f"--alpha {args.alpha}: allowed: a finite number above 0")
     if args.out.suffix != ".safetensors":
         raise UserError(f"{args.out}: allowed: a file that ends in .safetensors")
+    refuse_inputs("OUT", args.out, args.pairs, *Path(args.model).glob("*.safetensors"))
+    if args.adapter == "lora" and not Path(args.model, "adapter_config.json").is_file():
+        refuse_inputs("the LoRA's folder", args.out.with_suffix(""), Path(args.model))
     pairs = load_pairs(args.pairs)
     if args.pairs_used is not None:
         pairs = pairs.first(args.pairs_used)
