@@ -108,7 +108,7 @@ QUESTIONS = [
             {"title": "t", "asks": "a", "rows": [{"name": "v"}]},
             ": a page or figure of this name is made",
         )
-        for name in ("substrate", "self_taught", "diagonal", "uat", "Overview")
+        for name in ("substrate", "self_taught", "diagonal", "uat", "Overview", "families")
     ),
     (
         "q10",

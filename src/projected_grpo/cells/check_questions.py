@@ -19,10 +19,10 @@ from projected_grpo.yaml_layers import QuestionFiles
 DETECTOR = "Q18"  # scores stored rollouts at weights rebuilt from delta_S
 # Probe questions: each has a rule of its own; some ask about bases that differ in one knob.
 PROBES = {"R5": None, "R6": "adapter", "R7": "loss", DETECTOR: None}
-# Names of other pages, folders of figures and sections of the report.
+# Names of other pages, folders of figures, sections of the report, and tables that are published beside pages.
 TAKEN = (
     *("substrate", "self_taught", "self_taught_grid", "diagonal", "grader", "probe", "uat", "none"),
-    *("top", "main", "overview", "words", "rollouts", "cards", "runs", "theme", "filters"),
+    *("top", "main", "overview", "words", "rollouts", "cards", "runs", "families", "theme", "filters"),
 )
 
 
