@@ -69,7 +69,10 @@ QUESTIONS = [
         "against",
         ": 'against' of 'own_mode'; allowed: rate, baseline, random, place, itself",
     ),
-    ("Q10.says[0].effect", "{{ of('own_mod').mean }}", ": no row 'own_mod'; allowed: .*'own_mode'?"),
+    ("Q10.says[0].effect", '{{ of("own_mod").mean }}', ": no row 'own_mod'; allowed: .*'own_mode'?"),
+    ("Q10.says[0].effect", "{{ delta", ": '{{ delta', allowed: a sentence in Jinja "),
+    ("Q10.says[0].effect", "{{ of(own).mean }}", ": '{{ of.*, allowed: `of('ROW')`, its words in quotes"),
+    ("Q10.says[0].effect", "{{ of().mean }}", ": '{{ of.*, allowed: `of('ROW')`, its words in quotes"),
     ("Q6.says[0].row", "few", "Q6.says[0].row: no row 'few'; allowed: "),
     (
         "Q10.rows[1]",

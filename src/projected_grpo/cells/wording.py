@@ -1,18 +1,40 @@
 """What a question says in words and draws, as it stands in `questions.yaml`: data for the templates of pages."""
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from jinja2 import Environment, TemplateSyntaxError, nodes
+from pydantic import AfterValidator, Field, StringConstraints
 
 from projected_grpo.cells.typed import Model, Text
 
 ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
 RowName = Annotated[str, StringConstraints(pattern=ROW)]
-# A line that a sentence quotes: `of(ROW, CONTRAST, MEASURE)`; without the last two the rate, the question's measure.
-OF = re.compile(r"\bof\('([^']+)'(?:, *'([^']+)')?(?:, *'([^']+)')?\)")
 Weights = Annotated[dict[RowName, Annotated[float, Field(ge=-100, le=100)]], Field(min_length=1)]
+
+
+def quoted(wording: str) -> Iterator[tuple[str, str, str | None]]:
+    """Yield (row, contrast, measure) of each line that a sentence quotes, as `of(ROW, CONTRAST, MEASURE)`.
+
+    By default it is the rate and, as None, the question's own measure.
+    """
+    for call in Environment().parse(wording).find_all(nodes.Call):
+        if isinstance(call.node, nodes.Name) and call.node.name == "of":
+            said = [one.as_const() for one in call.args]
+            yield said[0], (said[1:2] or ["rate"])[0], (said[2:3] or [None])[0]
+
+
+def _parsed(wording: str) -> str:
+    try:
+        list(quoted(wording))
+    except TemplateSyntaxError as error:
+        raise ValueError(f"a sentence in Jinja ({error.message})") from error
+    except (nodes.Impossible, IndexError) as error:
+        raise ValueError("`of('ROW')`, its words in quotes") from error
+    return wording
+
+
+Sentence = Annotated[Text, AfterValidator(_parsed)]
 
 
 class Says(Model):
@@ -21,11 +43,11 @@ class Says(Model):
     row: RowName = Field(description="Row, or name of a declared combination.")
     contrast: RowName = Field("baseline", description="As in the table of estimates.")
     measure: RowName | None = Field(None, description="null: the question's own.")
-    effect: Text = Field(description="Where the wanted difference is shown.")
-    opposite: Text | None = Field(None, description="Where the other one is; null: plain words.")
-    not_shown: Text = Field(description="Where none is.")
-    uninformative: Text | None = Field(None, description="Where there is nothing to lower.")
-    missing: Text | None = Field(None, description="Where there is no number.")
+    effect: Sentence = Field(description="Where the wanted difference is shown.")
+    opposite: Sentence | None = Field(None, description="Where the other one is; null: plain words.")
+    not_shown: Sentence = Field(description="Where none is.")
+    uninformative: Sentence | None = Field(None, description="Where there is nothing to lower.")
+    missing: Sentence | None = Field(None, description="Where there is no number.")
 
 
 class Draws(Model):
@@ -91,5 +113,5 @@ class Wording(Model):
         for number, one in enumerate(self.says):
             yield ["says", number], one.row, one.contrast, one.measure
             for verdict in ("effect", "opposite", "not_shown", "uninformative", "missing"):
-                for row, contrast, measure in OF.findall(getattr(one, verdict) or ""):
-                    yield ["says", number, verdict], row, contrast or "rate", measure or None
+                for line in quoted(getattr(one, verdict) or ""):
+                    yield ["says", number, verdict], *line
