@@ -42,7 +42,7 @@ bench: optional
 bench-grader: env
 	$(PYTHON) benchmarks/grader.py
 
-publish: env  # `make publish CONFIG=config/smollm2.yaml`: the pages of another organism
+publish: env  # `make publish CONFIG=config/smollm2.yaml`: the pages of another organism; of several files: CONFIG="A B"
 	$(PYTHON) -m projected_grpo.pages.publish $(if $(CONFIG),--configfile $(CONFIG))
 
 archive: env  # texts of published runs beside their runs.csv

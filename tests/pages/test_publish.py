@@ -85,6 +85,12 @@ def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(confi
     assert sorted(edition.with_seeds(own, frame)[0].seeds) == published
 
 
+def test_a_config_that_lies_over_another_is_published_with_it(tmp_path, capsys):
+    files = [str(ROOT / f"config/{name}.yaml") for name in ("smollm2", "smollm2-hub")]
+    assert publish.main(["--configfile", *files, "--docs", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("error: results/smollm2-hub: no finished run; ")
+
+
 def test_late_seeds_stand_alone_as_an_estimate():
     own = published()
     found = question.late(own)["screen"]

@@ -36,9 +36,9 @@ class Place:
         return self.docs / "results" / self.name
 
 
-def layered(file: Path, **said: object) -> Config:
-    """Return a config laid over the default one; said: keys over both. UserError as at a start."""
-    files = list(dict.fromkeys([DEFAULT, file]))
+def layered(*overlays: Path, **said: object) -> Config:
+    """Return configs laid over the default one, in turn; said: keys over all. UserError as at a start."""
+    files = list(dict.fromkeys([DEFAULT, *overlays]))
     merged: dict = {}
     for layer in (*map(read_mapping, files), said):
         update_config(merged, layer)
@@ -52,9 +52,9 @@ def questions_of(config: Config) -> dict[str, Question]:
     return questions
 
 
-def read_config(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
+def read_config(*overlays: Path, **said: object) -> tuple[Config, dict[str, Question]]:
     """Return `layered` and its questions."""
-    config = layered(file, **said)
+    config = layered(*overlays, **said)
     return config, questions_of(config)
 
 
@@ -70,9 +70,9 @@ def for_seeds(config: Config, there: Iterable[int]) -> tuple[Config, dict[str, Q
     return every, questions_of(every)
 
 
-def read_tree(file: Path, **said: object) -> tuple[Config, dict[str, Question]]:
+def read_tree(*overlays: Path, **said: object) -> tuple[Config, dict[str, Question]]:
     """Return a config and its questions for its own seeds and all others that its results tree has runs of."""
-    config = layered(file, **said)
+    config = layered(*overlays, **said)
     ends = (folder.name.rpartition("-s")[2] for folder in Path(config.results, "grpo").glob("*-s*"))
     return for_seeds(config, [*config.seeds, *(int(end) for end in ends if end.isdecimal())])
 

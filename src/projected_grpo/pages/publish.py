@@ -160,14 +160,17 @@ def command(
     work: Callable[[Config, dict[str, Question], Place, argparse.Namespace], str],
 ) -> int:
     """Run a command on the results of a config and print what it says; a UserError as one line, and return 2."""
-    parser.add_argument("--configfile", default=DEFAULT, type=Path)
+    parser.add_argument(
+        "--configfile", nargs="+", default=[DEFAULT], type=Path, help="laid over the default, in turn"
+    )
     parser.add_argument("--docs", default="docs", type=Path)
     options = parser.parse_args(arguments)
-    file = options.configfile
+    files = options.configfile
     try:
-        check_there(file)
-        config, questions = read_tree(file)
-        name = "" if file.resolve() == DEFAULT.resolve() else Path(config.results).name
+        for file in files:
+            check_there(file)
+        config, questions = read_tree(*files)
+        name = "" if all(file.resolve() == DEFAULT.resolve() for file in files) else Path(config.results).name
         said = work(config, questions, Place(options.docs, name), options)
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
