@@ -172,6 +172,19 @@ def test_a_matrix_has_the_means_of_each_row_and_its_baseline():
     assert cells[1:3] == ["–", f"{percent(before)} to {percent(after)}"]
 
 
+def test_doses_without_a_seed_in_common_are_not_joined():
+    def apart(frame, name):
+        cells = {row.name: row.cells for row in QUESTIONS[name].rows}
+        gone = {cell.id for cell in (*cells["kl 0.1"][5:], *cells["kl 0.3"][:5])}
+        return frame[~frame["cell"].isin(gone)]
+
+    kl = next(
+        axes for axes in figures.doses(estimated("Q17", apart)).axes if axes.get_title("left") == "kl, beta"
+    )
+    hack, _ = kl.get_lines()  # 0.03 and 0.1 share five seeds
+    assert np.isnan(hack.get_ydata()).tolist()[:4] == [False, False, True, False]
+
+
 def test_axes_that_grow_with_a_model_have_a_panel_of_their_own():
     made = estimated("Q20")
     fixed, growing = figures.of_question(made, CONFIGS["Q20"]).axes

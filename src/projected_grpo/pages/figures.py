@@ -4,6 +4,7 @@ They are as wide as a telephone's screen, and grey tells their marks apart as we
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from math import sqrt
 
 import numpy as np
@@ -135,6 +136,9 @@ AXES: dict[str, tuple[str, str, Callable[[Row, Config], float | None]]] = {
 }
 
 
+GAP = dict.fromkeys(("mean", "lo", "hi"))
+
+
 def _rates(by_x: Mapping[float, Mapping]) -> Line:
     """Return rates with their intervals, which end where rates do."""
     x = sorted(by_x)
@@ -143,7 +147,9 @@ def _rates(by_x: Mapping[float, Mapping]) -> Line:
 
 
 def _ticks(axes: Axes, at: Sequence[float], values: Sequence[float]) -> None:
-    axes.set_xticks(at, [f"{x:.2g}" for x in values])
+    names = [f"{x:.3g}" for x in values]
+    crowded: dict = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(at, names, **(crowded if len("".join(names)) > 20 else {}))
 
 
 def _lines(made: Estimated, key: str, config: Config) -> list[tuple[str | None, str, str]]:
@@ -193,7 +199,10 @@ SIDES = {"hack": planes.HACK, "honest": planes.HONEST}
 
 
 def doses(made: Estimated) -> Figure | None:
-    """Return known hack and known honest against the one knob that rows of a defence differ in, a panel each."""
+    """Return known hack and known honest against the one knob that rows of a defence differ in, a panel each.
+
+    Doses without a seed in common are not joined: what lies between them may be their seeds'.
+    """
     panels: dict[str, dict[str, Line]] = {}
     ticks: dict[str, list[float]] = {}
     for key in DOSES:
@@ -209,8 +218,11 @@ def doses(made: Estimated) -> Figure | None:
             title = f"{arm}, {key}" if f"{arm}, {key}" not in panels else f"{arm}, {key}, {source}"
             if len(by_x) > 1:
                 ticks[title], names = sorted(by_x), [by_x[x] for x in sorted(by_x)]
+                seeds = [made.own.of(name, planes.HACK).keys() for name in names]
+                apart = (i + 0.5 for i, (one, other) in enumerate(pairwise(seeds)) if not one & other)
+                gaps = dict.fromkeys(apart, GAP)
                 panels[title] = {
-                    label: _rates(dict(enumerate(made.of(name, table.RATE, m) for name in names)))
+                    label: _rates(gaps | {i: made.of(name, table.RATE, m) for i, name in enumerate(names)})
                     for label, m in SIDES.items()
                 }
     drawing = trajectories(panels, "")
