@@ -14,8 +14,10 @@ from projected_grpo.measures import estimates as table
 from projected_grpo.measures import numbers, stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import answer, figures, question, style
-from projected_grpo.pages.edition import read_config
-from projected_grpo.pages.words import p_value, percent, points, short, size, span
+from projected_grpo.pages.edition import estimated as as_published
+from projected_grpo.pages.edition import layered, read_config
+from projected_grpo.pages.words import p_value, percent, points, seed_list, short, size, span
+from projected_grpo.pages.words import seeds as seeds_of
 
 SEEDS = list(range(41, 51))
 # Questions of both organisms, by config; names say which.
@@ -121,11 +123,31 @@ def test_every_number_of_a_sentence_is_the_tables(name):
                 known |= numbers_of(" ".join((percent(line[key]), points(line[key]), size(line[key]))))
                 known |= numbers_of(points(line[key]).replace("+", ""))
         known |= numbers_of(span(line["lo"], line["hi"])) if not np.isnan(line["lo"]) else set()
+        known |= numbers_of(seed_list(seeds_of(line["seeds"])))
     for by_seed in made.own.base.values():
         known |= numbers_of(percent(stats.mean(by_seed)))
     for said in answer.sentences(made):
         plain = re.sub(r"`[^`]*`", "", said)
         assert numbers_of(plain) <= known, (plain, numbers_of(plain) - known)
+
+
+@pytest.mark.parametrize("tree", ["results/runs.csv", "results/smollm2/runs.csv"])
+def test_a_rate_beside_another_is_of_the_same_seeds_or_says_of_which(tree):
+    config = layered(ROOT / "config" / ("smollm2.yaml" if "smollm2" in tree else "config.yaml"))
+    for made in as_published(config, numbers.read(ROOT / "docs" / tree))[1].values():
+        for says, said in zip(made.own.question.says, sentences(made), strict=True):
+            told = made.told(says)
+            seeds = set(seeds_of(told["seeds"]))
+            wording = getattr(says, told["verdict"].replace(" ", "_")) or ""
+            asked = r"of\('([^']+)'(?:, '([^']+)')?(?:, '([^']+)')?\)\.(?:mean|before|after)"
+            for row, contrast, measure in re.findall(asked, wording):
+                other = made.of(row, contrast or table.RATE, measure or None)
+                own = set(seeds_of(other["seeds"]))
+                if own and not seeds <= own:
+                    assert seed_list(own) in said, (row, said)
+                elif own > seeds:
+                    rates = made.own.of(row, other["measure"])
+                    assert percent(stats.mean({seed: rates[seed] for seed in seeds})) in said, (row, said)
 
 
 @pytest.mark.parametrize("name", NAMES)
