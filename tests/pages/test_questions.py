@@ -173,6 +173,19 @@ def test_the_first_table_has_at_most_eight_rows_and_six_columns(name):
     assert 2 < len(lines) <= 10 and len(lines[0].strip("|").split("|")) <= 6
 
 
+def test_a_page_says_what_a_combination_is_the_sum_of():
+    assert "own_mode = +0.5 `own_mode one_sided` -0.5 `own_mode one_sided flipped`" in page_of("Q3").text
+
+
+def test_what_is_not_known_of_a_row_is_one_dash():
+    def some(frame, name):
+        cells = {cell.id for cell in QUESTIONS[name].rows[-1].cells}
+        return frame[~(frame["cell"].isin(cells) & frame["measure"].eq("plain_solve"))]
+
+    text = page_of("Q12", some).text
+    assert "– |" in text and "– –" not in text and "corrected.  " not in text
+
+
 def test_a_sentence_compares_the_same_seeds():
     late = {cell.id for cell in estimated("Q10").own.rows["own_mode"].cells if cell.seed > 45}
     fewer = frames()[""]
