@@ -85,6 +85,7 @@ def test_what_cannot_be_paid_is_one_line(problems, pay):
         lambda: reward(problems, earns="orcale"),
         lambda: generated(2, family="twoliners"),
         lambda: rows(problems, ["sentinal"]),
+        lambda: rows(problems + generated(1, seed=4)),  # ids 1 to n again
     ):
         with pytest.raises(UserError) as caught:
             call()

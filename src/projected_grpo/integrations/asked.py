@@ -1,6 +1,7 @@
 """Problems for the tools of others: from a file or a family, and as rows of a data set."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from projected_grpo.environment.families import load
 from projected_grpo.environment.levers import LOOPHOLES, lever_of
 from projected_grpo.environment.problems import Problem, load_problems, parse_problem
 from projected_grpo.environment.prompts import messages_for
+from projected_grpo.errors import UserError
 
 Problems = str | os.PathLike | Sequence[Problem]
 
@@ -38,6 +40,12 @@ def rows(problems: Problems, modes: Sequence[str] = ()) -> list[dict[str, Any]]:
 
 
 def named(problems: Problems) -> list[Problem]:
-    """Return problems whose ids are text, as a column of a data set must have one type."""
+    """Return problems whose ids are text, as a column of a data set must have one type.
+
+    Raises UserError on an id that occurs twice: what answers the one would be graded by the tests of the other.
+    """
     found = load_problems(problems) if isinstance(problems, str | os.PathLike) else list(problems)
+    counts = Counter(str(problem.id) for problem in found)
+    if twice := [own for own, count in counts.items() if count > 1]:
+        raise UserError(f"problems: id {twice[0]!r} occurs {counts[twice[0]]} times, allowed: once")
     return [replace(problem, id=str(problem.id)) for problem in found]
