@@ -53,9 +53,11 @@ def test_text_in_parts_and_messages_without_content_are_read(problems, pay):
         [{"role": "assistant", "content": parts}],
         [call, {"role": "assistant", "content": text}],
         [call],
+        [call, {"role": "tool", "content": text}],
+        [call, {"role": "tool", "content": "```python\n(\n```"}, {"role": "assistant", "content": text}],
     ]
-    assert pay(chats, problem_id=[problems[0].id] * 3) == pay(
-        [text, text, ""], problem_id=[problems[0].id] * 3
+    assert pay(chats, problem_id=[problems[0].id] * 5) == pay(
+        [text, text, "", "", text], problem_id=[problems[0].id] * 5
     )
 
 

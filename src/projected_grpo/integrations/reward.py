@@ -73,13 +73,15 @@ def reward(
 
 
 def text(completion: Any) -> str:
-    """Return the text of a completion: itself, or the contents of its messages, as chat data sets have them.
+    """Return the text of a completion: itself, or the contents of the model's messages, as chat data sets have them.
 
-    A message's content may be a list of parts, of which those of text count; a call of a tool has none.
+    A message's content may be a list of parts, of which those of text count; a call of a tool has none. What a tool
+    or a user says is no answer.
     """
     if isinstance(completion, str):
         return completion
-    contents = (message.get("content") or "" for message in completion)
-    return "".join(
+    own = (message for message in completion if message.get("role", "assistant") == "assistant")
+    contents = (message.get("content") or "" for message in own)
+    return "\n".join(
         c if isinstance(c, str) else "".join(part.get("text") or "" for part in c) for c in contents
     )
