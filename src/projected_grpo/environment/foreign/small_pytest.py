@@ -5,7 +5,7 @@ The file stands alone, for it runs where nothing can be imported but Python's ow
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Sized
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -41,27 +41,34 @@ class Raises:
 
 
 class Approx:
-    """`pytest.approx`, of a number or of a list, tuple or dict of numbers; what is no number must be equal."""
+    """`pytest.approx`, of a number or of a sequence or dict of numbers; what is no number must be equal."""
 
     def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False):
         self.expected, self.rel, self.abs, self.nan_ok = expected, rel, abs, nan_ok
 
     def close(self, found: Any, expected: Any) -> bool:
+        if isinstance(expected, bool) and not isinstance(found, bool):
+            return False
         if found == expected or not all(isinstance(one, NUMBERS) for one in (found, expected)):
             return bool(found == expected)
         if found != found or expected != expected:
             return self.nan_ok and found != found and expected != expected
+        if math.isinf(abs(expected)):
+            return False
         # An absolute tolerance alone leaves no relative one.
         rel = 0 if self.rel is None and self.abs is not None else 1e-6 if self.rel is None else self.rel
-        most = max(float(1e-12 if self.abs is None else self.abs), float(rel) * abs(expected))
-        return not math.isinf(abs(expected)) and abs(found - expected) <= most
+        least = 1e-12 if self.abs is None else self.abs
+        if isinstance(expected, Decimal):  # which takes no floats
+            rel, least = Decimal(str(rel)), Decimal(str(least))
+        return abs(found - expected) <= max(least, rel * abs(expected))
 
     def __eq__(self, other: Any) -> bool:
         if isinstance(self.expected, dict):
             same = isinstance(other, dict) and other.keys() == self.expected.keys()
             return same and all(self.close(other[key], value) for key, value in self.expected.items())
-        if isinstance(self.expected, list | tuple):
-            return len(other) == len(self.expected) and all(map(self.close, other, self.expected))
+        if isinstance(self.expected, Sequence) and not isinstance(self.expected, str | bytes):
+            same = isinstance(other, Sized) and len(other) == len(self.expected)
+            return same and all(map(self.close, other, self.expected))
         return self.close(other, self.expected)
 
     __hash__ = None  # type: ignore[assignment]
