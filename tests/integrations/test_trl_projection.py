@@ -150,6 +150,12 @@ def test_a_model_without_an_adapter_is_refused(folder):
 
 
 @need("trl")
+@pytest.mark.parametrize("more", [{"use_dora": True}, {"lora_bias": True}], ids=str)
+def test_a_lora_that_trains_more_than_its_factors_is_refused(folder, more):
+    model = get_peft_model(load(folder), LoraConfig(r=4, target_modules="all-linear", **more))
+    assert "is trained beside A and B" in one_line(lambda: adapted(model))
+
+
 def test_a_parameter_without_axes_steps_as_it_would(folder, bases, tmp_path):
     def trained(basis):
         model = attach(load(folder))

@@ -87,7 +87,7 @@ class Adapted:
 
 
 def adapted(model: nn.Module) -> Adapted:
-    """Find the trained adapters of a model. Raises UserError where there are none, or several on one module."""
+    """Find the trained adapters of a model. Raises UserError where there are none, or more on a module than one has."""
     parameters: dict[str, tuple[nn.Parameter, ...]] = {}
     weights, ranks, kinds = {}, {}, set()
     for path, module in model.named_modules():
@@ -104,6 +104,11 @@ def adapted(model: nn.Module) -> Adapted:
                 raise UserError(f"{name}: adapters {', '.join(active)} are trained at once, allowed: one")
             kinds.add("lora")
             A, B = module.lora_A[active[0]].weight, module.lora_B[active[0]].weight
+            for own, p in module.named_parameters():
+                if p.requires_grad and p is not A and p is not B:
+                    raise UserError(
+                        f"{name}: {own} is trained beside A and B, allowed: a LoRA of these alone"
+                    )
             parameters[name], weights[name] = (A, B), module.base_layer.weight
             ranks[name] = A.shape[0]
     if len(kinds) != 1:
