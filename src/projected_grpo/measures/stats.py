@@ -117,8 +117,8 @@ def sign_flip(differences: np.ndarray) -> float | None:
     """
     if len(differences) > EXACT:
         return None
-    means = np.abs(_signs(len(differences)) @ differences)
-    return float(np.mean(means >= np.abs(differences.sum()) - NO_SPREAD))
+    sums, rounding = np.abs(_signs(len(differences)) @ differences), NO_SPREAD * np.abs(differences).sum()
+    return float(np.mean(sums >= np.abs(differences.sum()) - max(NO_SPREAD, rounding)))
 
 
 def placed(value: float, population: Sequence[float], seeds: tuple[int, ...]) -> Tested | None:
