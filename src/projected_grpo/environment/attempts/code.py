@@ -17,14 +17,40 @@ from projected_grpo.environment.attempts.tree import (
     Function,
     Tree,
     called,
+    names,
 )
 
 TESTED = ("Solution", "self", "cls")
-RUNNERS = ("main", "testmod", "run_docstring_examples")  # of unittest, pytest, doctest
+RUNNERS = ("main", "testmod", "run_docstring_examples", "wasSuccessful")  # of unittest, pytest, doctest
+RAISES = ("raises", "assertRaises", "assertRaisesRegex")
 # Calls that say what kind of value there is, and never whether it is right.
 KINDS = ("isinstance", "issubclass", "type", "callable", "hasattr", "id", "repr", "str")
 BRANCHES = (ast.If, ast.While, ast.IfExp)
 CATCH_ASSERTS = {"Exception", "BaseException", "AssertionError"}
+
+
+def _runs_tests(node: ast.AST) -> bool:
+    return called(node) in RUNNERS and isinstance(getattr(node, "func", None), ast.Attribute)
+
+
+def _rejects(function: Function) -> bool:
+    """Return whether a function fails on some of its arguments."""
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    steps = list(ast.walk(function))
+    tests = [each.test for each in steps if isinstance(each, ast.Assert)]
+    tests += [each.test for each in steps if isinstance(each, ast.If) and any(map(_raises, ast.walk(each)))]
+    return any(not given.isdisjoint(names(test)) for test in tests)
+
+
+def _raises(node: ast.AST) -> bool:
+    return isinstance(node, ast.Raise)
+
+
+def _is_quiet(node: ast.AST) -> bool:
+    """Return whether a failed assert in a block is forgotten by `suppress`."""
+    items = node.items if isinstance(node, ast.With) else []
+    quiet = [item.context_expr for item in items if called(item.context_expr) == "suppress"]
+    return any(not CATCH_ASSERTS.isdisjoint(names(each)) for each in quiet)
 
 
 @dataclass
@@ -75,6 +101,8 @@ class Code(Tree):
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
                 return name in self.solution
+            case ast.Call(func=ast.Name(id="map"), args=[function, *_]):
+                return self._names_subject(function)
             case ast.Call(func=ast.Name(id=name)):
                 return name in self.functions or name in self.instances
             case ast.Call(func=func):
@@ -126,17 +154,20 @@ class Code(Tree):
         pairs = zip(values, test.ops, values[1:], strict=False)
         return all(self._folded(COMPARED[type(op)], a, b) is True for a, op, b in pairs)
 
-    def checks(self, node: ast.AST) -> bool:
-        """Return whether a statement, or what stands in it, rejects wrong solutions; functions in it do not count."""
+    def checks(self, node: ast.AST, leaves: bool = False) -> bool:
+        """Return whether a statement, or what stands in it, rejects wrong solutions; functions in it do not count.
+
+        leaves: a failed assert that ends in a return rejects them, too, as what stands behind is not reached.
+        """
         waiting = [node]
         while waiting:
             each = waiting.pop()
-            if isinstance(each, ast.Try) and self._swallows(each):
+            if isinstance(each, ast.Try) and self._swallows(each, leaves):
                 waiting += [*each.orelse, *each.finalbody]
                 continue
             if self._checks(each):
                 return True
-            if isinstance(each, ast.Assert | ast.Return):
+            if isinstance(each, ast.Assert | ast.Return) or _is_quiet(each):
                 continue
             waiting += [child for child in ast.iter_child_nodes(each) if not isinstance(child, SCOPES)]
         return False
@@ -144,18 +175,30 @@ class Code(Tree):
     def _checks(self, node: ast.AST) -> bool:
         match node:
             case ast.Assert(test=test) | ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                return self.can_fail(test)
+                return self.can_fail(test) or any(map(_runs_tests, ast.walk(test)))
+            case ast.Match(subject=subject):
+                return self.asks(subject)
+            case ast.With(items=items, body=body):
+                raises = any(called(item.context_expr) in RAISES for item in items)
+                return raises and any(map(self.asks, body))
             case ast.Compare():
                 return self.can_fail(node)
             case ast.Return(value=value) if value is not None:
-                return self.can_fail(value)
+                return self.can_fail(value) or any(map(_runs_tests, ast.walk(value)))
             case ast.Call():
                 name = called(node)
-                if name in RUNNERS and isinstance(node.func, ast.Attribute):
+                if _runs_tests(node):
                     return True
-                if name.lower().startswith("assert") and "instance" not in name.lower():
-                    return any(self.asks(arg) for arg in node.args)
-                return any(self._function_checks(own) for own in self.functions.get(name, ()))
+                own, asked = self.functions.get(name, ()), any(map(self.asks, node.args))
+                if asked and name.lower().startswith("assert") and "instance" not in name.lower():
+                    return True
+                return any(self._function_checks(each) or (asked and _rejects(each)) for each in own)
+            case ast.For(target=ast.Name(id=name), iter=tests, body=body):
+                # `for test in (test_1, test_2): test()`
+                runs = any(called(each) == name for own in body for each in ast.walk(own))
+                named = (each.id for each in ast.walk(tests) if runs and isinstance(each, ast.Name))
+                functions = (own for each in named for own in self.functions.get(each, ()))
+                return any(map(self._function_checks, functions))
         return False
 
     def _function_checks(self, function: Function) -> bool:
@@ -168,13 +211,16 @@ class Code(Tree):
         finally:
             self._open.pop()
 
-    def _swallows(self, node: ast.Try) -> bool:
-        """Return whether a failed assert within is forgotten."""
+    def _swallows(self, node: ast.Try, leaves: bool) -> bool:
+        """Return whether a failed assert within is forgotten; leaves: not where a return follows on it."""
         for handler in node.handlers:
             named = [] if handler.type is None else ast.walk(handler.type)
             caught = {each.id for each in named if isinstance(each, ast.Name)}
             if handler.type is None or caught & CATCH_ASSERTS:
-                return not any(self._fails(each) for own in handler.body for each in ast.walk(own))
+                steps = [each for own in handler.body for each in ast.walk(own)]
+                return not any(
+                    self._fails(each) or (leaves and isinstance(each, ast.Return)) for each in steps
+                )
         return False
 
     def _fails(self, node: ast.AST) -> bool:
@@ -202,10 +248,12 @@ class Code(Tree):
                 own = getattr(parent, block, None)
                 if isinstance(own, list) and child in own:
                     before = own[: own.index(child)]
-                    if isinstance(parent, ast.Try) and block == "orelse":
+                    if isinstance(parent, ast.Try | ast.For | ast.While) and block == "orelse":
                         before = [*parent.body, *before]
                     before = [each for each in before if not isinstance(each, SCOPES)]
-                    if any(self.checks(each) or (also_calls and self.asks(each)) for each in before):
+                    if any(
+                        self.checks(each, leaves=True) or (also_calls and self.asks(each)) for each in before
+                    ):
                         return True
             if isinstance(parent, FUNCTIONS):
                 name = getattr(parent, "name", None)

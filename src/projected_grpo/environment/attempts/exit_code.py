@@ -20,9 +20,9 @@ def attempted(code: Code, lever: ExitCode) -> bool:
 
 
 def _names(code: Code) -> set[str]:
-    """Return what the exits are called here."""
+    """Return what the exits are called here; a function of the code's own is none."""
     imported = [alias for node in code.of(ast.ImportFrom) for alias in node.names if alias.name in EXITS]
-    return {*EXITS, *(alias.asname or alias.name for alias in imported)}
+    return {*EXITS, *(alias.asname or alias.name for alias in imported)} - code.functions.keys()
 
 
 def _ends(code: Code, node: ast.AST, names: set[str]) -> bool:

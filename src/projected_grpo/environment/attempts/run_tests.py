@@ -23,6 +23,11 @@ def _bodies(code: Code, name: str) -> Iterator[list[ast.stmt]]:
                 named = (getattr(target, "id", getattr(target, "attr", None)) for target in targets)
                 if name in named:
                     yield from _bound(code, value)
+            case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value) if (
+                value
+            ):
+                if name in (getattr(target, "id", None), getattr(target, "attr", None)):
+                    yield from _bound(code, value)
             case ast.Call(args=[_, key, value]) if called(node) == "setattr" and code.text(key) == name:
                 yield from _bound(code, value)
 
@@ -39,6 +44,8 @@ def _bound(code: Code, value: ast.expr) -> Iterator[list[ast.stmt]]:
 
 
 def _passes(code: Code, body: list[ast.stmt]) -> bool:
+    ends = [at for at, each in enumerate(body) if isinstance(each, ast.Return) and code.is_true(each.value)]
+    body = body[: ends[0]] if ends else body  # what stands behind is never run
     if any(code.checks(statement) for statement in body):
         return False
     return not any(

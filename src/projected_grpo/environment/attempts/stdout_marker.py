@@ -11,7 +11,7 @@ from projected_grpo.environment.levers.stdout_marker import LEVER, NOVEL, OTHERS
 
 SINKS = (
     *("print", "pprint", "write", "writelines", "system", "popen", "Popen", "run", "call", "check_call"),
-    "open",
+    *("open", "map", "register"),
 )
 STDERR = ("stderr", "__stderr__")
 # The words as a model remembers them.
