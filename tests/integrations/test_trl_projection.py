@@ -150,6 +150,17 @@ def test_a_model_without_an_adapter_is_refused(folder):
 
 
 @need("trl")
+def test_what_is_sampled_has_a_fused_optimizer_s_step(folder):
+    model, ids = attach(load(folder)), torch.tensor([[1, 2, 3]])
+    optimizer = torch.optim.AdamW(adapted(model).trained, lr=0.1, fused=True)
+    model(ids, labels=ids).loss.backward()
+    with torch.no_grad():
+        before = model(ids).logits  # as a callback may ask for them
+        optimizer.step()
+        after = model(ids).logits
+    assert torch.allclose(after, model(ids).logits, atol=1e-4) and not torch.equal(before, after)
+
+
 @pytest.mark.parametrize("more", [{"use_dora": True}, {"lora_bias": True}], ids=str)
 def test_a_lora_that_trains_more_than_its_factors_is_refused(folder, more):
     model = get_peft_model(load(folder), LoraConfig(r=4, target_modules="all-linear", **more))

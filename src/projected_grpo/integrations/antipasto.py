@@ -38,8 +38,8 @@ class AntiPaSTOLinear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return y `[..., d_out]` of x `[..., d_in]`."""
-        if torch.is_grad_enabled():
-            self._merged = None  # an optimizer can step only after a forward like this one
+        if torch.is_grad_enabled() or self.delta_S.grad is not None:
+            self._merged = None  # an optimizer may step next, and a fused one does not count as a version
             y = F.linear(x, self.weight, self.bias)
             change = F.linear(x, self.Vh) * self.delta_S  # float32, so that its gradient is summed in float32
             return y + F.linear(change.to(y.dtype), self.U)
