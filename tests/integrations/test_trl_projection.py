@@ -149,7 +149,6 @@ def test_a_model_without_an_adapter_is_refused(folder):
     assert "already" in one_line(lambda: attach(attach(load(folder))))
 
 
-@need("trl")
 def test_what_is_sampled_has_a_fused_optimizer_s_step(folder):
     model, ids = attach(load(folder)), torch.tensor([[1, 2, 3]])
     optimizer = torch.optim.AdamW(adapted(model).trained, lr=0.1, fused=True)
@@ -167,6 +166,7 @@ def test_a_lora_that_trains_more_than_its_factors_is_refused(folder, more):
     assert "is trained beside A and B" in one_line(lambda: adapted(model))
 
 
+@need("trl")
 def test_a_parameter_without_axes_steps_as_it_would(folder, bases, tmp_path):
     def trained(basis):
         model = attach(load(folder))
