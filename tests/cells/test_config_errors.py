@@ -320,7 +320,7 @@ def test_a_primary_outcome_is_a_row_of_its_question_where_it_was_named_for_these
     outcomes = folder.config["primary"]["outcomes"]
     for key, value, expected in (
         ("row", "own_mod", "primary.outcomes[1].row: no row 'own_mod' in Q10; .*did you mean 'own_mode'?"),
-        ("row", "vanilla", "primary.outcomes[1]: 'baseline' of 'vanilla' in Q10; allowed: rate, itself"),
+        ("row", "vanilla", "primary.outcomes[1]: 'baseline' of 'vanilla' in Q10; allowed: itself"),
         (
             "row",
             "known modes, all folds",

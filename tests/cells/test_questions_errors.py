@@ -67,7 +67,7 @@ QUESTIONS = [
     (
         "Q10.says[0].contrast",
         "against",
-        ": 'against' of 'own_mode'; allowed: rate, baseline, random, place, itself",
+        ": 'against' of 'own_mode'; allowed: baseline, random, place, itself",
     ),
     ("Q10.says[0].effect", '{{ of("own_mod").mean }}', ": no row 'own_mod'; allowed: .*'own_mode'?"),
     ("Q10.says[0].effect", "{{ delta", ": '{{ delta', allowed: a sentence in Jinja "),

@@ -15,7 +15,10 @@ OUTCOMES = [{"question": "Q10", "row": "own_mode", "measure": "hack", "contrast"
     ("change", "said"),
     [
         (lambda asked: asked["says"][0].update(contrast="basline"), r"Q10.says\[0\].contrast: 'basline'"),
-        (lambda asked: asked["says"][1].update(contrast="rate"), r"Q10.says\[1\].contrast: 'rate'; allowed"),
+        (
+            lambda asked: asked["says"][1].update(contrast="rate"),
+            r"Q10.says\[1\].contrast: 'rate' of 'prog_wide'; allowed: [^r]",
+        ),
         (lambda asked: asked["says"][0].update(measure="hakc"), r"Q10.says\[0\].measure: 'hakc'.*'hack'\?"),
         (
             lambda asked: asked["says"][0].update(effect="{{ of('own_mode', 'rate', 'hakc').mean }}"),

@@ -108,8 +108,8 @@ class QuestionsCheck:
     def _lines(self, question: Question, wrong: Fail) -> None:
         """Check that the table can have each line that a sentence is of: else it is missing with all runs there."""
         for keys, row, contrast, _ in question.lines():
-            rows, contrasts = question.compared(contrast), question.contrasts_of(row)
-            own = len(keys) == 2  # of a sentence itself: it quotes others
+            own = len(keys) == 2  # of a sentence itself: it quotes others, and their rates
+            rows, contrasts = question.compared(contrast), ["rate"] * (not own) + question.contrasts_of(row)
             if row not in rows and contrast != "slope":
                 wrong([*keys, "row"] if own else keys, f"no row {ascii_repr(row)}; {nearest(row, rows)}")
             if contrast not in contrasts:

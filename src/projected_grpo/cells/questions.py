@@ -65,11 +65,10 @@ class Question(Wording):
         return [*names, *dict.fromkeys(row.pooled for row in self.rows if row.pooled is not None)]
 
     def contrasts_of(self, row: str) -> list[str]:
-        """Return the contrasts that the table may have of a row, or of a combination; a slope's rows are series."""
+        """Return the contrasts that a table may have of a row or combination, the rate aside; a slope's are series."""
         own = next((one for one in self.rows if one.name == row), None)
         is_pooled = sum(one.pooled == row for one in self.rows) > 1
         asked = {
-            "rate": own or is_pooled,
             "baseline": own and self.baseline_of(own),
             "random": own and self.baseline_of(own),
             "against": own and own.against,

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from jinja2 import Environment, TemplateSyntaxError, nodes
 from pydantic import AfterValidator, Field, StringConstraints
 
 from projected_grpo.cells.typed import Model, Text
@@ -18,6 +17,8 @@ def quoted(wording: str) -> Iterator[tuple[str, str, str | None]]:
 
     By default it is the rate and, as None, the question's own measure.
     """
+    from jinja2 import Environment, nodes  # a basis and a run have no sentence
+
     for call in Environment().parse(wording).find_all(nodes.Call):
         if isinstance(call.node, nodes.Name) and call.node.name == "of":
             said = [one.as_const() for one in call.args]
@@ -25,6 +26,8 @@ def quoted(wording: str) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _parsed(wording: str) -> str:
+    from jinja2 import TemplateSyntaxError, nodes
+
     try:
         list(quoted(wording))
     except TemplateSyntaxError as error:

@@ -1,4 +1,7 @@
-"""The measures and contrasts that questions and primary outcomes name, checked before any job: no statistics here."""
+"""The measures that questions and primary outcomes name, checked before any job, and the contrasts of every table.
+
+No statistics here. Which contrasts a row can have is checked where its question is read.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -18,7 +21,7 @@ CONTRASTS = (BASELINE, AGAINST, RANDOM, PLACE, ITSELF, POOLED, POOLED_RANDOM, FR
 
 
 def check_names(config: Config, questions: Mapping[str, Question]) -> None:
-    """Raise UserError, one line with the key, on a measure or contrast that no table has."""
+    """Raise UserError, one line with the key, on a measure that no table has, or a contrast that renames one of all."""
     for name, question in questions.items():
         for keys, word, known in _of_question(question):
             if word not in known:
@@ -34,11 +37,9 @@ def check_names(config: Config, questions: Mapping[str, Question]) -> None:
 def _of_config(
     config: Config, questions: Mapping[str, Question]
 ) -> Iterator[tuple[Keys, str, Collection[str]]]:
-    """Yield (keys, name, what is allowed) of each measure, contrast and loophole that a config names."""
+    """Yield (keys, name, what is allowed) of each measure and loophole that a config names."""
     for number, one in enumerate(config.primary.outcomes):
-        declared = questions[one.question].contrasts if one.question in questions else [one.contrast]
         yield ["primary", "outcomes", number, "measure"], one.measure, MEASURES
-        yield ["primary", "outcomes", number, "contrast"], one.contrast, [*CONTRASTS, *declared]
     for model, floors in config.floors.items():
         for measure, rates in floors.items():
             yield ["floors", model, measure], measure, MEASURES
@@ -51,14 +52,12 @@ def _of_config(
 
 
 def _of_question(question: Question) -> Iterator[tuple[Keys, str, Collection[str]]]:
-    """Yield the same of each measure and contrast that a question names."""
+    """Yield the same of each measure that a question names."""
     for number, measure in enumerate(question.measures):
         yield ["measures", number], measure, MEASURES
     if question.figure.measure is not None:
         yield ["figure", "measure"], question.figure.measure, MEASURES
-    for keys, _, contrast, named in question.lines():
-        is_own = len(keys) == 2  # of a sentence itself: it quotes rates of others
+    for keys, _, _, named in question.lines():
         if named is not None:
+            is_own = len(keys) == 2  # of a sentence itself: it quotes rates of others
             yield [*keys, "measure"] if is_own else keys, named, MEASURES
-        known = [*CONTRASTS, *question.contrasts] if is_own else [RATE, *CONTRASTS, *question.contrasts]
-        yield [*keys, "contrast"] if is_own else keys, contrast, known
