@@ -268,7 +268,7 @@ FAKES = {
     "__init__.py": "",
     "workflow.py": "",
     "script.py": "class ScriptBase:\n    _execute_cmd = None\n",
-    "exceptions.py": "class CliException(Exception):\n    pass\n",
+    "exceptions.py": "class CliException(Exception):\n    pass\nclass WorkflowError(Exception):\n    pass\n",
     "persistence/file.py": "class FilePersistence:\n    pass\n",
     "cli.py": """
 import argparse, sys
