@@ -65,19 +65,14 @@ def _primary(config: Config, questions: Mapping[str, Question], fail: Fail) -> N
     for number, outcome in enumerate(config.primary.outcomes):
         if outcome.question not in questions:
             continue  # a question that was taken out takes its outcome with it: it counts, as one without a test
+        if outcome.row is None:
+            continue
         asked = questions[outcome.question]
-        rows = asked.compared(outcome.contrast)
-        if outcome.row is not None and outcome.row not in rows and outcome.contrast != "slope":
-            missing = f"no row {outcome.row!r} in {outcome.question}"
-            fail(["primary", "outcomes", number, "row"], f"{missing}; {nearest(outcome.row, rows)}")
-        if outcome.row is not None:
-            contrasts = asked.contrasts_of(outcome.row)
-            contrasts += ["baseline"] if "pooled" in contrasts else []  # which counts as that one
-            if outcome.contrast not in contrasts:
-                problem = f"{outcome.contrast!r} of {outcome.row!r} in {outcome.question}"
-                wrong = f"{problem}; {nearest(outcome.contrast, contrasts)}"
-                said = ["contrast"] if "contrast" in outcome.model_fields_set else []
-                fail(["primary", "outcomes", number, *said], wrong)
+        # Of rows that stand for several, `pooled` counts as the baseline.
+        also = ["baseline"] if "pooled" in asked.contrasts_of(outcome.row) else []
+        for key, problem, hint in asked.misnamed(outcome.row, outcome.contrast, *also):
+            said = [key] if key in outcome.model_fields_set else []
+            fail(["primary", "outcomes", number, *said], f"{problem} in {outcome.question}; {hint}")
 
 
 def _places(config: Config, fail: Fail) -> None:

@@ -109,12 +109,8 @@ class QuestionsCheck:
         """Check that the table can have each line that a sentence is of: else it is missing with all runs there."""
         for keys, row, contrast, _ in question.lines():
             own = len(keys) == 2  # of a sentence itself: it quotes others, and their rates
-            rows, contrasts = question.compared(contrast), ["rate"] * (not own) + question.contrasts_of(row)
-            if row not in rows and contrast != "slope":
-                wrong([*keys, "row"] if own else keys, f"no row {ascii_repr(row)}; {nearest(row, rows)}")
-            if contrast not in contrasts:
-                problem = f"{ascii_repr(contrast)} of {row!r}; {nearest(contrast, contrasts)}"
-                wrong([*keys, "contrast"] if own else keys, problem)
+            for key, problem, hint in question.misnamed(row, contrast, *([] if own else ["rate"])):
+                wrong([*keys, key] if own else keys, f"{problem}; {hint}")
 
     def _twins(self, knob: str, settings: list[Setting], wrong: Fail) -> None:
         """R6 and R7 hold two bases against each other that differ in one knob."""

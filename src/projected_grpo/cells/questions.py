@@ -1,12 +1,14 @@
 """questions.yaml as models: a question, its rows, and the settings that a row may say."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, RootModel, StringConstraints
 
 from projected_grpo.cells.typed import Model, Name, Text
 from projected_grpo.cells.wording import ROW, RowName, Wording
-from projected_grpo.schema_errors import WORDS
+from projected_grpo.errors import nearest
+from projected_grpo.schema_errors import WORDS, ascii_repr
 
 QUESTION = r"^[A-Za-z][A-Za-z0-9_]{0,79}$"
 WORDS |= {QUESTION: "letters, digits and _", ROW: "one line without |, as it stands in the table"}
@@ -81,6 +83,14 @@ class Question(Wording):
         }
         declared = (name for name, combinations in self.contrasts.items() if row in combinations)
         return [*(name for name, is_there in asked.items() if is_there), *declared]
+
+    def misnamed(self, row: str, contrast: str, *also: str) -> Iterator[tuple[str, str, str]]:
+        """Yield (key, problem, hint) of a row and a contrast that no line of the table has; also: contrasts that do."""
+        rows, contrasts = self.compared(contrast), [*also, *self.contrasts_of(row)]
+        if row not in rows and contrast != "slope":
+            yield "row", f"no row {ascii_repr(row)}", nearest(row, rows)
+        if contrast not in contrasts:
+            yield "contrast", f"{ascii_repr(contrast)} of {ascii_repr(row)}", nearest(contrast, contrasts)
 
 
 class Questions(RootModel[dict[Annotated[str, StringConstraints(pattern=QUESTION)], Question]]):

@@ -1,6 +1,7 @@
 """What a question says in words and draws, as it stands in `questions.yaml`: data for the templates of pages."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -12,24 +13,25 @@ RowName = Annotated[str, StringConstraints(pattern=ROW)]
 Weights = Annotated[dict[RowName, Annotated[float, Field(ge=-100, le=100)]], Field(min_length=1)]
 
 
-def quoted(wording: str) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (row, contrast, measure) of each line that a sentence quotes, as `of(ROW, CONTRAST, MEASURE)`.
+@cache
+def quoted(wording: str) -> tuple[tuple[str, str, str | None], ...]:
+    """Return (row, contrast, measure) of each line that a sentence quotes, as `of(ROW, CONTRAST, MEASURE)`.
 
     By default it is the rate and, as None, the question's own measure.
     """
     from jinja2 import Environment, nodes  # a basis and a run have no sentence
 
-    for call in Environment().parse(wording).find_all(nodes.Call):
-        if isinstance(call.node, nodes.Name) and call.node.name == "of":
-            said = [one.as_const() for one in call.args]
-            yield said[0], (said[1:2] or ["rate"])[0], (said[2:3] or [None])[0]
+    calls = Environment().parse(wording).find_all(nodes.Call)
+    own = (call for call in calls if isinstance(call.node, nodes.Name) and call.node.name == "of")
+    said = ([one.as_const() for one in call.args] for call in own)
+    return tuple((each[0], (each[1:2] or ["rate"])[0], (each[2:3] or [None])[0]) for each in said)
 
 
 def _parsed(wording: str) -> str:
     from jinja2 import TemplateSyntaxError, nodes
 
     try:
-        list(quoted(wording))
+        quoted(wording)
     except TemplateSyntaxError as error:
         raise ValueError(f"a sentence in Jinja ({error.message})") from error
     except (nodes.Impossible, IndexError) as error:
