@@ -12,6 +12,7 @@ from shipped import MODES
 from projected_grpo.cells.cell import Cell, Question, load_questions
 from projected_grpo.cells.config import Config
 from projected_grpo.measures import estimates, numbers
+from projected_grpo.measures.measured import Measured, measured
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.context import Context
 from projected_grpo.training.ratio import RATIO_EDGES
@@ -159,14 +160,14 @@ def make_old(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps(info))
 
 
-def measure(question: Question, results: Path) -> estimates.Measured:
+def measure(question: Question, results: Path) -> Measured:
     """Return a question with the numbers of its runs."""
     runs, why = load_runs(results, question.cells)
     frame = numbers.tidy(numbers.of_runs(runs.values()), numbers.of_bases(results, [question]))
-    return estimates.measured(question, frame, why)
+    return measured(question, frame, why)
 
 
-def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> estimates.Measured:
+def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> Measured:
     """Write the runs of a question, all but those in `skip`, and return it with their numbers."""
     for cell in question.cells:
         if cell.id not in skip:
@@ -174,7 +175,7 @@ def fill(results: Path, question: Question, skip: tuple[str, ...] = ()) -> estim
     return measure(question, results)
 
 
-def lines(own: estimates.Measured, more=()) -> dict:
+def lines(own: Measured, more=()) -> dict:
     """Return the lines of a question's table of estimates by row, contrast and measure."""
     frame = estimates.estimates(own, more)
     return {(e["row"], e["contrast"], e["measure"]): e for e in frame.to_dict("records")}

@@ -13,6 +13,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.files import write_json
 from projected_grpo.measures import beside, numbers, stats
 from projected_grpo.measures import estimates as table
+from projected_grpo.measures.measured import measured
 
 PUBLISHED = Path(__file__).parent / "data/published-557e809.csv.gz"
 SEEDS = range(41, 51)
@@ -31,7 +32,7 @@ def questions():
 
 @pytest.fixture(scope="module")
 def every(frame, questions):
-    made = [table.estimates(table.measured(question, frame)) for question in questions.values()]
+    made = [table.estimates(measured(question, frame)) for question in questions.values()]
     return pd.concat(made).set_index(["question", "row", "measure", "contrast"])
 
 
@@ -116,7 +117,7 @@ def test_an_uninformative_fold_is_no_hypothesis(every, questions):
 def test_tuning_seeds_say_what_is_uninformative_where_they_have_a_rate(frame, questions):
     """Whatever the table's own seeds say, whose baseline has 0.5% without run_tests and 37% without stdout_marker."""
     floors = {"hack_heldout": {"run_tests": 0.3, "stdout_marker": 0.02}}
-    made = table.estimates(table.measured(questions["Q14"], frame, floors=floors))
+    made = table.estimates(measured(questions["Q14"], frame, floors=floors))
     held = made.set_index(["measure", "contrast", "row"])["verdict"].sort_index()["hack_heldout", "baseline"]
     assert held["known modes without run_tests"] == "not shown"
     assert held["known modes without stdout_marker"] == "uninformative"
@@ -128,9 +129,7 @@ def test_primary_outcomes_are_one_family_of_all_that_were_asked_for(frame, quest
         ("Q10", "own_mode", "hack", "baseline"): "d",
         ("Q14", "known modes, all folds", "hack_heldout", "baseline"): "d",
     }
-    frames = [
-        table.estimates(table.measured(questions[name], frame), (), named) for name in ("Q2", "Q10", "Q14")
-    ]
+    frames = [table.estimates(measured(questions[name], frame), (), named) for name in ("Q2", "Q10", "Q14")]
     found = table.primary_outcomes(frames, 7).set_index("question")
     assert list(found.index) == ["Q10", "Q14"]
     assert found["p_holm"].tolist() == pytest.approx(list(stats.holm([*found["p"], *[1.0] * 5])[:2]))
@@ -185,8 +184,8 @@ def test_missing_runs_of_a_claim_count_in_its_family(frame, questions):
     """A partial table claims nothing that the full one could take back."""
     question = questions["Q3"]
     gone = {cell.id for row in question.rows if row.name == "reverse" for cell in row.cells}
-    whole = table.estimates(table.measured(question, frame))
-    part = table.estimates(table.measured(question, frame[~frame["cell"].isin(gone)]))
+    whole = table.estimates(measured(question, frame))
+    part = table.estimates(measured(question, frame[~frame["cell"].isin(gone)]))
     keys = ["row", "contrast", "measure"]
     both = whole.merge(part, on=keys, suffixes=("", "_part"))
     both = both[both["contrast"].eq("baseline") & both["measure"].eq("hack") & both["p_holm_part"].notna()]
@@ -274,11 +273,11 @@ def test_what_is_measured_of_a_model_alone_is_no_run(tmp_path):
     frame, (_, why) = numbers.of_tree(config, [question])
     assert "overlap" in set(frame.loc[frame["cell"].eq(others[0].id), "measure"])
     assert absent.id not in set(frame["cell"])
-    assert table.measured(question, frame, why).left_out[absent.id] == "missing"
+    assert measured(question, frame, why).left_out[absent.id] == "missing"
 
 
 def test_a_primary_outcome_is_named_before_on_fresh_seeds_alone(frame, questions):
-    own = table.measured(questions["Q14"], frame)
+    own = measured(questions["Q14"], frame)
     key = ("Q14", "known modes, all folds", "hack_heldout", "baseline")
     for fresh, named in (((), "afterwards, 2026-11-25"), (SEEDS, "2026-11-25")):
         made = table.estimates(own, primary={key: "2026-11-25"}, fresh=fresh)

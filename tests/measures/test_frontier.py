@@ -10,8 +10,8 @@ from scipy import stats as scipy_stats
 from synthetic import ROOT, deployed_rows, real_questions
 
 from projected_grpo.measures import beside, numbers, plane
-from projected_grpo.measures.estimates import measured
 from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.measured import measured
 from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
 from projected_grpo.pages.edition import read_config
 

@@ -13,9 +13,11 @@ from projected_grpo.errors import UserError
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import numbers, stats
 from projected_grpo.measures.measure import MEASURES
-from projected_grpo.pages import answer, figures, question, style
+from projected_grpo.pages import answer, question, style
 from projected_grpo.pages.edition import estimated as as_published
 from projected_grpo.pages.edition import layered, read_config
+from projected_grpo.pages.figures.doses import doses
+from projected_grpo.pages.figures.of_question import of_question
 from projected_grpo.pages.words import p_value, percent, points, seed_list, short, size, span
 from projected_grpo.pages.words import seeds as seeds_of
 
@@ -213,16 +215,14 @@ def test_doses_without_a_seed_in_common_are_not_joined():
         gone = {cell.id for cell in (*cells["kl 0.1"][5:], *cells["kl 0.3"][:5])}
         return frame[~frame["cell"].isin(gone)]
 
-    kl = next(
-        axes for axes in figures.doses(estimated("Q17", apart)).axes if axes.get_title("left") == "kl, beta"
-    )
+    kl = next(axes for axes in doses(estimated("Q17", apart)).axes if axes.get_title("left") == "kl, beta")
     hack, _ = kl.get_lines()  # 0.03 and 0.1 share five seeds
     assert np.isnan(hack.get_ydata()).tolist()[:4] == [False, False, True, False]
 
 
 def test_axes_that_grow_with_a_model_have_a_panel_of_their_own():
     made = estimated("Q20")
-    fixed, growing = figures.of_question(made, CONFIGS["Q20"]).axes
+    fixed, growing = of_question(made, CONFIGS["Q20"]).axes
     own = {axes: [line.get_ydata()[-1] for line in axes.get_lines()] for axes in (fixed, growing)}
     for axes, row in ((fixed, "own_mode k 5, 10M"), (growing, "own_mode k 12, 10M")):
         assert made.of(row)["mean"] in own[axes] and made.of("vanilla, 10M")["mean"] in own[axes]

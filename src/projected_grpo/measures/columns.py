@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from projected_grpo.files import atomic, write_text
 from projected_grpo.measures import estimates, numbers
-from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import FILES, MEASURES
+from projected_grpo.measures.measured import Measured
 from projected_grpo.measures.published import published
 from projected_grpo.measures.steps import COLUMNS
 

@@ -38,7 +38,7 @@ class Measure:
     A measure with neither is one that other stages' files have. `group`: what it is of: `main` (training), `deployed`,
     `final` (kept and ablated) or `modes`. `compared`: paired by seed in every question, a Holm family a
     contrast. `better`: the sign of a difference that is wanted, 0: none is. `signed`: it is a difference itself, tested
-    against zero. `floored`: below `estimates.LEAST` in the baseline there is nothing to lower.
+    against zero. `floored`: below `measured.LEAST` in the baseline there is nothing to lower.
     """
 
     name: str

@@ -14,7 +14,8 @@ from scipy.optimize import isotonic_regression
 
 from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.measures import stats
-from projected_grpo.measures.estimates import Comparison, Measured
+from projected_grpo.measures.estimates import Comparison
+from projected_grpo.measures.measured import Measured
 from projected_grpo.measures.names import FRONTIER
 
 HACK, HONEST = "known_hack", "known_honest"

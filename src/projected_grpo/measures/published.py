@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from projected_grpo.cells.cell import Row
-from projected_grpo.measures.estimates import Measured
+from projected_grpo.measures.measured import Measured
 
 PAPERS_SETTING = ", run_tests"  # the loophole that the paper trains on, as the names of such rows end
 

@@ -14,7 +14,8 @@ from projected_grpo.cells.cell import Row
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.setting import Setting
 from projected_grpo.measures import stats
-from projected_grpo.measures.estimates import Comparison, Measured
+from projected_grpo.measures.estimates import Comparison
+from projected_grpo.measures.measured import Measured
 from projected_grpo.measures.names import SLOPE
 from projected_grpo.model.recipes import BaseRecipe
 

@@ -12,8 +12,8 @@ from projected_grpo.cells.wording import Says
 from projected_grpo.errors import UserError
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane, stats
-from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.measured import Measured
 from projected_grpo.pages import words
 from projected_grpo.pages.page import environment
 

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from projected_grpo.files import read_json
-from projected_grpo.pages import figures
 from projected_grpo.pages.context import Context, banner
+from projected_grpo.pages.figures.shares import matrix
 from projected_grpo.pages.needs import MATRIX
 from projected_grpo.pages.page import Page, address, render
 
@@ -27,5 +27,5 @@ def make(context: Context) -> Page:
         source=MATRIX,
     )
     shares = (frame["effective"] / frame["n"]).to_numpy().reshape(len(counts), len(modes))
-    drawn = {"matrix": figures.matrix(shares, list(counts), modes, "graded under")}
+    drawn = {"matrix": matrix(shares, list(counts), modes, "graded under")}
     return Page(context.name, text, drawn, {".parquet": frame})

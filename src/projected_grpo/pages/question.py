@@ -11,13 +11,14 @@ from projected_grpo.measures import estimates as table
 from projected_grpo.measures import plane as planes
 from projected_grpo.measures import stats, trend
 from projected_grpo.measures.columns import wide
-from projected_grpo.measures.estimates import Measured
 from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.measured import Measured, measured
 from projected_grpo.measures.numbers import of_tree
 from projected_grpo.measures.published import published as published_figures
-from projected_grpo.pages import figures, words
+from projected_grpo.pages import words
 from projected_grpo.pages.answer import Estimated, answer, corrected, of_first_seeds
 from projected_grpo.pages.context import Context, banner, spreads
+from projected_grpo.pages.figures.of_question import of_question
 from projected_grpo.pages.page import Page, address, render
 from projected_grpo.records import commit
 
@@ -46,7 +47,7 @@ def estimated(
     question: Question, frame: pd.DataFrame, config: Config, why: Mapping[str, str] | None = None
 ) -> Estimated:
     """Return a question with its table of estimates; why: of each run left out. UserError like `numbers.check`."""
-    own = table.measured(question, frame, why, config.floors.get(config.model.name))
+    own = measured(question, frame, why, config.floors.get(config.model.name))
     more = {"plane": lambda: planes.above_frontier(own), "trend": lambda: trend.slopes(own, config)}
     primary = config.primary
     frame = table.estimates(own, more.get(question.kind, list)(), primary.dates, primary.seeds)
@@ -112,7 +113,7 @@ def page(
     provenance: what stands at its end (`provenance`); earlier: Holm's p that rows had in other families.
     """
     own, question, about = made.own, made.own.question, made.own.about
-    drawing = figures.of_question(made, config)
+    drawing = of_question(made, config)
     honest = HONEST.get(about.name, "honest")
     first = next(iter(own.rows))
     shown = [about.name, *([honest] if honest and made.line(first, table.RATE, honest) else [])]

@@ -12,8 +12,10 @@ from matplotlib.figure import Figure
 
 from projected_grpo.measures import estimates, numbers, stats
 from projected_grpo.measures.estimates import Comparison
-from projected_grpo.pages import figures, words
+from projected_grpo.pages import words
 from projected_grpo.pages.context import Context, banner
+from projected_grpo.pages.figures.lines import Line, trajectories
+from projected_grpo.pages.figures.shares import strip
 from projected_grpo.pages.page import Page, address, render
 
 Record = tuple[str, str, int, float | None]
@@ -104,12 +106,12 @@ class Numbers:
 
     def strip(self, rows: Iterable[str], measure: str, x: str, mark: float | None = None) -> Figure | None:
         """Return one measure as dots, a row a name."""
-        return figures.strip({row: list(self.of(row, measure).values()) for row in rows}, x, mark)
+        return strip({row: list(self.of(row, measure).values()) for row in rows}, x, mark)
 
     def over(self, rows: Sequence[str], panels: Mapping[str, Mapping[str, str]], x: str) -> Figure | None:
         """Return means over ordered rows with their intervals; panels: title -> line -> its measure."""
 
-        def line(measure: str) -> figures.Line:
+        def line(measure: str) -> Line:
             every = [list(self.of(row, measure).values()) for row in rows]
             told = [(at, stats.summarise(own)) for at, own in enumerate(every, 1) if own]
             parts = [(at, one.mean, one.lo, one.hi) for at, one in told]
@@ -117,7 +119,7 @@ class Numbers:
             return at, mean, lo, hi
 
         drawn = {title: {name: line(m) for name, m in lines.items()} for title, lines in panels.items()}
-        return figures.trajectories(drawn, x, rates=False)
+        return trajectories(drawn, x, rates=False)
 
 
 def page(

@@ -128,3 +128,8 @@ def to_svg(drawing: Figure) -> str:
         drawing.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")
     # Matplotlib names the font it measured with; a reader's own sans-serif is narrower: nothing overflows.
     return re.sub(r"'DejaVu Sans'[^;\"]*", "sans-serif", buffer.getvalue())
+
+
+def percent(axes: Axes, which: str = "x") -> None:
+    """Write the numbers of an axis in percent."""
+    getattr(axes, f"{which}axis").set_major_formatter(lambda value, _: f"{100 * value:.0f}")
