@@ -8,23 +8,18 @@ LeetCode    as in problems.py, `gt_answer` asserts of any form, of `Solution().n
 """
 
 import ast
-import builtins
-import importlib
 import os
 import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from projected_grpo.environment.foreign import syntax
+from projected_grpo.environment.foreign.syntax import NoCheck
 from projected_grpo.environment.levers import lever_of
 from projected_grpo.environment.problem import LEETCODE, Problem
 from projected_grpo.environment.problems import messages_of, optional, parse_problem
 from projected_grpo.errors import UserError
 from projected_grpo.files import numbered_rows
-
-
-class NoCheck(UserError):
-    """A row has no check that can be read: the row is left out, its file is not."""
-
 
 FORMATS = ("leetcode", "humaneval", "mbpp")
 RUNS_TEXT = {"eval", "exec", "compile", "__import__", "pickle", "marshal"}  # called, or whose functions are
@@ -77,7 +72,7 @@ def parse_humaneval(row: dict[str, Any], where: str) -> ForeignProblem:
         raise UserError(
             f"{where}: key 'entry_point' must be a function's name or Solution().name, not {name!r}"
         )
-    given = _given(prompt)
+    given = syntax.given(prompt)
     solution = optional(row, "canonical_solution", str, where) or optional(row, "completion", str, where)
     problem = Problem(_id(row, where), messages_of(prompt, where), bare, given, starter=prompt)
     head = prompt if prompt.endswith("\n") else prompt + "\n"
@@ -95,8 +90,8 @@ def parse_mbpp(row: dict[str, Any], where: str) -> ForeignProblem:
     imports = "\n".join(_texts(row, "test_imports", where))
     setup = optional(row, "test_setup_code", str, where) or ""
     code = optional(row, "code", str, where) or optional(row, "canonical_solution", str, where)
-    used, bound = _used_and_bound([imports, setup, *asserts], where)
-    theirs = _imports(
+    used, bound = syntax.used_and_bound([imports, setup, *asserts], where)
+    theirs = syntax.imports(
         code or "", {name for name in used if name not in bound}
     )  # asserts may use the solution's
     before = tuple(part for part in (imports, setup, theirs) if part.strip())
@@ -104,7 +99,7 @@ def parse_mbpp(row: dict[str, Any], where: str) -> ForeignProblem:
     if not names:
         raise NoCheck(f"{where}: key 'test_list' calls no function of a submission")
     messages, bare = messages_of(text, where) if text else (), names[0].removeprefix("Solution.")
-    problem = Problem(_id(row, where), messages, bare, imports + "\n" + _imports(setup))
+    problem = Problem(_id(row, where), messages, bare, imports + "\n" + syntax.imports(setup))
     return _finished(ForeignProblem(problem, names, before, asserts=tuple(asserts)), code, where)
 
 
@@ -116,7 +111,7 @@ def parse_asserts(row: dict[str, Any], where: str) -> ForeignProblem:
     code = optional(row, "canonical_solution", str, where) or None
     if any(re.search(r"\bSolution\b", text) for text in asserts):
         names = _methods(asserts)
-        used, bound = _used_and_bound([setup, *asserts], where)
+        used, bound = syntax.used_and_bound([setup, *asserts], where)
         if unknown := [name for name in used if name not in bound and name != "Solution"]:
             raise NoCheck(f"{where}: key 'gt_answer' uses {unknown[0]}, which nothing defines")
     else:
@@ -158,15 +153,17 @@ def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProbl
     """Return the row with its own solution, and with why it cannot be judged if that can be told from its text."""
     unjudged = ""
     for text in (*made.before, made.check, *made.asserts):
-        for node in ast.walk(_parsed(text, where)):
+        for node in ast.walk(syntax.parsed(text, where)):
             match node:
                 case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id=name))) if (
                     name in RUNS_TEXT
                 ):
                     unjudged = f"its check uses {name}, which could run what a submission returns"
-    for idle in filter(None, (_idle(_parsed(text, where)) for text in (made.check, *made.asserts))):
+    for idle in filter(
+        None, (syntax.idle(syntax.parsed(text, where)) for text in (made.check, *made.asserts))
+    ):
         unjudged = f"its check has `{idle}`, which no answer can fail"
-    for name, kind in _made_of(own).items():
+    for name, kind in syntax.made_of(own).items():
         if name in made.names and kind is ast.ClassDef:
             unjudged = (
                 f"its check makes objects of {name}, a class of the answer, and objects cannot be copied"
@@ -180,19 +177,6 @@ def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProbl
     return replace(made, problem=problem, own=own, unjudged=unjudged)
 
 
-def _idle(tree: ast.AST) -> str:
-    """Return a comparison without `assert`, or an asserted tuple, which is always true; "" for none.
-
-    Where an exception is awaited, a comparison may be what raises it.
-    """
-    match tree:
-        case ast.With() | ast.Try() | ast.TryStar():
-            return ""
-        case ast.Expr(value=ast.Compare()) | ast.Assert(test=ast.Tuple(elts=[_, *_])):
-            return ast.unparse(tree)
-    return next(filter(None, map(_idle, ast.iter_child_nodes(tree))), "")
-
-
 def _called(
     asserts: list[str], before: list[str], code: str | None, first: str | None, where: str
 ) -> tuple[str, ...]:
@@ -200,85 +184,12 @@ def _called(
 
     They are those that the row's own solution defines; where it defines none, the names that nothing else gives.
     """
-    used, bound = _used_and_bound([*before, *asserts], where)
-    defined = _made_of(code)
+    used, bound = syntax.used_and_bound([*before, *asserts], where)
+    defined = syntax.made_of(code)
     names = [name for name in used if name in defined] or [name for name in used if name not in bound]
     if first in used:
         names = [first, *(name for name in names if name != first)]
     return tuple(names)
-
-
-def _parsed(text: str, where: str) -> ast.Module:
-    """Return the tree of a check's text. Raises NoCheck where it is no Python."""
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise NoCheck(f"{where}: the check is no valid Python ({error})") from error
-
-
-def _used_and_bound(texts: list[str], where: str) -> tuple[list[str], set[str]]:
-    """Return the names that texts use, in order, and those that they bind or that Python has."""
-    used: dict[str, None] = {}
-    bound = set(dir(builtins))
-    for text in texts:
-        for node in ast.walk(_parsed(text, where)):
-            match node:
-                case ast.ImportFrom(module=module, names=[ast.alias(name="*")]) if module in STARS:
-                    bound |= vars(importlib.import_module(module)).keys()
-                case ast.Import(names=names) | ast.ImportFrom(names=names):
-                    bound |= {(alias.asname or alias.name).split(".")[0] for alias in names}
-                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
-                    bound.add(name)
-                case ast.ExceptHandler(name=str(name)):
-                    bound.add(name)
-                case ast.Name(id=name, ctx=ast.Load()):
-                    used.setdefault(name)
-                case ast.Name(id=name):
-                    bound.add(name)
-    return list(used), bound
-
-
-# Modules whose names a setup may take as they come; none of them does anything when it is imported.
-STARS = (
-    "typing", "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics",
-    "itertools", "functools", "operator", "io", "sys", "json", "builtins", "decimal", "fractions", "cmath",
-)  # fmt: skip
-
-
-def _made_of(code: str | None) -> dict[str, type[ast.AST]]:
-    """Return the names that a solution defines at its top, with the kind of node that each is; none if it has none."""
-    found: dict[str, type[ast.AST]] = {}
-    for node in _body(code or "") or ():
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found[name] = type(node)
-            case ast.Assign(targets=targets, value=value):
-                names = (part for target in targets for part in ast.walk(target))
-                found |= {part.id: type(value) for part in names if isinstance(part, ast.Name)}
-    return found
-
-
-def _imports(text: str, of: set[str] | None = None) -> str:
-    """Return the imports at the top of a text; of: those alone that give one of these names."""
-    found = [node for node in _body(text) or () if isinstance(node, ast.Import | ast.ImportFrom)]
-    given = [{(alias.asname or alias.name).split(".")[0] for alias in node.names} for node in found]
-    return "\n".join(
-        ast.unparse(node) for node, own in zip(found, given, strict=True) if of is None or own & of
-    )
-
-
-def _given(prompt: str) -> str:
-    """Return what a prompt gives as code, its head made a whole function; nothing for a prompt of prose."""
-    whole = (prompt, f"{prompt.rstrip()}\n    pass\n")
-    return next((text for text in whole if _body(text) is not None), "")
-
-
-def _body(text: str) -> list[ast.stmt] | None:
-    """Return the statements of a text; None where it is no Python."""
-    try:
-        return ast.parse(text).body
-    except (SyntaxError, ValueError):
-        return None
 
 
 def _id(row: dict[str, Any], where: str) -> int | str:
