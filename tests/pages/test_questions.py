@@ -141,11 +141,11 @@ def test_a_rate_beside_another_is_of_the_same_seeds_or_says_of_which(tree):
             told = made.told(says)
             seeds = set(seeds_of(told["seeds"]))
             wording = getattr(says, told["verdict"].replace(" ", "_")) or ""
-            asked = r"of\('([^']+)'(?:, '([^']+)')?(?:, '([^']+)')?\)\.(?:mean|before|after)"
-            for row, contrast, measure in re.findall(asked, wording):
+            asked = r"of\('([^']+)'(?:, '([^']+)')?(?:, '([^']+)')?\)\.(mean|before|after|delta)"
+            for row, contrast, measure, what in re.findall(asked, wording):
                 other = made.of(row, contrast or table.RATE, measure or None)
                 own = set(seeds_of(other["seeds"]))
-                if own and not seeds <= own:
+                if own and (not seeds <= own or (what == "delta" and seeds != own)):
                     assert seed_list(own) in said, (row, said)
                 elif own > seeds:
                     rates = made.own.of(row, other["measure"])
