@@ -1,6 +1,6 @@
 """The sentences of a question, filled from its estimates: a wording for each verdict, chosen by the verdict."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -81,6 +81,19 @@ class Estimated:
         """Return the line that a sentence is of."""
         return self.of(says.row, says.contrast, says.measure)
 
+    def beside(self, told: Mapping) -> Callable[..., Mapping]:
+        """Return `of` for the sentence of a line: means are over its seeds, where a row has them all."""
+        seeds = set(words.seeds(told["seeds"]))
+
+        def of(row: str, contrast: str = table.RATE, measure: str | None = None) -> Mapping:
+            line = self.of(row, contrast, measure)
+            by = self.own.of(row, line["measure"]) if contrast == table.RATE else {}
+            if not seeds or not seeds <= by.keys():
+                return line
+            return {**line, "mean": stats.mean({seed: by[seed] for seed in seeds}), "seeds": told["seeds"]}
+
+        return of
+
     def rate(self, row: str, measure: str) -> str:
         """Return the mean of a row, or of the base before training, as tables have it: a share in percent."""
         base = stats.mean(self.own.base.get(measure, {})) if row == plane.BASE else None
@@ -128,7 +141,7 @@ def sentence(made: Estimated, says: Says) -> str:
     if not wording:
         return _plain(verdict, _name(made.own, says.row), line)
     try:
-        return environment().from_string(wording).render(line, of=made.of, rate=made.rate).strip()
+        return environment().from_string(wording).render(line, of=made.beside(line)).strip()
     except (TemplateError, TypeError) as error:
         name = made.own.question.name
         raise UserError(f"{name}: says of {says.row!r}, {verdict}: {wording!r}: {error}") from error
