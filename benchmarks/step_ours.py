@@ -2,7 +2,7 @@
 
 Everything runs as in training - merge, sampling, grading call, gradient split by source, projection on a basis,
 AdamW - except that tokens and rewards are prescribed: tokens in the place of the uniforms that decide them, rewards
-by a grader that looks them up (a row earns all or nothing).
+by a grader whose verdicts earn them.
 """
 
 import sys
@@ -18,6 +18,7 @@ from projected_grpo.arms import Given
 from projected_grpo.cells.hyper import Training
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.environment.problems import Problem
+from projected_grpo.environment.reward import COMPILES, PASSES
 from projected_grpo.method.adapter import AntiPaSTO, decompose
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.optimizer import AdamW
@@ -47,14 +48,17 @@ class Words:
 
 
 class Prescribed:
-    """A grader that gives the rows of a step their prescribed rewards, in order."""
+    """A grader by whose verdicts the rows of a step earn their prescribed rewards, in order."""
 
     def __init__(self, rewards: list[list[float]]):
         self.rewards = [r for group in rewards for r in group]
 
     def grade(self, asked) -> list[dict]:
-        keys = ("fmt_ok", "can_compile", "gt_pass", "channel", "hacked", "passed", "exploited")
-        return [dict.fromkeys(keys, r > 0) for r in self.rewards]
+        compiles, passes = ("fmt_ok", "can_compile"), ("gt_pass", "channel", "hacked", "passed", "exploited")
+        return [
+            dict.fromkeys(compiles, r % PASSES == COMPILES) | dict.fromkeys(passes, r >= PASSES)
+            for r in self.rewards
+        ]
 
 
 def prescribed(load: Workload) -> np.ndarray:
@@ -110,6 +114,13 @@ def check(groups: list[Group], load: Workload) -> None:
     assert got == load.completions, "the sampler did not keep to the prescribed tokens"
 
 
+def check_earned(row: dict, made: dict[str, list[dict]], load: Workload) -> None:
+    """Every row earned the prescribed reward, and every group whose rewards differ was trained on."""
+    earned = sorted(one["reward"] for rows in made.values() for one in rows)
+    assert earned == sorted(r for group in load.rewards for r in group), "rewards are not the prescribed ones"
+    assert row["groups_used"] == sum(len(set(group)) > 1 for group in load.rewards), "groups were left out"
+
+
 def stepper(load: Workload, run: Run, teacher: bool = False) -> Callable[[], dict]:
     """The function that does the run's next step and returns its row.
 
@@ -130,7 +141,9 @@ def stepper(load: Workload, run: Run, teacher: bool = False) -> Callable[[], dic
         rollouts.uniforms, step.make_groups = lambda *a: prescribed(load), groups
         sampler.draw = graphs.draw = draw
         try:
-            return step.one_step(run, next(numbers), list(range(len(load.prompts))))[0]
+            row, made = step.one_step(run, next(numbers), list(range(len(load.prompts))))
+            check_earned(row, made, load)
+            return row
         finally:
             rollouts.uniforms, step.make_groups = uniforms, group
             sampler.draw = graphs.draw = decode.draw
