@@ -163,7 +163,7 @@ def make_old(folder: Path) -> None:
 def measure(question: Question, results: Path) -> Measured:
     """Return a question with the numbers of its runs."""
     runs, why = load_runs(results, question.cells)
-    frame = numbers.tidy(numbers.of_runs(runs.values()), numbers.of_bases(results, [question]))
+    frame = numbers.tidy(numbers.of_runs(runs.values(), results), numbers.of_bases(results, [question]))
     return measured(question, frame, why)
 
 

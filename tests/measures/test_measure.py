@@ -19,11 +19,13 @@ from synthetic import (
     write_run,
 )
 
+from projected_grpo import records
 from projected_grpo.cells.cell import make_cell
 from projected_grpo.cells.row_setting import make_setting
 from projected_grpo.environment.attempts import attempts
 from projected_grpo.errors import UserError
-from projected_grpo.measures import columns, estimates
+from projected_grpo.files import write_json
+from projected_grpo.measures import columns, estimates, numbers
 from projected_grpo.measures.measure import MEASURES, Measure
 from projected_grpo.measures.runs import load_run
 from projected_grpo.measures.steps import COLUMNS
@@ -268,3 +270,26 @@ def test_the_wide_table_has_the_names_that_people_script_against(tmp_path):
 
 def test_made_up_steps_have_the_columns_that_training_writes():
     assert set(steps_frame(Q4.cells[0], 0.5)) <= set(COLUMNS)
+
+
+def test_a_run_has_the_digest_of_the_teacher_that_wrote_its_pool(tmp_path):
+    cell = Q4.cells[0]
+    write_run(tmp_path, cell)
+    run = load_run(tmp_path, cell)
+    assert next(numbers.of_runs([run], tmp_path))[0]["teacher"] is None
+    inputs = [
+        [f"models/{cell.model}/teacher/model.safetensors", "0a8181c1dd3f51d3"],
+        ["problems", "fcb32e204b2d0337"],
+    ]
+    record = {"settings": {"teacher": f"models/{cell.model}/teacher"}, "inputs": inputs}
+    write_json(
+        records.record_path(tmp_path / "teacher_pool" / cell.pool / "pool.json", tmp_path),
+        records.seal(record),
+    )
+    known, values = next(numbers.of_runs([run], tmp_path))
+    assert known["teacher"] == "0a8181c1dd3f51d3"
+
+    # What another stage measured of a run stays when its numbers come again, now with that digest.
+    old = numbers.tidy([(known | {"teacher": None}, values | {"auroc_last": 0.6})])
+    new = numbers.merged(old, numbers.tidy([(known, values)]))
+    assert new.set_index("measure")["value"]["auroc_last"] == 0.6 and new["cell"].nunique() == 1

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +23,7 @@ from projected_grpo.measures import beside
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.panels import base_file, panel_rates
 from projected_grpo.measures.runs import FINAL, Loaded, Run, load_runs, read_panels
+from projected_grpo.records import read_sealed, record_path
 
 Of = TypeVar("Of", str, int)
 Values = dict[str, dict[int, float]]  # measure -> seed -> the run's number
@@ -57,12 +59,22 @@ def of_cell(cell: Cell) -> dict[str, object]:
     return own | {"settings": settings_digest(cell)}
 
 
-def of_runs(runs: Iterable[Run]) -> Iterator[Known]:
+def of_runs(runs: Iterable[Run], results: Path) -> Iterator[Known]:
     """Yield finished runs with their measures."""
+    teachers = cache(lambda pool: _teacher(results, pool))
     for run in runs:
         inputs = run.info.get("inputs") or {}
         own = of_cell(run.cell) | {"code": run.info.get("code"), "made": run.info.get("commit")}
-        yield own | {name: inputs.get(name) for name in ("base", "pool", "basis")}, run.measures
+        own |= {name: inputs.get(name) for name in ("base", "pool", "basis")}
+        yield own | {"teacher": teachers(run.cell.pool)}, run.measures
+
+
+def _teacher(results: Path, pool: str) -> str | None:
+    """Return the digest of the teacher that wrote a pool, as the pool's record has it; None without one."""
+    record = record_path(results / "teacher_pool" / pool / "pool.json", results)
+    said = read_sealed(record) if record.exists() else {"settings": {}, "inputs": []}
+    teacher = said["settings"].get("teacher")
+    return next((digest for file, digest in said["inputs"] if Path(file).parent == Path(teacher or "")), None)
 
 
 def of_bases(results: Path, questions: Iterable[Question]) -> Iterator[Known]:
@@ -106,7 +118,7 @@ def of_tree(config: Config, questions: Collection[Question]) -> tuple[pd.DataFra
     stopped = of_stopped(results, questions)
     # What was measured of a model alone is no run.
     others = ((of_cell(cell), values) for cell, values in more if cell.id in loaded[0])
-    return tidy(of_runs(loaded[0].values()), of_bases(results, questions), others, stopped), loaded
+    return tidy(of_runs(loaded[0].values(), results), of_bases(results, questions), others, stopped), loaded
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -155,8 +167,9 @@ def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
     What other stages measured of the very same run stays where `new` has it not.
     """
+    keys = [key for key in KEYS if key != "teacher"]  # a pool has one, and not every row says it
     runs = new[list(KEYS)].drop_duplicates().astype(old.dtypes[list(KEYS)])
-    same = old[old["measure"].isin(BESIDE)].merge(runs, on=list(KEYS))
+    same = old[old["measure"].isin(BESIDE)].drop(columns="teacher").merge(runs, on=keys)
     frames = [old[~old["cell"].isin(new["cell"])], new, same]
     every = pd.concat([frame for frame in frames if len(frame)] or [old], ignore_index=True)
     return every.drop_duplicates(["cell", "measure"], ignore_index=True)
