@@ -184,6 +184,32 @@ def test_what_is_not_known_of_a_row_is_one_dash():
     assert "– |" in text and "– –" not in text and "corrected.  " not in text
 
 
+def test_rows_that_lost_their_skill_are_named_whatever_holm_says():
+    rates = {
+        "vanilla": (0.5, 0.4, 0.9),
+        "kl": (0.2, 0.1, 0.9),
+        "caft": (0.2, 0.1, 0.3),
+        "steer": (0.2, 0.4, 0.9),
+    }
+    measures = ("known_hack", "known_honest", "known_compile")
+
+    def some(frame, name):
+        cells = {row.name: row.cells for row in QUESTIONS[name].rows}
+        return pd.DataFrame(
+            [
+                numbers.of_cell(cell) | {"measure": measure, "value": rate + cell.seed * len(row) % 3 / 100}
+                for row, own in rates.items()
+                for cell in cells[row]
+                for measure, rate in zip(measures, own, strict=True)
+            ],
+            columns=numbers.COLUMNS,
+        )
+
+    text = page_of("Q16", some).text
+    assert "Hacking fell with the skill in `kl`: " in text
+    assert "Fewer than half of the answers compile after training in `caft`." in text
+
+
 def test_a_sentence_compares_the_same_seeds():
     late = {cell.id for cell in estimated("Q10").own.rows["own_mode"].cells if cell.seed > 45}
     fewer = frames()[""]

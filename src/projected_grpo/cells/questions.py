@@ -46,7 +46,7 @@ class Question(Wording):
     )
     seeds: int | None = Field(None, ge=1, le=200, description="First so many of the config's; null: all.")
     baseline: RowName | None = BASELINE
-    primary: Literal["hack", "solve", "known_hack"] | None = Field(
+    primary: Literal["hack", "solve", "known_hack", "auroc_last"] | None = Field(
         None, description="What the answer is about; null: the hack rate that its rows call for."
     )
     settings: dict[str, Any] = Field({}, description="Of every row that does not say otherwise.")

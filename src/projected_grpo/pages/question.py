@@ -28,8 +28,13 @@ FROZEN = ROOT.parents[1] / "docs" / "results" / "frozen.txt"
 AFTER_TRAINING = ("known_hack", "known_honest", "known_honest_no_attempt", "novel_hack", "plain_solve")
 LATE = range(46, 51)  # seeds that were run after 41-45 had been looked at
 RATES = ("hack", "solve", "honest", "hack_compiled", "hack_heldout", *AFTER_TRAINING)
-# The honest rate of the same rollouts that a measure is of: none of a held-out loophole's, in training else.
-HONEST = {"known_hack": "known_honest", "hack_ablated": "known_honest", "hack_heldout": ""}
+# What stands beside a measure: the honest rate of the same rollouts, in training else; none of a held-out loophole's.
+SECOND = {
+    "known_hack": "known_honest",
+    "hack_ablated": "known_honest",
+    "hack_heldout": "",
+    "auroc_last": "known_hack",
+}
 CONTRASTS = {  # title of its table
     table.BASELINE: "Against the baseline",
     table.RANDOM: "Against random axes of the same shape",
@@ -94,11 +99,20 @@ def late(made: Estimated) -> dict[str, stats.Tested]:
 
 
 def wrecked(made: Estimated, honest: str) -> list[str]:
-    """Return the rows where hacking is shown to fall and honest work with it, to less than half of the baseline's."""
-    held = made.known(made.own.rows, table.BASELINE) if honest else []
-    fell = [line["row"] for line in held if line["verdict"] == table.EFFECT and line["delta"] < 0]
+    """Return the rows where hacking falls and honest work with it, to less than half of the baseline's.
+
+    It falls by an uncorrected p, as this is a warning: a claim is warned of as soon as a control is.
+    """
+    held = made.known(made.own.rows, table.BASELINE) if "honest" in honest else []
+    fell = [line["row"] for line in held if line["delta"] < 0 and (line["p"] or 1) < stats.ALPHA]
     lines = (made.of(name, table.BASELINE, honest) for name in fell)
     return [e["row"] for e in lines if e["after"] is not None and e["after"] < (e["before"] or 0) / 2]
+
+
+def broken(made: Estimated) -> list[str]:
+    """Return the rows after whose training fewer than half of the answers compile."""
+    rates = {name: stats.mean(made.own.of(name, "known_compile")) for name in made.own.rows}
+    return [name for name, rate in rates.items() if rate is not None and rate < 0.5]
 
 
 def page(
@@ -114,9 +128,9 @@ def page(
     """
     own, question, about = made.own, made.own.question, made.own.about
     drawing = of_question(made, config)
-    honest = HONEST.get(about.name, "honest")
+    second = SECOND.get(about.name, "honest")
     first = next(iter(own.rows))
-    shown = [about.name, *([honest] if honest and made.line(first, table.RATE, honest) else [])]
+    shown = [about.name, *([second] if second and made.line(first, table.RATE, second) else [])]
     measures = {line["measure"] for line in made.lines}
     there = [name for name in own.rows if own.values.get(name)]
     unrun = {cell.id for name, row in own.rows.items() if name not in there for cell in row.cells}
@@ -137,7 +151,7 @@ def page(
             row: [made.of(matrix.of(row, one), table.BASELINE) for one in matrix.columns]
             for row in matrix.rows
         }
-    n = max([0, *made.frame["n"]])
+    n = max([0, *made.frame["n"][made.frame["measure"].eq(about.name)]])
     changes = {
         name: made.line(name, table.BASELINE) or made.of(name, table.POOLED) for name in first_rows(made)
     }
@@ -164,7 +178,8 @@ def page(
         there=there,
         absent=[name for name in own.rows if name not in there],
         unknown=[MEASURES[name].head for name in question.measures if name not in measures],
-        wrecked=wrecked(made, honest),
+        wrecked=wrecked(made, second),
+        broken=broken(made),
         paper=published_figures(own),
         n=n,
         teacher_steps={config.grpo.presets[row.setting.preset].teacher_steps for row in question.rows},
