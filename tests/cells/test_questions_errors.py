@@ -80,7 +80,11 @@ QUESTIONS = [
         ".baseline: 'vanilla' has the same runs, allowed: a row of other settings",
     ),
     ("Q10.rows[0].against", "vanilla", ": 'vanilla' has the same runs, allowed: a row of other settings"),
-    ("Q9.primary", "solved", ": 'solved'; allowed: hack, solve, known_hack, auroc_last; did you mean 'solve'?"),
+    (
+        "Q9.primary",
+        "solved",
+        ": 'solved'; allowed: hack, solve, known_hack, auroc_last; did you mean 'solve'?",
+    ),
     ("Q10.basline", "vanilla", ": unknown key; .*; did you mean 'baseline'?"),
     ("Q10.title", DROP, ": missing; required: title, asks, rows"),
     ("Q10.rows", [], ": [], allowed: a non-empty list of mappings"),
