@@ -290,6 +290,14 @@ def test_a_run_has_the_digest_of_the_teacher_that_wrote_its_pool(tmp_path):
     assert known["teacher"] == "0a8181c1dd3f51d3"
 
     # What another stage measured of a run stays when its numbers come again, now with that digest.
-    old = numbers.tidy([(known | {"teacher": None}, values | {"auroc_last": 0.6})])
-    new = numbers.merged(old, numbers.tidy([(known, values)]))
-    assert new.set_index("measure")["value"]["auroc_last"] == 0.6 and new["cell"].nunique() == 1
+    known |= {"pool": "869a579cddc08bd6"}
+    others = (
+        ({"cell": "another", "seed": 42, "pool": known["pool"]}, values),
+        ({"cell": "elsewhere", "seed": 43}, values),
+    )
+    store = tmp_path / "runs.csv"
+    numbers.write(numbers.tidy([(known | {"teacher": None}, values | {"auroc_last": 0.6}), *others]), store)
+    new = numbers.merged(numbers.read(store), numbers.tidy([(known, values)]))
+    assert new.set_index(["cell", "measure"])["value"][cell.id, "auroc_last"] == 0.6
+    teachers = new.drop_duplicates("cell").set_index("cell")["teacher"].dropna()
+    assert teachers.to_dict() == dict.fromkeys([cell.id, "another"], "0a8181c1dd3f51d3")

@@ -165,13 +165,16 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Return both, with a run of `new` in place of that of `old`.
 
-    What other stages measured of the very same run stays where `new` has it not.
+    What other stages measured of the very same run stays where `new` has it not. A pool has one teacher, so what one
+    row says of it holds for all.
     """
-    keys = [key for key in KEYS if key != "teacher"]  # a pool has one, and not every row says it
+    keys = [key for key in KEYS if key != "teacher"]
     runs = new[list(KEYS)].drop_duplicates().astype(old.dtypes[list(KEYS)])
     same = old[old["measure"].isin(BESIDE)].drop(columns="teacher").merge(runs, on=keys)
     frames = [old[~old["cell"].isin(new["cell"])], new, same]
     every = pd.concat([frame for frame in frames if len(frame)] or [old], ignore_index=True)
+    teachers = every.dropna(subset=["pool", "teacher"]).drop_duplicates("pool").set_index("pool")["teacher"]
+    every["teacher"] = every["teacher"].fillna(every["pool"].map(teachers))
     return every.drop_duplicates(["cell", "measure"], ignore_index=True)
 
 
