@@ -73,8 +73,8 @@ def _teacher(results: Path, pool: str) -> str | None:
     """Return the digest of the teacher that wrote a pool, as the pool's record has it; None without one."""
     record = record_path(results / "teacher_pool" / pool / "pool.json", results)
     said = read_sealed(record) if record.exists() else {"settings": {}, "inputs": []}
-    teacher = said["settings"].get("teacher")
-    return next((digest for file, digest in said["inputs"] if Path(file).parent == Path(teacher or "")), None)
+    folder = said["settings"].get("teacher")
+    return next((digest for file, digest in said["inputs"] if str(Path(file).parent) == folder), None)
 
 
 def of_bases(results: Path, questions: Iterable[Question]) -> Iterator[Known]:

@@ -103,7 +103,7 @@ def wrecked(made: Estimated, honest: str) -> list[str]:
 
     It falls by an uncorrected p, as this is a warning: a claim is warned of as soon as a control is.
     """
-    held = made.known(made.own.rows, table.BASELINE) if "honest" in honest else []
+    held = made.known(made.own.rows, table.BASELINE) if honest and made.own.about.better < 0 else []
     fell = [e["row"] for e in held if e["delta"] < 0 and e["p"] is not None and e["p"] < stats.ALPHA]
     lines = (made.of(name, table.BASELINE, honest) for name in fell)
     return [e["row"] for e in lines if e["after"] is not None and e["after"] < (e["before"] or 0) / 2]
