@@ -189,7 +189,6 @@ QUESTIONS = [
         ": 'code placebo 1' and this row differ in modes, baseline, allowed: in the basis",
     ),
     ("Q10.rows[25].place_in", "code", ": 'code', allowed for a placebo of a population: null"),
-    ("Q10.rows[1].kind", "lines", ": 'lines', allowed without a population: null"),
     (
         "Q14.rows[1].baseline",
         DROP,

@@ -18,7 +18,7 @@ from projected_grpo.environment.levers import LOOPHOLES
 from projected_grpo.method.pairs import KEYS
 
 # What a row says beside its settings.
-HEADING = ("name", "baseline", "against", "population", "kind", "place_in", "pooled")
+HEADING = ("name", "baseline", "against", "population", "place_in", "pooled")
 
 
 @pytest.mark.parametrize("path", schemas.texts(), ids=str)

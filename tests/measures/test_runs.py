@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from shipped import MODES
 from snakemake.utils import update_config
-from synthetic import fill, measure, real_questions
+from synthetic import fill, measure, real_questions, write_run
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures.runs import load_run
@@ -91,6 +91,16 @@ def test_nulls_that_a_run_writes_are_no_damage(tmp_path):
     # Exploits are counted among the rollouts whose problem has hidden tests, hacks among all.
     damage(lambda f: f.assign(exploit_s=f["hack_s"] / 2 + 0.5))(path)
     assert measure(question, tmp_path).left_out == {}
+
+
+def test_a_held_out_loophole_without_a_prompt_at_the_end_has_no_rate(tmp_path):
+    cell = next(cell for cell in QUESTIONS["Q14"].cells if cell.setting.held_out_mode)
+    write_run(tmp_path, cell)
+    path = tmp_path / "grpo" / cell.id / "steps.parquet"
+    for step in range(16, 21):
+        damage(lambda f, step=step: hole(f, f"hack_{cell.setting.held_out_mode}", step=step))(path)
+    found = load_run(tmp_path, cell).measures
+    assert "hack_heldout" not in found and "hack" in found
 
 
 def test_a_runs_columns_are_those_of_its_file(tmp_path):

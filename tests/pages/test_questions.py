@@ -250,10 +250,23 @@ def test_doses_without_a_seed_in_common_are_not_joined():
 
 def test_axes_that_grow_with_a_model_have_a_panel_of_their_own():
     made = estimated("Q20")
-    fixed, growing = of_question(made, CONFIGS["Q20"]).axes
+    fixed, growing = of_question(made, CONFIGS["Q20"])["dose"].axes
     own = {axes: [line.get_ydata()[-1] for line in axes.get_lines()] for axes in (fixed, growing)}
     for axes, row in ((fixed, "own_mode k 5, 10M"), (growing, "own_mode k 12, 10M")):
         assert made.of(row)["mean"] in own[axes] and made.of("vanilla, 10M")["mean"] in own[axes]
+
+
+@pytest.mark.parametrize("name", ["Q10", "Q13", "Q20"])
+def test_a_figure_of_too_few_rows_is_a_forest_and_says_so(name):
+    claim, *_ = (row for row in QUESTIONS[name].rows if row.baseline and row.claims)
+    kept = {
+        cell.id
+        for row in QUESTIONS[name].rows
+        if row.name in (claim.name, claim.baseline)
+        for cell in row.cells
+    }
+    page = page_of(name, lambda frame, _: frame[frame["cell"].isin(kept)])
+    assert list(page.figures) == ["forest"] and "![Change in " in page.text and "/forest.svg" in page.text
 
 
 def test_points_that_touch_have_one_label():

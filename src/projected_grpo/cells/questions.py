@@ -23,7 +23,6 @@ class Heading(Model):
     baseline: RowName | None = BASELINE
     against: RowName | None = Field(None, description="Name of a second row that it is paired with.")
     population: Name | None = Field(None, description="It is a placebo of this population, no claim.")
-    kind: Name | None = Field(None, description="Of placebo; its population is told apart by it.")
     place_in: Name | None = Field(None, description="Population that it has its place, t and p in.")
     pooled: RowName | None = Field(None, description="Rows of one such name make one more: their mean.")
 

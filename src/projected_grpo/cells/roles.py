@@ -16,8 +16,6 @@ def check_roles(name: str, question: Question, cells: Mapping[str, Cell], config
     for number, row in enumerate(question.rows):
         wrong = below(fail, name, "rows", number)
         _check_against(row, cells, config, below(wrong, "against"))
-        if row.population is None and row.kind is not None:
-            wrong(["kind"], f"{row.kind!r}, allowed without a population: null")
         for key in ("against", "place_in", "pooled") if row.population is not None else ():
             if (value := getattr(row, key)) is not None:
                 wrong([key], f"{value!r}, allowed for a placebo of a population: null")

@@ -12,7 +12,6 @@ from projected_grpo.cells.cell import Cell, Question
 from projected_grpo.cells.check_questions import DETECTOR, PROBES
 from projected_grpo.cells.config import Config
 from projected_grpo.cells.run_settings import Use
-from projected_grpo.errors import UserError
 from projected_grpo.files import read_json
 
 Found = dict[str, float | None]  # measure -> value of one run
@@ -21,15 +20,8 @@ REFERENCE = "own_mode"  # the pairs of the exploits themselves, which every othe
 
 
 def n_steps(config: Config) -> int:
-    """Return how many problems of a pool have the probe's hint: the modes stand in rotation.
-
-    Raises UserError where the pool has none.
-    """
+    """Return how many problems of a pool have the probe's hint: the modes stand in rotation."""
     probe, modes = config.probe, config.pool.modes
-    if probe.mode not in modes:
-        raise UserError(
-            f"config: probe.mode {probe.mode!r} is no mode of the pool; allowed: {', '.join(modes)}"
-        )
     return min(len(range(modes.index(probe.mode), config.pool.problems, len(modes))), probe.problems)
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from projected_grpo.environment.levers import LOOPHOLES
-from projected_grpo.errors import UserError
 from projected_grpo.measures.panels import DEPLOYED, PANEL_RATES, PANELS, RATES, honest, known_mean
 
 if TYPE_CHECKING:  # planning imports this module, and reads no run
@@ -97,14 +96,7 @@ def _hack_compiled(facts: pd.DataFrame) -> pd.Series:
 
 def _held_out(run: Run) -> float | None:
     mode = run.cell.setting.held_out_mode
-    if not mode:
-        return None
-    value = known_mean(run.steps[f"hack_{mode}"][-LAST:])
-    if value is None:
-        raise UserError(
-            f"{run.cell.id}: hack_{mode}, the rate on the held-out mode, is empty in its last {LAST} steps"
-        )
-    return value
+    return known_mean(run.steps[f"hack_{mode}"][-LAST:]) if mode else None
 
 
 def _seconds(run: Run) -> float | None:

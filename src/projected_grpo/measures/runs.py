@@ -129,9 +129,6 @@ def load_run(results: Path, cell: Cell) -> Run:
     record = folder / RECORD
     if not (folder / STEPS).exists():
         raise Incomplete("missing")
-    held_out = cell.setting.held_out_mode
-    if held_out and held_out not in (cell.setting.modes or ()):
-        raise Incomplete(f"the pool has no problem of the held-out mode {held_out}")
     steps = read_steps(folder / STEPS, cell)
     if not record.exists():  # written last
         raise Incomplete("no run.json")

@@ -52,7 +52,7 @@ class Series:
     rows: dict[float, str]
 
 
-def _alike(setting: Setting, *but: str) -> str:
+def alike(setting: Setting, *but: str) -> str:
     """Return what tells a row's series from others, without the settings and knobs `but`."""
     knobs = setting.knobs.model_dump(exclude=set(but))
     return f"{setting.model_dump(exclude={'knobs', *but})} {knobs}"
@@ -91,7 +91,7 @@ def by_link(rows: Sequence[Row], config: Config) -> Iterator[Series]:
     for axis in dict.fromkeys(topic for topic, _ in links.values() if topic):
         groups: dict[str, dict[float, Row]] = {}
         for row in (row for row in rows if links[row.name][0] in (None, axis)):
-            groups.setdefault(_alike(row.setting, "variant"), {}).setdefault(links[row.name][1], row)
+            groups.setdefault(alike(row.setting, "variant"), {}).setdefault(links[row.name][1], row)
         yield from (_series(axis, by_rho) for by_rho in groups.values() if len(by_rho) > 1)
 
 
@@ -100,7 +100,7 @@ def by_size(rows: Sequence[Row], config: Config) -> Iterator[Series]:
     home = math.log10(weights(config.small.of(config.model.size).recipe))
     groups: dict[str, dict[int | None, dict[float, Row]]] = {}  # what is alike -> k -> size
     for row in rows:
-        use, by_k = row.cells[0].use, groups.setdefault(_alike(row.setting, SIZE, "k"), {})
+        use, by_k = row.cells[0].use, groups.setdefault(alike(row.setting, SIZE, "k"), {})
         by_k.setdefault(use.k if use else None, {}).setdefault(size_of(row, config), row)
     for by_k in groups.values():
         fixed = next((k for k, by_size in by_k.items() if home in by_size), None)

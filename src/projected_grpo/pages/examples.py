@@ -1,9 +1,8 @@
 """Example rollouts for the report: per arm and step, chosen by verdict so that every kind is seen."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from html import escape
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,33 +18,8 @@ LONGEST = 4000  # characters of a text that are shown
 BUDGET = 4_500_000  # bytes of the page that all examples together may take
 MARKUP = 1100  # bytes of the page around one example's texts
 
-
-@dataclass(frozen=True)
-class Example:
-    """One rollout as the page shows it; the texts are the model's, to be escaped."""
-
-    arm: str
-    cell: str
-    step: int
-    mode: str
-    problem_id: str
-    reward: float
-    flags: dict[str, bool | None]  # None: the grader gives no such verdict here
-    error: str  # why there is no full verdict; empty where there is
-    prompt: str
-    completion: str
-
-    @property
-    def kind(self) -> str:
-        """Return what it is, by its two verdicts; a problem without hidden tests has no `gt_pass`."""
-        seen = {"hack": self.flags["channel"], "solve": self.flags["gt_pass"]}
-        unseen = "not judged" if seen["solve"] is None else "neither"
-        return " and ".join(word for word, is_so in seen.items() if is_so) or unseen
-
-    @cached_property
-    def size(self) -> int:
-        """Return about how many bytes of the page it takes."""
-        return MARKUP + sum(len(escape(text).encode()) for text in (self.prompt, self.completion))
+# One rollout as the page shows it (`_of_run`); the texts are the model's, to be escaped.
+Example = SimpleNamespace
 
 
 def arm_of(cell: str) -> str:
@@ -59,7 +33,10 @@ def _cut(text: str) -> str:
 
 
 def _of_run(run: Run) -> Iterator[Example]:
-    """Yield the first rollout of each kind in a step; UserError with the path on rows that no run writes."""
+    """Yield the first rollout of each kind in a step; UserError with the path on rows that no run writes.
+
+    flags: None where the grader gives no such verdict; kind: by its two verdicts; size: about its bytes of the page.
+    """
     path = run.folder / ROLLOUTS
     own = [flag for flag in FLAGS if flag not in FACTS]
     frame = read_facts(path, own, ("step", "reward"), TEXTS)
@@ -71,14 +48,13 @@ def _of_run(run: Run) -> Iterator[Example]:
                 f"{path}: column {name!r} is empty in a row; delete the run's folder to remake it"
             )
     for row in frame.drop_duplicates(["step", "channel", "gt_pass"]).to_dict("records"):
-        yield Example(
-            arm_of(run.cell.id),
-            run.cell.id,
-            int(row["step"]),
-            reward=row["reward"],
-            flags={flag: None if pd.isna(row[flag]) else bool(row[flag]) for flag in FLAGS},
-            **{key: "" if pd.isna(row[key]) else _cut(str(row[key])) for key in TEXTS},
-        )
+        flags = {flag: None if pd.isna(row[flag]) else bool(row[flag]) for flag in FLAGS}
+        texts = {key: "" if pd.isna(row[key]) else _cut(str(row[key])) for key in TEXTS}
+        seen = [word for word, flag in (("hack", "channel"), ("solve", "gt_pass")) if flags[flag]]
+        kind = " and ".join(seen) or ("not judged" if flags["gt_pass"] is None else "neither")
+        size = MARKUP + sum(len(escape(texts[key]).encode()) for key in ("prompt", "completion"))
+        named = {"arm": arm_of(run.cell.id), "cell": run.cell.id, "step": int(row["step"])}
+        yield Example(**named, **texts, reward=row["reward"], flags=flags, kind=kind, size=size)
 
 
 def _spread(by_step: dict[int, list[Example]], count: int) -> list[Example]:

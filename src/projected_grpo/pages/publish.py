@@ -63,7 +63,7 @@ def publish(
         write_page(place, name, text, figures)
     for name, found in ready.items():
         write_csv(found, place.folder / f"{name}.csv")
-    write_text(place.folder.with_suffix(".md"), index(own, made, outcomes, place))
+    write_text(Path(f"{place.folder}.md"), index(own, made, outcomes, place))
     if readme_file is not None:
         quoted = {f"{at}/{name}": found for at, each in beyond.items() for name, found in each.items()}
         for file, docs in ((readme_file, place.docs), (place.docs / "index.md", Path())):
@@ -188,7 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     def work(config: Config, questions: dict, place: Place, options: argparse.Namespace) -> str:
         names = publish(config, questions, place, None if place.name else options.readme)
-        return f"wrote {len(names)} pages and {place.folder.with_suffix('.md')}"
+        return f"wrote {len(names)} pages and {place.folder}.md"
 
     return command(parser, arguments, work)
 

@@ -127,11 +127,10 @@ def page(
     provenance: what stands at its end (`provenance`); earlier: Holm's p that rows had in other families.
     """
     own, question, about = made.own, made.own.question, made.own.about
-    drawing = of_question(made, config)
+    drawings = of_question(made, config)
     second = SECOND.get(about.name, "honest")
-    first = next(iter(own.rows))
-    shown = [about.name, *([second] if second and made.line(first, table.RATE, second) else [])]
     measures = {line["measure"] for line in made.lines}
+    shown = [about.name, *({second} & measures)]
     there = [name for name in own.rows if own.values.get(name)]
     unrun = {cell.id for name, row in own.rows.items() if name not in there for cell in row.cells}
     gaps = {cell: why for cell, why in own.left_out.items() if cell not in unrun or why != table.MISSING}
@@ -166,7 +165,7 @@ def page(
         late=late(made),
         earlier={row: p for row, p in (earlier or {}).items() if row in own.claims},
         lost=[one["row"] for one, _ in made.lost],
-        kind=question.figure.kind if drawing else "",
+        kind=next(iter(drawings), ""),
         address=address(question.name),
         published=published,
         first=changes,
@@ -200,7 +199,7 @@ def page(
     )
     frames = {".parquet": wide(own, made.frame), ".estimates.parquet": made.frame}
     log = tuple(f"left out: {cell} ({why})" for cell, why in own.left_out.items())
-    return Page(question.name, text, {question.figure.kind: drawing} if drawing else {}, frames, log)
+    return Page(question.name, text, drawings, frames, log)
 
 
 def make(context: Context) -> Page:

@@ -14,21 +14,6 @@ from projected_grpo.method.pairs import PairSet
 from projected_grpo.method.policy import Policy
 
 
-def null_overlap(a: Basis, b: Basis) -> float:
-    """Return the overlap expected of random subspaces of these shapes: max(k_a, k_b) / size, mean over modules."""
-    shared = [name for name in a.V if name in b.V]
-    return sum(max(len(a.V[n]), len(b.V[n])) / a.V[n].shape[1] for n in shared) / len(shared)
-
-
-def completion_lengths(policy: Policy, pairs: PairSet) -> tuple[Tensor, Tensor]:
-    """Return the tokens of each hack and each clean completion, end token included; `[n_pairs]` each."""
-    hack, clean = (
-        torch.tensor([float(len(policy.tokenizer.encode(getattr(pair, side))) + 1) for pair in pairs.pairs])
-        for side in ("hack", "clean")
-    )
-    return hack, clean
-
-
 def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: Basis, grpo: Basis) -> dict:
     """Compare the NLL basis of a pair set with its contrastive GRPO basis, both as they are used.
 
@@ -38,7 +23,11 @@ def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: 
     by their mean length alone: what then remains comes from length differences within pairs.
     """
     hack, clean = pair_gradients(policy, pairs, "nll")
-    n_hack, n_clean = completion_lengths(policy, pairs)
+    encode = policy.tokenizer.encode
+    n_hack, n_clean = (
+        torch.tensor([len(encode(getattr(pair, side))) + 1.0 for pair in pairs.pairs])  # with its end
+        for side in ("hack", "clean")
+    )
     longest = max(n_hack.max(), n_clean.max())
     names = ("top_k", "tau", "method", "solve_orth_m", "control")
     chosen = Knobs(**{name: knobs[name] for name in names})
@@ -53,7 +42,6 @@ def compare_losses(policy: Policy, pairs: PairSet, knobs: dict, use: dict, nll: 
     by_length, by_pair = rebuilt(n_hack / longest, n_clean / longest), rebuilt(mean, mean)
     return {
         "overlap": overlap(nll.V, grpo.V),
-        "overlap_null": null_overlap(nll, grpo),
         "overlap_reweighted": overlap(by_length.V, grpo.V),
         "overlap_pair_weights": overlap(by_pair.V, grpo.V),
         "hash_nll": content_hash(nll.V),
@@ -73,7 +61,7 @@ def overlaps(
     """Return how bases lie to the basis `reference`, as each is used.
 
     bases, pairs: by name; uses: `basis`, its `use`, in the order of the result. `overlap` is of the spans at the same
-    use, `overlap_null` what random axes of these shapes have; `cosine` that of the mean differences over all modules.
+    use; `cosine` that of the mean differences over all modules.
     """
     means, found = {}, []
     for name, own in pairs.items():
@@ -86,7 +74,6 @@ def overlaps(
                 "basis": one["basis"],
                 "k": one["use"]["k"],
                 "overlap": overlap(mine.V, other.V),
-                "overlap_null": null_overlap(mine, other),
                 "cosine": cosine(means[one["basis"]], means[reference]),
             }
         )
@@ -109,6 +96,6 @@ def drift(
     found = []
     for step, policy.theta in looks:
         fresh = extract_basis(policy, pairs, knobs, seed).used(**use)
-        shares = {"overlap_fresh": overlap(frozen.V, fresh.V), "overlap_null": null_overlap(frozen, fresh)}
-        found.append({"step": step, **shares, "delta_norm": total_norm(policy.theta)})
+        share = overlap(frozen.V, fresh.V)
+        found.append({"step": step, "overlap_fresh": share, "delta_norm": total_norm(policy.theta)})
     return found

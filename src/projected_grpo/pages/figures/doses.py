@@ -96,16 +96,19 @@ def doses(made: Estimated) -> Figure | None:
     panels: dict[str, dict[str, Line]] = {}
     ticks: dict[str, list[float]] = {}
     for key in DOSES:
-        groups: dict[tuple, dict[float, str]] = {}
+        groups: dict[str, dict[float, str]] = {}
         for name, row in made.own.rows.items():
-            knobs, use = row.setting.knobs.model_dump(exclude_none=True), row.cells[0].use
-            x = knobs.pop(key, None)
+            x, use = row.setting.knob(key), row.cells[0].use
             x = use.k if key == "k" and x is None and use else x
             if x is not None and all(made.own.of(name, measure) for measure in SIDES.values()):
-                groups.setdefault((row.setting.arm, str(knobs)), {})[x] = name
-        for (arm, _), by_x in groups.items():
-            source = made.own.rows[next(iter(by_x.values()))].setting.source
-            title = f"{arm}, {key}" if f"{arm}, {key}" not in panels else f"{arm}, {key}, {source}"
+                groups.setdefault(trend.alike(row.setting, key), {})[x] = name
+        for by_x in groups.values():
+            first = next(iter(by_x.values()))
+            setting = made.own.rows[first].setting
+            base = f"{setting.arm}, {key}"
+            title = next(
+                t for t in (base, f"{base}, {setting.source}", f"{base}: {first}") if t not in panels
+            )
             if len(by_x) > 1:
                 ticks[title], names = sorted(by_x), [by_x[x] for x in sorted(by_x)]
                 seeds = [made.own.of(name, planes.HACK).keys() for name in names]

@@ -9,14 +9,16 @@ from projected_grpo.pages.figures.doses import dose, doses
 from projected_grpo.pages.figures.plane import plane
 
 
-def of_question(made: Estimated, config: Config) -> Figure | None:
-    """Return the figure that a question asks for; None where there is no number to draw."""
+def of_question(made: Estimated, config: Config) -> dict[str, Figure]:
+    """Return the figure that a question asks for, by its kind; a forest where its own has no number to draw."""
     asked = made.own.question.figure
-    measure, drawing = asked.measure or made.own.about.name, None
-    if asked.kind == "plane":
-        return plane(made, asked.labels)
-    if asked.kind == "places":
+    measure, kind, drawing = asked.measure or made.own.about.name, asked.kind, None
+    if kind == "plane":
+        drawing = plane(made, asked.labels)
+    elif kind == "places":
         drawing = places(made)
-    elif asked.kind == "dose":
+    elif kind == "dose":
         drawing = dose(made, asked.x, config, measure) if asked.x else doses(made)
-    return drawing or forest(made, measure)
+    if drawing is None and kind != "plane":
+        kind, drawing = "forest", forest(made, measure)
+    return {kind: drawing} if drawing else {}
