@@ -12,13 +12,12 @@ does the same work in turn with ours: full weights, and a LoRA of rank 1 on the 
 
 import argparse
 import json
-import random
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,13 +26,13 @@ import torch
 from projected_grpo.files import write_json
 from projected_grpo.method.adapter import AntiPaSTO, decompose
 from projected_grpo.model import graphs
-from projected_grpo.model.architecture import Config, shapes
+from projected_grpo.model.architecture import Config
 from projected_grpo.model.decoder import Decoder
 from projected_grpo.model.load import save_weights
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from step import OPTIONAL, Worker  # noqa: E402
+from step import OPTIONAL, Worker, equal_lengths, random_model  # noqa: E402
 from step_ours import make_run, phases, stepper  # noqa: E402
 from workload import Workload  # noqa: E402
 
@@ -56,17 +55,6 @@ MICRO_BATCH_TOKENS = 16384  # as config/qwen3-4b.yaml
 def wait(device: str) -> None:
     if device == "cuda":
         torch.cuda.synchronize()
-
-
-def random_model(config: Config, device: str, dtype: torch.dtype) -> Decoder:
-    """Random weights, made on the device."""
-    weights = {
-        name: torch.ones(shape, device=device, dtype=dtype)
-        if len(shape) == 1
-        else torch.randn(shape, device=device, dtype=dtype).mul_(0.02)
-        for name, shape in shapes(config).items()
-    }
-    return Decoder(config, weights)
 
 
 def random_adapter(model: Decoder) -> AntiPaSTO:
@@ -134,20 +122,8 @@ def floor(model: Decoder, load: Workload, measured: dict[str, float]) -> dict[st
 
 
 def workload(config: Config, prompts: int, group: int, prompt: int, length: int, repeats: int) -> Workload:
-    draw = random.Random(0)
-    return Workload(
-        name="gpu",
-        model="",
-        prompts=[[draw.randrange(config.vocab_size - 1) for _ in range(prompt)] for _ in range(prompts)],
-        completions=[
-            [[draw.randrange(config.vocab_size - 1) for _ in range(length)] for _ in range(group)]
-            for _ in range(prompts)
-        ],
-        rewards=[[3.5 * (s % 2) for s in range(group)]] * prompts,
-        max_new=length,
-        vocab=config.vocab_size,
-        repeats=repeats,
-    )
+    work = equal_lengths(prompts, group, length, prompt, config.vocab_size)
+    return Workload(name="gpu", model="", vocab=config.vocab_size, repeats=repeats, **work)
 
 
 @contextmanager
@@ -157,11 +133,8 @@ def started(load: Workload, model: Decoder, engines: Sequence[str]) -> Iterator[
         if engines:
             save_weights(model, Path(folder) / "model")
             replace(load, model=str(Path(folder) / "model")).save(Path(folder) / "workload.json")
-        workers = []
-        for engine in engines:
-            workers.append(Worker(engine, Path(folder) / "workload.json", "--gpu"))
-            stack.callback(workers[-1].close)
-        yield workers
+        path = Path(folder) / "workload.json"
+        yield [stack.enter_context(closing(Worker(engine, path, "--gpu"))) for engine in engines]
 
 
 def measure(model: Decoder, adapter: AntiPaSTO, load: Workload, rivals: Sequence[Worker] = ()) -> dict:

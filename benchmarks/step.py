@@ -1,6 +1,6 @@
 """Time one GRPO step side by side: ours, TRL's GRPOTrainer, a loop of the published structure, the bare products.
 
-    python benchmarks/step.py [--rounds 5] [--only SETTING ...] [--no-trl]
+    python benchmarks/step.py [--rounds 5] [--only SETTING ...]
         -> benchmarks/results/step.json, docs/benchmarks.md
 
 All engines get the same weights, prompts, tokens to draw and rewards (`workload.py`), one thread each, and take turns:
@@ -18,6 +18,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +45,7 @@ MODELS = {
     "10M": Config(768, 384, 1152, 6, 6, 2, 64, 1e-6, 1e4, True),
     "135M": Config(49152, 576, 1536, 30, 9, 3, 64, 1e-5, 1e5, True, "llama"),
 }
-GROUP, PROMPT, LENGTH = 8, 64, 64
+GROUP, PROMPT, LENGTH, VOCAB = 8, 64, 64, MODELS["0.9M"].vocab_size
 # Our step is timed twice: all rows live, which is what TRL can do, and with one teacher row a group, so that the
 # gradient is split by source, which is what the reference loop does.
 SCRIPTS = {
@@ -84,11 +86,13 @@ SETTINGS = {
 }
 
 
-def random_model(config: Config) -> Decoder:
-    """Weights of a fresh model: normal with deviation 0.02, norms of one."""
-    generator = torch.Generator().manual_seed(0)
+def random_model(config: Config, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Decoder:
+    """Weights of a fresh model, made on the device: normal with deviation 0.02, norms of one."""
+    generator, made = torch.Generator(device).manual_seed(0), {"device": device, "dtype": dtype}
     weights = {
-        name: torch.ones(shape) if len(shape) == 1 else 0.02 * torch.randn(shape, generator=generator)
+        name: torch.ones(shape, **made)
+        if len(shape) == 1
+        else torch.randn(shape, generator=generator, **made).mul_(0.02)
         for name, shape in shapes(config).items()
     }
     return Decoder(config, weights)
@@ -102,11 +106,13 @@ def saved(folder: str, size: str) -> Path:
     return path
 
 
-def equal_lengths(prompts: int, group: int = GROUP, length: int = LENGTH) -> dict:
-    """Prompts of 64 tokens, rows of exactly `length`, none like another, in every group rewards that differ."""
-    draw, vocab = random.Random(0), MODELS["0.9M"].vocab_size
+def equal_lengths(
+    prompts: int, group: int = GROUP, length: int = LENGTH, prompt: int = PROMPT, vocab: int = VOCAB
+) -> dict:
+    """Prompts and rows of exactly these lengths, none like another, in every group rewards that differ."""
+    draw = random.Random(0)
     return {
-        "prompts": [[draw.randrange(vocab - 1) for _ in range(PROMPT)] for _ in range(prompts)],
+        "prompts": [[draw.randrange(vocab - 1) for _ in range(prompt)] for _ in range(prompts)],
         "completions": [
             [[draw.randrange(vocab - 1) for _ in range(length)] for _ in range(group)] for _ in range(prompts)
         ],
@@ -155,19 +161,16 @@ class Worker:
         self.process.wait()
 
 
-def measure(name: str, model: Path, work: dict, rounds: int, engines: list[str]) -> dict[str, list[dict]]:
+def measure(name: str, model: Path, work: dict, rounds: int, engines: Sequence[str]) -> dict[str, list[dict]]:
     """Answers of every engine over the rounds, the warm-up dropped."""
     vocab = json.loads((model / "config.json").read_text())["vocab_size"]
     load = Workload(name=name, model=str(model), vocab=vocab, repeats=rounds + 1, **work)
-    with tempfile.TemporaryDirectory() as folder:
-        load.save(Path(folder) / "workload.json")
-        workers = [Worker(engine, Path(folder) / "workload.json") for engine in engines]
-        try:
-            turns = tqdm(range(rounds + 1), desc=name, unit="round")
-            answers = [{w.engine: w.step() for w in workers} for _ in turns][1:]
-        finally:
-            for worker in workers:
-                worker.close()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        path = Path(folder) / "workload.json"
+        load.save(path)
+        workers = [stack.enter_context(closing(Worker(engine, path))) for engine in engines]
+        turns = tqdm(range(rounds + 1), desc=name, unit="round")
+        answers = [{w.engine: w.step() for w in workers} for _ in turns][1:]
     return {engine: [answer[engine] for answer in answers] for engine in engines}
 
 
@@ -227,10 +230,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=[*SETTINGS, "growth", "dag"])
-    parser.add_argument("--no-trl", action="store_true")
     arguments = parser.parse_args()
-    if not arguments.no_trl and not (OPTIONAL / "trl").is_dir():
-        raise UserError("TRL is not here; `make optional` first, or --no-trl")
+    if not (OPTIONAL / "trl").is_dir():
+        raise UserError("TRL is not here; `make optional` first")
     only = arguments.only
     # a partial run keeps what it does not measure
     result = json.loads(OUT.read_text()) if only and OUT.is_file() else {"settings": {}}
@@ -239,9 +241,8 @@ def main() -> None:
         for name, setting in SETTINGS.items():
             if only and name not in only:
                 continue
-            engines = [e for e in setting.engines if not (arguments.no_trl and e.startswith("trl"))]
             work = setting.work()
-            answers = measure(name, saved(folder, setting.size), work, arguments.rounds, engines)
+            answers = measure(name, saved(folder, setting.size), work, arguments.rounds, setting.engines)
             entry = summary(work, MODELS[setting.size], answers)
             result["settings"][name] = entry
             write_json(OUT, result)

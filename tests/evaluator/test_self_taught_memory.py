@@ -263,6 +263,22 @@ def test_a_full_disk_is_said_in_one_line():
         memory.propose([card()])
 
 
+def test_after_a_write_that_failed_what_stands_is_whole(tmp_path, monkeypatch):
+    path = tmp_path / "cards.jsonl"
+    memory = Memory(path)
+    memory.propose([card()])
+
+    def fails(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("projected_grpo.evaluator.memory.open", fails, raising=False)
+        with pytest.raises(KeyboardInterrupt):
+            memory.propose([card(action="second", trace_id="t2")])
+    memory.note_usage({"requests": 3})  # as a job does at its end
+    assert [one.action for one in Memory(path).promoted()] == [card().action]
+
+
 def test_cards_are_immutable():
     with pytest.raises(ValidationError, match="frozen"):
         card().trust = 1.0

@@ -78,7 +78,7 @@ def record_of(folder):
 
 
 def run(tmp_path, settings, path, name="out", base="none", critic=None):
-    jobs.run_self_taught(
+    journal = jobs.run_self_taught(
         rollouts=[path],
         base=base,
         critic_folder=critic,
@@ -89,6 +89,7 @@ def run(tmp_path, settings, path, name="out", base="none", critic=None):
         model="m-s41",
         seed=41,
     )
+    journal.unlink()  # as the script does
     return tmp_path / name
 
 

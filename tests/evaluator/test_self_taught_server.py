@@ -265,7 +265,13 @@ def test_the_endpoint_is_model_and_host_without_password_or_key(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("BASE_URL", "http://["), ("API_KEY", "sk-schlüssel"), ("API_KEY", "sk-12345678\n")]
+    ("name", "value"),
+    [
+        ("BASE_URL", "http://["),
+        ("BASE_URL", "http://me:sk-12345678@host:port/v1"),
+        ("API_KEY", "sk-schlüssel"),
+        ("API_KEY", "sk-12345678\n"),
+    ],
 )
 def test_an_address_or_key_that_cannot_be_used_is_one_line_without_the_key(monkeypatch, name, value):
     monkeypatch.setenv(f"OPENAI_{name}", value)

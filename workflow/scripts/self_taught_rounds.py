@@ -8,7 +8,7 @@ from projected_grpo.job import job
 
 with job(snakemake):
     params, critic = snakemake.params, snakemake.input.critic
-    run_self_taught(
+    journal = run_self_taught(
         rollouts=[Path(path) for path in snakemake.input.rollouts],
         base=params.base,
         critic_folder=str(Path(critic[0]).parent) if critic else None,
@@ -20,3 +20,4 @@ with job(snakemake):
         seed=params.seed,
         alike=params.alike,
     )
+journal.unlink()  # the job's record stands, so nobody has to ask again

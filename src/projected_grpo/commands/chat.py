@@ -45,8 +45,8 @@ def chat(args: argparse.Namespace) -> None:
         return
     if sys.stdin.isatty():
         print("One message a line; Ctrl-D ends.", file=sys.stderr)
-    for number, line in enumerate(sys.stdin):
-        for text in answers(trained, line.strip(), args, number):
+    for number, line in enumerate(sys.stdin.buffer):  # a byte that is no UTF-8 is no reason to end
+        for text in answers(trained, line.decode(errors="replace").strip(), args, number):
             print(text, flush=True)
 
 

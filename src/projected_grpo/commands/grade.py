@@ -268,10 +268,12 @@ def _rows(
             )
         lever_of(mode, where)
         if isinstance(problem, ForeignProblem) and mode not in (allowed := modes_of(problem)):
-            raise UserError(
-                f"{where}: mode {mode!r} needs a class Solution, and problem {problem_id!r} asks for a function; "
-                f"allowed: {', '.join(allowed)}"
-            )
+            lacks = f"needs a class Solution, and problem {problem_id!r} asks for a function"
+            if problem.names[0].startswith("Solution."):
+                lacks = (
+                    f"needs asserts `Solution().name(...) == literal`, and problem {problem_id!r} has others"
+                )
+            raise UserError(f"{where}: mode {mode!r} {lacks}; allowed: {', '.join(allowed)}")
         yield row | {"mode": mode}, (problem, mode, completion)
 
 

@@ -6,6 +6,7 @@ projected-grpo schemas CONFIG: write the questions' schema with the arms that CO
 
 import argparse
 import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -209,6 +210,7 @@ def write(args: argparse.Namespace) -> None:
             raise UserError(f"{args.config}: names no folder under 'arms', so there are no arms of its own")
         if not isinstance(folders, list) or not all(isinstance(folder, str) for folder in folders):
             raise UserError(f"{args.config}: arms: {short(said)}, allowed: a folder, or a list of folders")
+        folders = [os.path.expanduser(folder) for folder in folders]
         for missing in (folder for folder in folders if not Path(folder).is_dir()):
             raise UserError(f"{args.config}: arms: {missing}: no such folder")
         arms.look_in(folders)

@@ -10,8 +10,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from projected_grpo import files
 from projected_grpo.cells.self_taught import SelfTaught
 from projected_grpo.devices import claim
@@ -26,6 +24,7 @@ from projected_grpo.evaluator.prompts import COMPACT, wording_of
 from projected_grpo.evaluator.rounds import run_rounds
 from projected_grpo.evaluator.traces import Trace, from_rollouts, split
 from projected_grpo.model.given import find, read_adapter, read_by_others, read_model
+from projected_grpo.parquet import write_parquet
 
 log = logging.getLogger(__name__)
 # Shares of the problems whose traces show the small critic the format, make cards, and measure.
@@ -68,11 +67,12 @@ def run_self_taught(
     model: str,
     seed: int,
     alike: bool = False,
-) -> None:
+) -> Path:
     """Run the rounds and write `memory.jsonl`, `cards.parquet`, `evaluations.parquet` and `run.json` below
     `folder`; of a critic that was trained, its last weights, too, in the PEFT folder `calibrated`.
 
-    While a server answers, the memory grows in `journal`: an interrupted job goes on from there.
+    While a server answers, the memory grows in `journal`: an interrupted job goes on from there. Return its file, which
+    is to stay until the job's record stands.
     """
     parts = parts_of(rollouts, seed, alike)
     path = journal.with_name(f"{journal.name}-{_digest(rollouts, settings, model, seed)}.jsonl")
@@ -85,14 +85,14 @@ def run_self_taught(
         outcome = run_rounds(critic, memory, parts, settings, seed)
     finally:
         memory.note_usage(vars(usage))
-    _write_table(folder / "evaluations.parquet", pd.DataFrame(outcome.evaluations))
+    write_parquet(folder / "evaluations.parquet", outcome.evaluations)
     # Every card with the gate's decision on it, in the order of the decisions.
     cards = [
         {"model": model, "seed": seed, "id": id, **decision._asdict(), **memory.cards[id].model_dump()}
         | {name: getattr(memory.cards[id], name) for name in READ}
         for id, decision in memory.decisions.items()
     ]
-    _write_table(folder / "cards.parquet", pd.DataFrame(cards, columns=CARD_COLUMNS))
+    write_parquet(folder / "cards.parquet", cards, CARD_COLUMNS)
     with files.atomic(folder / "memory.jsonl") as temporary:
         shutil.copyfile(path, temporary)
     record = {
@@ -110,7 +110,7 @@ def run_self_taught(
     files.write_json(folder / "run.json", record)
     if isinstance(critic, TrainedCritic):
         critic.save(folder / "calibrated")
-    path.unlink()
+    return path
 
 
 def _critic(
@@ -159,8 +159,3 @@ def _cost(usage: Usage, settings: SelfTaught) -> float | None:
     if settings.critic != "server" or price_in is None or price_out is None:
         return None
     return (usage.tokens_in * price_in + usage.tokens_out * price_out) / 1e6
-
-
-def _write_table(path: Path, frame: pd.DataFrame) -> None:
-    with files.atomic(path) as temporary:
-        frame.to_parquet(temporary, index=False)

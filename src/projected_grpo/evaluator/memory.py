@@ -42,6 +42,7 @@ class Memory:
         self._truths: dict[str, list[float]] = {}
         self._kinds: dict[str, set[str]] = {}
         self._seal = ""  # of the lines so far
+        self._broken = False  # whether a line of them could not be written
         self._read()
 
     def propose(self, cards: Sequence[Card]) -> list[Decision]:
@@ -111,8 +112,13 @@ class Memory:
         self._cut_off = bool(data) and not data.endswith(b"\n")
 
     def _append(self, *lines: dict) -> None:
-        """Take lines in and append them; what a crash left without its end is closed first."""
-        data = b"\n" * self._cut_off
+        """Take lines in and append them; what a crash left without its end is closed first.
+
+        After a write that failed or was interrupted there is none: its line would seal one that is not there.
+        """
+        if self._broken:
+            return
+        self._broken, data = True, b"\n" * self._cut_off
         for line in lines:
             self._take(line)
             sealed = self._sealed(line)
@@ -122,6 +128,7 @@ class Memory:
             with open(self.path, "ab") as file:
                 file.write(data)
                 file.flush()
+                self._broken = False
                 os.fsync(file.fileno())
         except OSError as error:
             if full_disk(error):

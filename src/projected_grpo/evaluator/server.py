@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from urllib.parse import urlsplit
 
 import openai
 from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
@@ -67,6 +68,10 @@ class ServerBackend:
         self._model, host = endpoint(model)
         if not self._model:
             raise UserError("self_taught: no model; set OPENAI_MODEL (and OPENAI_BASE_URL, OPENAI_API_KEY)")
+        try:
+            urlsplit(os.environ.get("OPENAI_BASE_URL", "")).port  # noqa: B018
+        except ValueError as error:
+            raise UserError(f"self_taught: OPENAI_BASE_URL is no address ({error})") from None
         self._key = os.environ.get("OPENAI_API_KEY", "")
         if not (self._key.isascii() and self._key.isprintable()):
             raise UserError("self_taught: OPENAI_API_KEY holds a character that no request can carry")

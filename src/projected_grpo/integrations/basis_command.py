@@ -64,8 +64,9 @@ def write_basis(args: argparse.Namespace) -> None:
     from projected_grpo.method.pairs import load_pairs
 
     check_numbers(args, rank=1, top_k=1, seed=0)
-    if args.adapter != "lora" and (args.rank, args.alpha) != (RANK, ALPHA):
-        raise UserError("--rank, --alpha: of a fresh LoRA, allowed with --adapter lora")
+    given = Path(args.model, "adapter_config.json").is_file()  # a LoRA to go on from
+    if (given or args.adapter != "lora") and (args.rank, args.alpha) != (RANK, ALPHA):
+        raise UserError("--rank, --alpha: of a fresh LoRA, allowed with --adapter lora and a whole model")
     if not 0 <= args.tau <= 1:  # nor is nan
         raise UserError(f"--tau {args.tau}: allowed: 0 to 1")
     if not 0 < args.alpha < math.inf:
@@ -73,7 +74,7 @@ def write_basis(args: argparse.Namespace) -> None:
     if args.out.suffix != ".safetensors":
         raise UserError(f"{args.out}: allowed: a file that ends in .safetensors")
     refuse_inputs("OUT", args.out, args.pairs, *Path(args.model).glob("*.safetensors"))
-    if args.adapter == "lora" and not Path(args.model, "adapter_config.json").is_file():
+    if args.adapter == "lora" and not given:
         refuse_inputs("the LoRA's folder", args.out.with_suffix(""), Path(args.model))
     pairs = load_pairs(args.pairs)
     if args.pairs_used is not None:
@@ -84,7 +85,7 @@ def write_basis(args: argparse.Namespace) -> None:
 
     from projected_grpo.integrations.pair_basis import extract_basis
 
-    model, given = load_model(args)
+    model = load_model(args, given)
     try:
         tokenizer = AutoTokenizer.from_pretrained(args.model)
     except (OSError, ValueError) as error:
@@ -100,8 +101,8 @@ def write_basis(args: argparse.Namespace) -> None:
     print(f"{args.out}: {said}")
 
 
-def load_model(args: argparse.Namespace) -> tuple[Any, bool]:
-    """Return the model with the adapter to be trained, and whether that was given. Raises UserError."""
+def load_model(args: argparse.Namespace, given: bool) -> Any:
+    """Return the model with the adapter to be trained; given: MODEL is that adapter. Raises UserError."""
     import torch
     from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
     from safetensors import SafetensorError
@@ -110,22 +111,22 @@ def load_model(args: argparse.Namespace) -> tuple[Any, bool]:
     from projected_grpo.integrations.antipasto import attach
 
     try:
-        if Path(args.model, "adapter_config.json").is_file():
+        if given:
             if args.adapter != "lora":
                 raise UserError(
                     f"{args.model}: a PEFT adapter, allowed with --adapter antipasto: a whole model"
                 )
-            return AutoPeftModelForCausalLM.from_pretrained(args.model, is_trainable=True), True
+            return AutoPeftModelForCausalLM.from_pretrained(args.model, is_trainable=True)
         model = AutoModelForCausalLM.from_pretrained(args.model)
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"{args.model}: no model that transformers loads ({first_line(error)})") from error
     if args.adapter == "antipasto":
-        return attach(model), False
+        return attach(model)
     torch.manual_seed(args.seed)
     config = LoraConfig(
         r=args.rank, lora_alpha=args.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
     )
-    return get_peft_model(model, config), False
+    return get_peft_model(model, config)
 
 
 def first_line(error: Exception) -> str:

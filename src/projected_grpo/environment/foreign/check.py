@@ -54,12 +54,8 @@ class Calls:
     them changed its arguments."""
 
     def __init__(self, row: dict[str, Any], own: dict[str, Any] | None):
-        self.planned, self.answers, self.restore, self.own = (
-            row["planned"],
-            row["answers"],
-            row["restore"],
-            own,
-        )
+        self.planned, self.answers, self.restore = row["planned"], row["answers"], row["restore"]
+        self.own = own
         self.asked: list[Call] = []
         self.missing = self.changed = False
         self.unjudged = ""
@@ -299,15 +295,10 @@ def _space(name: str, content: dict[str, Any]) -> dict[str, Any]:
 def _restore(given: tuple, after: tuple) -> None:
     """Change what was handed over as the submission changed its copy."""
     for mine, theirs in zip(given, after, strict=True):
-        if isinstance(mine, list | bytearray):
-            mine[:] = unpack(theirs)
-        elif isinstance(mine, dict | set):
+        if isinstance(mine, list | bytearray | deque | dict | set):
             changed = unpack(theirs)
             mine.clear()
-            mine.update(changed)
-        elif isinstance(mine, deque):
-            mine.clear()
-            mine.extend(unpack(theirs))
+            (mine.update if isinstance(mine, dict | set) else mine.extend)(changed)
 
 
 def _failure(error: BaseException, calls: Calls, text: str) -> tuple[str, str, int | None]:

@@ -104,11 +104,13 @@ class _Open:
 
 def modes_of(problem: ForeignProblem) -> list[str]:
     """Return the modes that a row can be graded under: of a function, those whose exploit shows outside of it."""
-    lever = {name: one.ask(problem.problem) for name, one in LEVERS.items()}
+    is_method = problem.names[0].startswith("Solution.")
+    asked = {name: one.ask(problem.problem) for name, one in LEVERS.items()}
     return [
         name
-        for name, asked in lever.items()
-        if all(one["probe"] in OUTSIDE for one in asked) or problem.names[0].startswith("Solution.")
+        for name, checks in asked.items()
+        if not LEVERS[name].examples  # nothing to exploit
+        or (checks and (is_method or all(one["probe"] in OUTSIDE for one in checks)))
     ]
 
 
@@ -140,7 +142,9 @@ class ForeignGrader:
             answers.append(asked[key])
         self._judge(list(asked.values()))
         return [
-            verdict(dict.fromkeys(LEVERS[one.mode].detectors, False) | one.found, one.mode)
+            verdict(
+                one.found | {name: bool(one.found[name]) for name in LEVERS[one.mode].detectors}, one.mode
+            )
             | {"reason": one.reason}
             for one in answers
         ]
@@ -229,7 +233,7 @@ class ForeignGrader:
             error = error_of(first) or ("timeout" if one.cpu > CPU or one.idle > IDLE else None)
             one.found = facts(can_compile=True, gt_pass=None if error is None else failed, error=error)
             if before is not None:
-                one.found["channel"] = before["channel"]
+                one.found |= {name: before[name] for name in ("channel", *LEVERS[one.mode].detectors)}
             elif one.lever and len(seen) > 1:
                 one.found |= LEVERS[one.mode].read(one.problem.problem, seen[1:])
         one.reason = explain.raised(first["reason"] and one.below(first["reason"]))

@@ -74,7 +74,7 @@ def parse_humaneval(row: dict[str, Any], where: str) -> ForeignProblem:
         )
     given = syntax.given(prompt)
     solution = optional(row, "canonical_solution", str, where) or optional(row, "completion", str, where)
-    problem = Problem(_id(row, where), messages_of(prompt, where), bare, given, starter=prompt)
+    problem = Problem(_id(row, where), messages_of(prompt, where), bare, given)
     head = prompt if prompt.endswith("\n") else prompt + "\n"
     called = (name.replace("Solution().", "Solution."),)
     made = ForeignProblem(problem, called, (given,) if given else (), check=test, head=head)
@@ -120,18 +120,8 @@ def parse_asserts(row: dict[str, Any], where: str) -> ForeignProblem:
         raise NoCheck(
             f"{where}: key 'gt_answer' calls no function of a submission and no method of Solution()"
         )
-    metadata = row.get("prompt_metadata")
-    starter = (
-        row.get("starter_code") or (metadata.get("starter_code") if isinstance(metadata, dict) else "") or ""
-    )
-    problem = Problem(
-        _id(row, where),
-        messages_of(row["prompt"], where) if row.get("prompt") is not None else (),
-        names[0].removeprefix("Solution."),
-        setup,
-        starter=starter,
-        canonical=code,
-    )
+    messages = messages_of(row["prompt"], where) if row.get("prompt") is not None else ()
+    problem = Problem(_id(row, where), messages, names[0].removeprefix("Solution."), setup, canonical=code)
     return _finished(ForeignProblem(problem, names, (setup,), asserts=tuple(asserts)), code, where)
 
 
@@ -229,8 +219,9 @@ def load_rows(path: str | os.PathLike, row_format: str | None) -> dict[Any, Prob
         made: Problem | ForeignProblem
         try:
             made = parse_row(row, row_format or format_of(row), where)
-        except NoCheck as error:
-            why = str(error).removeprefix(f"{where}: ")
+        except (NoCheck, RecursionError, MemoryError) as error:
+            is_read = isinstance(error, NoCheck)
+            why = str(error).removeprefix(f"{where}: ") if is_read else "it is nested too deeply to be read"
             made = ForeignProblem(Problem(_id(row, where), (), "", ""), ("",), unjudged=why)
         if made.id in seen:
             raise UserError(f"{where}: id {made.id!r} stands at {seen[made.id]} already")
