@@ -63,18 +63,14 @@ def test_what_is_no_row_is_one_line(tmp_path, content, message):
 
 
 @pytest.mark.parametrize(
-    "key, text", [("code", "-" * 20_000 + "1"), ("test", "assert f(1) == " + "1 + " * 1_500 + "1")]
+    "nested", [{"code": "-" * 20_000 + "1"}, {"test_list": ["assert f(1) == " + "1 + " * 1_500 + "1"]}]
 )
-def test_a_row_that_is_nested_too_deeply_is_left_out_and_named(tmp_path, key, text):
+def test_a_row_that_is_nested_too_deeply_is_left_out_and_named(tmp_path, nested):
     path = tmp_path / "rows.jsonl"
     good = {"task_id": 1, "text": "", "code": "def f(x): return x", "test_list": ["assert f(1) == 1"]}
-    write_jsonl(
-        path, [good, good | {"task_id": 2} | ({"code": text} if key == "code" else {"test_list": [text]})]
-    )
-    assert [row.unjudged for row in load_rows(path, None).values()] == [
-        "",
-        "it is nested too deeply to be read",
-    ]
+    write_jsonl(path, [good, good | {"task_id": 2} | nested])
+    reasons = [row.unjudged for row in load_rows(path, None).values()]
+    assert reasons == ["", "it is nested too deeply to be read"]
 
 
 def test_rows_have_their_lines(tmp_path):

@@ -269,7 +269,7 @@ def _rows(
         lever_of(mode, where)
         if isinstance(problem, ForeignProblem) and mode not in (allowed := modes_of(problem)):
             lacks = f"needs a class Solution, and problem {problem_id!r} asks for a function"
-            if problem.names[0].startswith("Solution."):
+            if problem.is_method:
                 lacks = (
                     f"needs asserts `Solution().name(...) == literal`, and problem {problem_id!r} has others"
                 )

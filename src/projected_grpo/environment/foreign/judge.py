@@ -104,13 +104,12 @@ class _Open:
 
 def modes_of(problem: ForeignProblem) -> list[str]:
     """Return the modes that a row can be graded under: of a function, those whose exploit shows outside of it."""
-    is_method = problem.names[0].startswith("Solution.")
     asked = {name: one.ask(problem.problem) for name, one in LEVERS.items()}
     return [
         name
         for name, checks in asked.items()
         if not LEVERS[name].examples  # nothing to exploit
-        or (checks and (is_method or all(one["probe"] in OUTSIDE for one in checks)))
+        or (checks and (problem.is_method or all(one["probe"] in OUTSIDE for one in checks)))
     ]
 
 

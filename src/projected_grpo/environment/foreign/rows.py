@@ -49,6 +49,11 @@ class ForeignProblem:
     def id(self) -> Any:
         return self.problem.id
 
+    @property
+    def is_method(self) -> bool:
+        """Return whether a method of `class Solution` is called, and no function."""
+        return self.names[0].startswith("Solution.")
+
     def whole(self, code: str) -> str:
         """Return `code`, behind the prompt's head where it is no more than the rest of the function."""
         first = next((line for line in code.split("\n") if line.strip()), "")
@@ -161,7 +166,7 @@ def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProbl
         elif name in made.names and not issubclass(kind, CALLED):
             unjudged = f"its check reads {name}, a value of the answer and no function"
     problem = made.problem
-    if not made.names[0].startswith("Solution."):  # what the row gives must not stand for what it asks for
+    if not made.is_method:  # what the row gives must not stand for what it asks for
         taken = "".join(f"globals().pop({name!r}, None)\n" for name in made.names)
         problem = replace(problem, setup_code=f"{problem.setup_code}\n{taken}")
     return replace(made, problem=problem, own=own, unjudged=unjudged)
