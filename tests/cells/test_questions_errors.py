@@ -192,7 +192,7 @@ QUESTIONS = [
     (
         "Q14.rows[1].baseline",
         DROP,
-        "Q14.rows[1].pooled: 'known modes, all folds', allowed: one `pooled` of the rows' baselines (",
+        "Q14.rows[1].pooled: 'known modes, all folds', allowed: one baseline, or one `pooled` of the rows' baselines (",
     ),
     (
         "Q14.rows[0].pooled",

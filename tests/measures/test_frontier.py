@@ -217,6 +217,28 @@ def test_lost_honest_work_is_that_of_the_seeds_that_a_row_shares_with_both():
     assert plane.recovered(replace(own, values={"vanilla": rates["vanilla"]})) == {}
 
 
+def test_placebos_of_one_pool_are_one_point_against_the_baseline_that_they_share():
+    """Their mean by seed, where each has a run; no member of the population that other rows are placed in."""
+    question = real_questions([71, 72, 73])[1]["Q23"]
+    names = [row.name for row in question.rows if row.pooled]
+    rates = {name: {71: n / 100, 72: 0.5} for n, name in enumerate(names)}
+    rates[names[0]][73] = 0.9
+    records = [
+        {**numbers.of_cell(cell), "measure": name, "value": rates.get(row.name, {}).get(cell.seed)}
+        for row in question.rows
+        for cell in row.cells
+        for name in (HACK, HONEST)
+    ]
+    own = measured(question, pd.DataFrame(records, columns=numbers.COLUMNS).dropna(subset="value"))
+    pool, placed = own.rows["erase, text placebos"], own.rows["erase, honesty_text"].place_in
+    assert own.of(pool.name, HACK) == pytest.approx({71: 0.045, 72: 0.5})
+    assert pool.baseline == "vanilla" and plane.vanilla_of(own) == "vanilla"
+    assert [name for name, row in own.rows.items() if row.population == placed] == names
+    drawn = plane.defending(own)
+    assert pool.name in drawn and "erase, honesty_text" in drawn and not set(names) & set(drawn)
+    assert plane.must_give(pool) == plane.NOTHING and pool.name not in own.claims
+
+
 def test_figures_of_other_groups_stand_beside_rows_of_the_plane():
     found = other_groups()
     rows = {row.name for row in real_questions([41])[1]["Q16"].rows}

@@ -77,7 +77,7 @@ class Question(Wording):
             "itself": own or is_pooled,
             "pooled": is_pooled,
             "pooled, random": is_pooled,
-            "frontier": own and self.kind == "plane",
+            "frontier": (is_pooled or (own and own.pooled is None)) and self.kind == "plane",
             "slope": self.kind == "trend",
         }
         declared = (name for name, combinations in self.contrasts.items() if row in combinations)

@@ -16,7 +16,7 @@ def check_roles(name: str, question: Question, cells: Mapping[str, Cell], config
     for number, row in enumerate(question.rows):
         wrong = below(fail, name, "rows", number)
         _check_against(row, cells, config, below(wrong, "against"))
-        for key in ("against", "place_in", "pooled") if row.population is not None else ():
+        for key in ("against", "place_in") if row.population is not None else ():
             if (value := getattr(row, key)) is not None:
                 wrong([key], f"{value!r}, allowed for a placebo of a population: null")
         if row.place_in is not None:
@@ -60,12 +60,12 @@ def _check_place(name: str, question: Question, row: Row, cells: Mapping[str, Ce
 
 
 def _check_pooled(question: Question, row: Row, wrong: Fail) -> None:
-    """Rows of one pooled name have baselines of one pooled name, or none."""
+    """Rows of one pooled name have one baseline, baselines of one pooled name, or none."""
     rows = {other.name: other for other in question.rows}
     if row.pooled in rows:
         wrong([], f"{row.pooled!r} is a row's name, allowed: another one")
     parts = {part.name: question.baseline_of(part) for part in rows.values() if part.pooled == row.pooled}
     names = {part: rows[base].pooled if base else None for part, base in parts.items()}
-    if len(set(names.values())) > 1:
+    if len(set(parts.values())) > 1 and (len(set(names.values())) > 1 or None in names.values()):
         said = ", ".join(f"{name!r}: {pooled or 'none'}" for name, pooled in names.items())
-        wrong([], f"{row.pooled!r}, allowed: one `pooled` of the rows' baselines ({said})")
+        wrong([], f"{row.pooled!r}, allowed: one baseline, or one `pooled` of the rows' baselines ({said})")

@@ -122,13 +122,15 @@ def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Ro
         parts = [row for row in question.rows if row.pooled == name]
         if len(parts) < 2:
             continue
+        first, *others = dict.fromkeys(row.baseline for row in parts)
         own = {
             "name": name,
             "setting": parts[0].setting.model_copy(update={"held_out_mode": None}),
-            "baseline": of.get(parts[0].baseline or ""),
+            "baseline": of[str(first)] if others else first,
             "cells": tuple(cell for row in parts for cell in row.cells),
         }
-        rows[name] = parts[0].model_copy(update=dict.fromkeys(("against", "place_in", "pooled")) | own)
+        no_more = dict.fromkeys(("against", "population", "place_in", "pooled"))
+        rows[name] = parts[0].model_copy(update=no_more | own)
         found[name] = {}
         each = {row.name: 1.0 for row in parts}
         for measure in values[parts[0].name]:

@@ -150,9 +150,10 @@ def frontier_of(own: Measured) -> Frontier | None:
 
 
 def defending(own: Measured) -> list[str]:
-    """Return the rows that are no part of the frontier."""
+    """Return the rows that are no part of the frontier; of a pool its mean alone."""
+    single = {name: row for name, row in own.rows.items() if row.pooled not in own.rows}
     vanilla = vanilla_of(own)
-    return [n for n, row in own.rows.items() if n != vanilla and row.setting.defence.family != "less"]
+    return [n for n, row in single.items() if n != vanilla and row.setting.defence.family != "less"]
 
 
 def blocks(own: Measured) -> list[list[int]]:
