@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from workspace import ROOT, borrow_environment, clone
 
 PAGE = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
@@ -58,6 +59,7 @@ grpo: { prompts: 4, presets: { fast: { steps: 3 } } }
 """
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page_runs_and_says_what_stands_below_it(tmp_path):
     root = clone(tmp_path / "clone")
     borrow_environment(root)
