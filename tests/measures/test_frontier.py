@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 from synthetic import ROOT, deployed_rows, real_questions
 
-from projected_grpo.measures import beside, numbers, plane
+from projected_grpo.measures import beside, estimates, numbers, plane
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.measured import measured
 from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
@@ -193,6 +193,36 @@ def test_rows_without_a_seed_in_common_have_blocks_of_their_own():
     assert blocks(screen=first, kl=[70, *fresh]) == [first + fresh]
 
 
+def test_a_plane_is_drawn_on_the_seeds_that_all_rows_have_where_these_are_five():
+    own = measured(real_questions([41])[1]["Q23"], pd.DataFrame(columns=numbers.COLUMNS))
+    common, more = set(range(71, 76)), {61, 62}
+
+    def seeds(**of):
+        rates = {name: {HACK: dict.fromkeys(some, 0.1)} for name, some in of.items()}
+        parts = plane.panels(replace(own, values=rates))
+        return [set(part.seeds) for part in parts], [plane.are_paired(part) for part in parts]
+
+    assert seeds(vanilla=common | more, screen=common, kl=common | {61}) == ([common], [True])
+    assert seeds(vanilla=common, screen=common - {71}) == ([common - {71}], [True])
+    assert seeds(vanilla=common, screen=common, kl=common - {71}) == ([common], [False])
+    assert seeds(vanilla=common | more, screen=common, kl=more) == ([more, common], [True, True])
+
+
+def test_a_mean_stands_beside_its_difference_on_the_same_seeds():
+    question = real_questions([71, 72, 73])[1]["Q23"]
+    rates = {"vanilla": {71: 0.8, 72: 0.6}, "screen": {71: 0.1, 72: 0.3, 73: 0.8}}
+    records = [
+        {**numbers.of_cell(cell), "measure": name, "value": rates.get(row.name, {}).get(cell.seed)}
+        for row in question.rows
+        for cell in row.cells
+        for name in (HACK, HONEST)
+    ]
+    own = measured(question, pd.DataFrame(records, columns=numbers.COLUMNS).dropna(subset="value"))
+    lines = estimates.estimates(own).query("row == 'screen' and measure == @HACK").set_index("contrast")
+    assert lines.loc["baseline", "mean"] == pytest.approx(0.2) and lines.loc["baseline", "n"] == 2
+    assert lines.loc["rate", "mean"] == pytest.approx(0.4) and lines.loc["rate", "n"] == 3
+
+
 def test_what_is_measured_among_some_seeds_has_nothing_of_the_others():
     own = measured(real_questions([41])[1]["Q23"], pd.DataFrame(columns=numbers.COLUMNS))
     rates = {HACK: {61: 0.1, 71: 0.9}, HONEST: {71: 0.2}}
@@ -213,7 +243,9 @@ def test_lost_honest_work_is_that_of_the_seeds_that_a_row_shares_with_both():
     }
     rates = {name: {HONEST: by_seed} for name, by_seed in honest.items()}
     shares = {"vanilla": 0, "vanilla, no teacher": 1, "screen": 0.1 / 0.6, "kl": 0.2 / 0.8}
-    assert plane.recovered(replace(own, values=rates)) == pytest.approx(shares)
+    found = plane.recovered(replace(own, values=rates))
+    assert {name: one.share for name, one in found.items()} == pytest.approx(shares)
+    assert {name: one.n for name, one in found.items()} == {name: 1 + (name != "screen") for name in shares}
     assert plane.recovered(replace(own, values={"vanilla": rates["vanilla"]})) == {}
 
 

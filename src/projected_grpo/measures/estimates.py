@@ -38,7 +38,7 @@ COLUMNS = {  # name -> (unit, description)
     "measure": ("", "name of the measure"),
     "n": ("seeds", "seeds behind the line"),
     "seeds": ("", "which, `41;42`"),
-    "mean": ("", "mean over seeds of the row's own number, or of the combination"),
+    "mean": ("", "mean of the row's own number, or of the combination, over the seeds of the line"),
     "std": ("", "std over seeds (ddof 1) of what `mean` or, in a contrast, `delta` is the mean of"),
     "delta": ("", "mean difference, paired by seed; of a place: to the mean of the placebos"),
     "lo": ("", "lower end of its 95% t-interval"),
@@ -102,17 +102,24 @@ def _tested(
     **more: Any,
 ) -> Comparison:
     """Test a weighted sum of rows by seed against zero."""
-    by_seed = own.combined(weights, measure.name)
-    said = {"mean": stats.mean(by_seed), "sign": measure.better, "waits": own.waits(weights)} | more
-    return Comparison(row, contrast, to, measure.name, stats.one_sample(by_seed), **said)
+    test = stats.one_sample(own.combined(weights, measure.name))
+    mean = mean_of(own, row, measure.name, test) if row in own.rows else test and test.delta
+    said = {"mean": mean, "sign": measure.better, "waits": own.waits(weights)} | more
+    return Comparison(row, contrast, to, measure.name, test, **said)
+
+
+def mean_of(own: Measured, row: str, measure: str, test: stats.Tested | None) -> float | None:
+    """Return the mean of a row over the seeds of a test of it; over all of its seeds without one."""
+    by_seed = own.of(row, measure)
+    return stats.mean({seed: by_seed[seed] for seed in test.seeds} if test else by_seed)
 
 
 def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
-    claims, mean = row.name in own.claims, stats.mean(own.of(row.name, measure.name))
+    claims = row.name in own.claims
 
     def less(contrast: str, other: str, claim: bool, **more: Any) -> Comparison:
         weights = {row.name: 1.0, other: -1.0}
-        return _tested(own, row.name, contrast, other, measure, weights, mean=mean, claim=claim, **more)
+        return _tested(own, row.name, contrast, other, measure, weights, claim=claim, **more)
 
     if row.baseline in own.rows:
         barren = own.is_barren(row, measure.name)
@@ -122,7 +129,7 @@ def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
             contrast = RANDOM if single else POOLED_RANDOM
             yield less(contrast, random, claims and not barren, barren=barren)
         if row.place_in:
-            yield _placed(own, row, measure, mean, claims)
+            yield _placed(own, row, measure, claims)
     if row.against in own.rows:
         theirs = row.against in own.claims
         held = claims or not theirs  # a control is held against the claim
@@ -131,7 +138,7 @@ def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
         yield _tested(own, row.name, ITSELF, "0", measure, {row.name: 1.0}, claim=claims)
 
 
-def _placed(own: Measured, row: Row, measure: Measure, mean: float | None, claim: bool) -> Comparison:
+def _placed(own: Measured, row: Row, measure: Measure, claim: bool) -> Comparison:
     """Place a row among the placebos of its population by its difference to the baseline, over the seeds that all have.
 
     The test is that of one more draw from them (`stats.placed`); those without any run are left out.
@@ -144,7 +151,7 @@ def _placed(own: Measured, row: Row, measure: Measure, mean: float | None, claim
     if seeds:
         value, *others = (float(np.mean([by_seed[seed] for seed in seeds])) for by_seed in found)
         test = stats.placed(value, others, seeds)
-    waits = own.waits([row.name, *members])
+    waits, mean = own.waits([row.name, *members]), mean_of(own, row.name, measure.name, test)
     return Comparison(
         row.name, PLACE, str(row.place_in), measure.name, test, mean, claim, measure.better, waits
     )

@@ -7,6 +7,7 @@ that only slows training lies on it; what counts is known honest minus the front
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from scipy.optimize import isotonic_regression
 
 from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.measures import stats
-from projected_grpo.measures.estimates import Comparison
+from projected_grpo.measures.estimates import Comparison, mean_of
 from projected_grpo.measures.measured import Measured
 from projected_grpo.measures.names import FRONTIER
 
@@ -94,7 +95,12 @@ class Frontier:
         return stats.one_sample(dict(zip(seeds, pseudo.tolist(), strict=True)))
 
 
-def recovered(own: Measured) -> dict[str, float]:
+class Recovered(NamedTuple):
+    share: float
+    n: int  # seeds
+
+
+def recovered(own: Measured) -> dict[str, Recovered]:
     """Return row -> the share that it recovers of the honest work that plain training loses to the teacher's rows.
 
     (row - vanilla) / (vanilla without a teacher - vanilla), of means over the seeds that all three have. A row without
@@ -112,7 +118,8 @@ def recovered(own: Measured) -> dict[str, float]:
         seeds = sorted(honest.keys() & plain.keys() & untaught.keys())
         lost = sum(untaught[seed] - plain[seed] for seed in seeds)
         if lost > 0:
-            found[name] = sum(honest[seed] - plain[seed] for seed in seeds) / lost
+            gained = sum(honest[seed] - plain[seed] for seed in seeds)
+            found[name] = Recovered(gained / lost, len(seeds))
     return found
 
 
@@ -166,6 +173,23 @@ def blocks(own: Measured) -> list[list[int]]:
     return sorted(map(sorted, found))
 
 
+LOOK = 5  # seeds that a row must have to be looked at
+
+
+def panels(own: Measured) -> list[Measured]:
+    """Return the parts a plane is drawn in: the seeds that all rows have, where these are a look; else `blocks`."""
+    rows = filter(None, [vanilla_of(own), *defending(own)])
+    found = [own.of(name, HACK).keys() for name in rows]
+    common = set[int].intersection(*map(set, filter(None, found))) if any(found) else set()
+    return [own.among(seeds) for seeds in ([common] if len(common) >= LOOK else blocks(own))]
+
+
+def are_paired(panel: Measured) -> bool:
+    """Return whether all rows of a panel have the same seeds."""
+    rows = filter(None, [vanilla_of(panel), *defending(panel)])
+    return len({frozenset(panel.of(name, HACK)) for name in rows} - {frozenset()}) < 2
+
+
 def above_frontier(own: Measured) -> list[Comparison]:
     """Return each row's known honest less the frontier's at the same known hack; none where it hacks more than all."""
     front = frontier_of(own)
@@ -177,7 +201,7 @@ def above_frontier(own: Measured) -> list[Comparison]:
         test, claim = front.excess(hack, honest), name in own.claims
         waits = own.waits([name, *front.names])
         if test is not None or not hack:
-            mean = stats.mean(honest)
+            mean = mean_of(own, name, HONEST, test)
             found.append(Comparison(name, FRONTIER, "training less", HONEST, test, mean, claim, 1, waits))
     return found
 

@@ -163,8 +163,9 @@ def _of_seeds(wording: str, made: Estimated) -> list[str]:
     """Return the sentences, the first one beginning with the seeds that it is of."""
     first, *more = sentences(made)
     says = made.own.question.says
-    seeds = words.seeds(made.told(says[0])["seeds"]) if says else []
-    return [_plain(wording, words.seed_list(seeds or made.own.seeds), first), *more]
+    line = made.told(says[0]) if says else NO_LINE
+    seeds = words.seeds(line["seeds"] or "") or made.own.seeds
+    return [_plain(wording, words.seed_list(seeds), first, line["named"]), *more]
 
 
 def answer(made: Estimated) -> list[str]:

@@ -143,7 +143,8 @@ def page(
         others = [one for one in planes.other_groups().to_dict("records") if one["row"] in known]
         plane = {"others": others, "doses": front.names if front else (), "must_give": planes.must_give}
         plane |= {"defending": planes.defending(own), "recovered": planes.recovered(own)}
-        plane |= {"blocks": planes.blocks(own)}
+        parts = planes.panels(own)
+        plane |= {"panels": parts, "paired": all(map(planes.are_paired, parts))}
     sides = {}
     if matrix := question.matrix:
         sides = {
@@ -173,7 +174,7 @@ def page(
         shown=[MEASURES[name] for name in shown],
         sides=sides,
         compared=compared(made),
-        rated=[MEASURES[name] for name in RATES if name in measures],
+        rated=[MEASURES[name] for name in dict.fromkeys((*RATES, *question.measures)) if name in measures],
         there=there,
         absent=[name for name in own.rows if name not in there],
         unknown=[MEASURES[name].head for name in question.measures if name not in measures],

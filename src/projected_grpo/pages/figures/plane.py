@@ -30,9 +30,10 @@ def plane(made: Estimated, labels: Sequence[str]) -> Figure | None:
     """Return known hack to the right (a root scale: much lies near 0) and known honest upward.
 
     Hollow grey points are controls, the cross the base, the line plain training and less of it; `labels` have
-    their name beside them. Rows that share no seed stand in panels of their own, each with the line of its seeds.
+    their name beside them. Points are of the seeds that all rows have (`plane.panels`). Where there are none, rows
+    that share no seed stand in panels of their own, each with the line of its seeds.
     """
-    parts = [made.own.among(seeds) for seeds in planes.blocks(made.own)]
+    parts = planes.panels(made.own)
     places = [_places(own) for own in parts]
     if not parts:
         return None
