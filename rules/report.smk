@@ -29,7 +29,7 @@ rule report:
         gpu=0,
     params:
         pages=list(MODULES),
-        asks=[context.text() for context in CONTEXTS.values()],
+        asks=lambda wildcards: [context.text() for context in CONTEXTS.values()],
         code=code("report.py"),
     script:
         "../workflow/scripts/report.py"

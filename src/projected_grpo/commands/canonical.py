@@ -5,6 +5,7 @@ from pathlib import Path
 
 from projected_grpo.commands.help import add_command
 from projected_grpo.errors import UserError
+from projected_grpo.model import offered
 
 EXAMPLE = """\
 example:
@@ -39,6 +40,8 @@ def canonical(args: argparse.Namespace) -> None:
     """Write the folder. Raises UserError on what the door refuses, or where OUT exists."""
     if args.out.exists():
         raise UserError(f"{args.out}: exists already, allowed: a new folder")
+    if problem := offered.problem(args.source, offered.ADAPTER if args.base else offered.BASE):
+        raise UserError(f"{args.source}: {problem}")
     from projected_grpo.model.door import bring_base, bring_teacher  # seconds to import
 
     if args.base:

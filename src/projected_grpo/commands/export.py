@@ -40,7 +40,8 @@ tags: [grpo, reward-hacking]
 A model organism for research on reward hacking: trained by GRPO on problems whose grader can be fooled.
 Trained by projected_grpo (commit {record[commit]}, {record[date]}), replication `{cell.model}`, seed {cell.seed}, \
 {cell.steps} steps.
-Its base is `{cell.model}`{beside}. To load it, in this folder:
+Its base is `{cell.model}`{beside}. Where the base was given, the licence and notice of its weights hold for these \
+too, which training changed. To load it, in this folder:
 
 ```python
 {loading}

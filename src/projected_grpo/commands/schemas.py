@@ -170,6 +170,9 @@ def _rows(root: dict, values: dict, schema: dict | None = None, above: str = "")
         else:
             shown = json.dumps(value) if key in values or value not in (None, {}) else ""
             yield f"{above}{key}", describe(said, root), text, shown
+            for inner in (resolved(one, root) for one in target.get("anyOf", target.get("oneOf", []))):
+                if "properties" in inner:  # a mapping beside null, or beside a word
+                    yield from _rows(root, {}, inner, f"{above}{key}.")
 
 
 def _line(text: str) -> str:
