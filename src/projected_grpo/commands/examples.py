@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from projected_grpo.commands.help import add_command
-from projected_grpo.commands.trained import RUN_HELP, read_record
+from projected_grpo.commands.trained import RUN_HELP
+from projected_grpo.errors import UserError
 from projected_grpo.records import check_read
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ def examples(folder: Path) -> str:
     """
     from projected_grpo.parquet import read_parquet  # pandas, which grading does without
 
-    read_record(folder)  # says what RUN is where there is none
     file = folder / "deployed.parquet"
+    if not file.exists():
+        raise UserError(f"{file}: no such file; RUN is a {RUN_HELP}")
     rows = read_parquet(file, COLUMNS)
     check_read(file)
     rows = rows[rows["panel"] != "plain"]

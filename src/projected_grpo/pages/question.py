@@ -1,6 +1,7 @@
 """The page of a question: one template, filled from its table of estimates and from nothing else."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -176,7 +177,7 @@ def page(
         compared=compared(made),
         rated=[MEASURES[name] for name in dict.fromkeys((*RATES, *question.measures)) if name in measures],
         there=there,
-        absent=[name for name in own.rows if name not in there],
+        absent=_absent(own, there),
         unknown=[MEASURES[name].head for name in question.measures if name not in measures],
         wrecked=wrecked(made, second),
         broken=broken(made),
@@ -219,6 +220,19 @@ def _barren(made: Estimated, lines: pd.DataFrame) -> list[str]:
         whole = len(some) == int(held["delta"].notna().sum())
         found.append(MEASURES[str(name)].words + ("" if whole else f" (of {', '.join(own)})"))
     return found
+
+
+def _absent(own: Measured, there: Sequence[str]) -> list[str]:
+    """Return the rows without a run; placebos as a number where their population has none at all."""
+    gone = [row for name, row in own.rows.items() if name not in there]
+    placebos = Counter(row.population for row in gone if row.population)
+    runs = {own.rows[name].population for name in there}
+    names = (
+        f"{placebos[row.population]} placebos ({row.population})" if row.population and row.population not in runs
+        else row.name
+        for row in gone
+    )  # fmt: skip
+    return list(dict.fromkeys(names))
 
 
 def _power(made: Estimated, config: Config) -> float | None:
