@@ -55,5 +55,5 @@ def test_texts_that_are_not_as_the_run_wrote_them_are_not_shown(tmp_path):
 
 
 def test_a_folder_without_a_run_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="deployed.parquet: no such file; RUN is a folder"):
+    with pytest.raises(UserError, match=r"deployed\.parquet: no such file; RUN is a folder"):
         examples(tmp_path / "none")
