@@ -6,7 +6,9 @@ import pandas as pd
 
 from projected_grpo.pages.critic import page_of
 
-CONTEXT = SimpleNamespace(name="self_taught", config=SimpleNamespace(trial=False, seeds=(41, 42)))
+CONTEXT = SimpleNamespace(
+    name="self_taught", config=SimpleNamespace(trial=False, seeds=(41, 42), is_small=True)
+)
 
 
 def record_of_rounds(seed, rounds):

@@ -120,7 +120,7 @@ def page_of(context: Context, records: list[stage.Record], runs: list[Mapping], 
         counts=sorted(Counter(zip(cards["kind"], cards["status"], strict=True)).items()),
         runs=runs,
         critics=sorted({run["critic"].split(":")[0] for run in runs}),
-        borrowed=context.config.self_taught.critic == "trained" and not context.config.is_small,
+        borrowed=not context.config.is_small and context.config.self_taught.critic == "trained",
     )
 
 
