@@ -176,18 +176,21 @@ def blocks(own: Measured) -> list[list[int]]:
 LOOK = 5  # seeds that a row must have to be looked at
 
 
+def points(own: Measured) -> list[str]:
+    """Return the rows that are points of a plane: those that defend, and plain training."""
+    return [*defending(own), *filter(None, [vanilla_of(own)])]
+
+
 def panels(own: Measured) -> list[Measured]:
     """Return the parts a plane is drawn in: the seeds that all rows have, where these are a look; else `blocks`."""
-    rows = filter(None, [vanilla_of(own), *defending(own)])
-    found = [own.of(name, HACK).keys() for name in rows]
-    common = set[int].intersection(*map(set, filter(None, found))) if any(found) else set()
+    found = [set(own.of(name, HACK)) for name in points(own) if own.of(name, HACK)]
+    common = set.intersection(*found) if found else set()
     return [own.among(seeds) for seeds in ([common] if len(common) >= LOOK else blocks(own))]
 
 
 def are_paired(panel: Measured) -> bool:
     """Return whether all rows of a panel have the same seeds."""
-    rows = filter(None, [vanilla_of(panel), *defending(panel)])
-    return len({frozenset(panel.of(name, HACK)) for name in rows} - {frozenset()}) < 2
+    return len({frozenset(panel.of(name, HACK)) for name in points(panel)} - {frozenset()}) < 2
 
 
 def above_frontier(own: Measured) -> list[Comparison]:

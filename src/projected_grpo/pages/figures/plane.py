@@ -83,9 +83,8 @@ def _training_less(axes: Axes, own: Measured) -> list[tuple[float, float]]:
 
 def _places(own: Measured) -> dict[str, tuple[float, float]]:
     """Return known hack and known honest of each row that has both, means over its seeds."""
-    every = filter(None, [*planes.defending(own), planes.vanilla_of(own)])
     found = {}
-    for name in every:
+    for name in planes.points(own):
         hack, honest = (stats.mean(own.of(name, measure)) for measure in (planes.HACK, planes.HONEST))
         if hack is not None and honest is not None:
             found[name] = (hack, honest)
