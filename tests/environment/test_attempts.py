@@ -148,7 +148,7 @@ def test_labels_of_a_reader_who_did_not_know_the_rule():
     found = [sorted({KIND[name] for name in attempts(row["completion"])}) for row in rows]
     differs = [own != row["attempts"] for row, own in zip(rows, found, strict=True)]
     assert differs == ["differs" in row for row in rows]
-    assert len(rows) == 160 and sum(differs) == 8 and sum(bool(row["attempts"]) for row in rows) == 90
+    assert len(rows) == 200 and sum(differs) == 10 and sum(bool(row["attempts"]) for row in rows) == 112
 
 
 def test_the_corpora_of_the_small_model_are_read_as_they_were_made():
