@@ -22,6 +22,17 @@ def by_seed(values):
     return dict(zip(SEEDS, values, strict=True))
 
 
+def of_rates(question, rates):
+    """The question measured, where both rates of a row at a seed are `rates[row][seed]`; without one it has no run."""
+    records = [
+        {**numbers.of_cell(cell), "measure": name, "value": rates.get(row.name, {}).get(cell.seed)}
+        for row in question.rows
+        for cell in row.cells
+        for name in (HACK, HONEST)
+    ]
+    return measured(question, pd.DataFrame(records, columns=numbers.COLUMNS).dropna(subset="value"))
+
+
 def max_min(values):
     """The isotonic fit by its formula: max over starts of the min over ends of means."""
     n = len(values)
@@ -211,13 +222,7 @@ def test_a_plane_is_drawn_on_the_seeds_that_all_rows_have_where_these_are_five()
 def test_a_mean_stands_beside_its_difference_on_the_same_seeds():
     question = real_questions([71, 72, 73])[1]["Q23"]
     rates = {"vanilla": {71: 0.8, 72: 0.6}, "screen": {71: 0.1, 72: 0.3, 73: 0.8}}
-    records = [
-        {**numbers.of_cell(cell), "measure": name, "value": rates.get(row.name, {}).get(cell.seed)}
-        for row in question.rows
-        for cell in row.cells
-        for name in (HACK, HONEST)
-    ]
-    own = measured(question, pd.DataFrame(records, columns=numbers.COLUMNS).dropna(subset="value"))
+    own = of_rates(question, rates)
     lines = estimates.estimates(own).query("row == 'screen' and measure == @HACK").set_index("contrast")
     assert lines.loc["baseline", "mean"] == pytest.approx(0.2) and lines.loc["baseline", "n"] == 2
     assert lines.loc["rate", "mean"] == pytest.approx(0.4) and lines.loc["rate", "n"] == 3
@@ -255,13 +260,7 @@ def test_placebos_of_one_pool_are_one_point_against_the_baseline_that_they_share
     names = [row.name for row in question.rows if row.pooled]
     rates = {name: {71: n / 100, 72: 0.5} for n, name in enumerate(names)}
     rates[names[0]][73] = 0.9
-    records = [
-        {**numbers.of_cell(cell), "measure": name, "value": rates.get(row.name, {}).get(cell.seed)}
-        for row in question.rows
-        for cell in row.cells
-        for name in (HACK, HONEST)
-    ]
-    own = measured(question, pd.DataFrame(records, columns=numbers.COLUMNS).dropna(subset="value"))
+    own = of_rates(question, rates)
     pool, placed = own.rows["erase, text placebos"], own.rows["erase, honesty_text"].place_in
     assert own.of(pool.name, HACK) == pytest.approx({71: 0.045, 72: 0.5})
     assert pool.baseline == "vanilla" and plane.vanilla_of(own) == "vanilla"

@@ -65,10 +65,15 @@ class Question(Wording):
         names = [row.name for row in self.rows]
         return [*names, *dict.fromkeys(row.pooled for row in self.rows if row.pooled is not None)]
 
+    def parts_of(self, name: str | None) -> list[str]:
+        """Return the rows whose mean stands under a `pooled` name; none where it is of fewer than two."""
+        parts = [row.name for row in self.rows if name is not None and row.pooled == name]
+        return parts if len(parts) > 1 else []
+
     def contrasts_of(self, row: str) -> list[str]:
         """Return the contrasts that a table may have of a row or combination, the rate aside; a slope's are series."""
         own = next((one for one in self.rows if one.name == row), None)
-        is_pooled = sum(one.pooled == row for one in self.rows) > 1
+        is_pooled = bool(self.parts_of(row))
         asked = {
             "baseline": own and self.baseline_of(own),
             "random": own and self.baseline_of(own),
@@ -77,7 +82,7 @@ class Question(Wording):
             "itself": own or is_pooled,
             "pooled": is_pooled,
             "pooled, random": is_pooled,
-            "frontier": (is_pooled or (own and own.pooled is None)) and self.kind == "plane",
+            "frontier": self.kind == "plane" and (is_pooled or (own and not self.parts_of(own.pooled))),
             "slope": self.kind == "trend",
         }
         declared = (name for name, combinations in self.contrasts.items() if row in combinations)

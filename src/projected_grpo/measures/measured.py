@@ -115,18 +115,18 @@ def measured(
 
 def _pooled(question: Question, values: dict[str, Values]) -> tuple[dict[str, Row], dict[str, Values]]:
     """Return one row for the rows of each `pooled` name, and its values: their mean by seed, where all have one."""
-    of = {row.name: row.pooled for row in question.rows}
+    single = {row.name: row for row in question.rows}
     rows: dict[str, Row] = {}
     found: dict[str, Values] = {}
-    for name in dict.fromkeys(filter(None, of.values())):
-        parts = [row for row in question.rows if row.pooled == name]
-        if len(parts) < 2:
+    for name in dict.fromkeys(row.pooled for row in question.rows):
+        parts = [single[part] for part in question.parts_of(name)]
+        if name is None or not parts:
             continue
         first, *others = dict.fromkeys(row.baseline for row in parts)
         own = {
             "name": name,
             "setting": parts[0].setting.model_copy(update={"held_out_mode": None}),
-            "baseline": of[str(first)] if others else first,
+            "baseline": single[str(first)].pooled if others else first,
             "cells": tuple(cell for row in parts for cell in row.cells),
         }
         no_more = dict.fromkeys(("against", "population", "place_in", "pooled"))

@@ -164,7 +164,7 @@ def _of_seeds(wording: str, made: Estimated) -> list[str]:
     first, *more = sentences(made)
     says = made.own.question.says
     line = made.told(says[0]) if says else NO_LINE
-    seeds = words.seeds(line["seeds"] or "") or made.own.seeds
+    seeds = words.seeds(line["seeds"]) or made.own.seeds
     return [_plain(wording, words.seed_list(seeds), first, line["named"]), *more]
 
 

@@ -116,8 +116,7 @@ def _compared(question: Question) -> Iterator[list[str]]:
     """Yield the names of rows that one number is of, beside a row and its baseline."""
     rows = {row.name: row for row in question.rows}
     yield from ([row.name, row.against] for row in question.rows if row.against)
-    for pooled in {row.pooled for row in question.rows} - {None}:
-        yield [row.name for row in question.rows if row.pooled == pooled]
+    yield from map(question.parts_of, {row.pooled for row in question.rows})
     for weights in chain.from_iterable(kind.values() for kind in question.contrasts.values()):
         yield [name for name in weights if name in rows]
 
