@@ -7,10 +7,11 @@ import torch
 from given import CHATML
 
 
-def write_gguf(folder, model, path, scaling=None, other=None, drop=None):
+def write_gguf(folder, model, path, scaling=None, other=None, drop=None, says=None):
     """Write a llama of transformers as llama.cpp has it: q and k turned, tensors by its names.
 
-    scaling: of positions, by its name; other: name of one more tensor; drop: a key that is left out.
+    scaling: of positions, by its name; other: name of one more tensor; drop: a key that is left out;
+    says: more keys of the family with their values.
     """
     c, tokenizer = model.config, json.loads((folder / "tokenizer.json").read_text())
     writer = gguf.GGUFWriter(path, "llama")
@@ -27,6 +28,9 @@ def write_gguf(folder, model, path, scaling=None, other=None, drop=None):
     if scaling:
         writer.add_rope_scaling_type(scaling)
         writer.add_rope_scaling_factor(4.0)
+    add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}
+    for key, value in (says or {}).items():
+        add[type(value)](f"llama.{key}", value)
     if other:
         writer.add_tensor(other, torch.ones(c.head_dim // 2).numpy())
     writer.add_vocab_size(c.vocab_size)

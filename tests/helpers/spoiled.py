@@ -31,6 +31,30 @@ def scaled(tensors, side=128, but="no layer"):
     return out
 
 
+def float8(tensors, scale="weight_scale_inv", grid="block", dtype=torch.float32, side=4):
+    """Layers and embedding as float8 with scales; return them with what they stand for, by plain multiplication.
+
+    scale: name of the scales; grid: one for each block of `side`, each row or alone; dtype: theirs, uint8 the exponents
+    of powers of two.
+    """
+    out, plain = dict(tensors), {}
+    for name, W in tensors.items():
+        if "_proj" not in name and "embed" not in name:
+            continue
+        height, width = W.shape
+        shape = {"block": (-(-height // side), -(-width // side)), "row": (height, 1), "alone": ()}[grid]
+        scales = (0.004 + 0.01 * torch.rand(shape)).log2().round().exp2()
+        wide = scales
+        if grid == "block":
+            wide = torch.stack([scales[i // side, j // side] for i in range(height) for j in range(width)])
+            wide = wide.view(height, width)
+        out[name] = (W / wide).clamp(-440, 440).to(torch.float8_e4m3fn)
+        plain[name] = out[name].float() * wide
+        stored = scales.log2() + 127 if dtype == torch.uint8 else scales
+        out[f"{name.removesuffix('weight')}{scale}"] = stored.to(dtype)
+    return out, plain
+
+
 def as_bytes(tensors):
     """Layers as float8 and their scales, the codes as whole numbers of eight bits."""
     codes = scaled(tensors)

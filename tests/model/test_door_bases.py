@@ -19,8 +19,8 @@ from given import (
     refused,
     refused_base,
 )
-from safetensors.torch import load_file
-from spoiled import as_bytes, coded, scaled, with_tensor, without
+from safetensors.torch import load_file, save_file
+from spoiled import as_bytes, coded, float8, scaled, with_tensor, without
 from transformers import AutoModelForCausalLM
 
 from projected_grpo.model import agreement, door, offered
@@ -98,6 +98,40 @@ def test_float8_blocks_that_fit_get_theirs(base):
         torch.testing.assert_close(weights[name], file[name].float() * wide, rtol=1e-2, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [({"scale": "scale"}, {}), ({"scale": "qscale_weight", "dtype": torch.float16}, {}),
+     ({"dtype": torch.bfloat16}, {}), ({"dtype": torch.uint8}, {"quant_method": "mxfp8"}),
+     ({"dtype": torch.float8_e4m3fn}, {}), ({"grid": "row"}, {"weight_block_size": None}),
+     ({"grid": "alone"}, {"weight_block_size": None}), ({"grid": "alone"}, {})],
+)  # fmt: skip
+def test_float8_scales_of_all_names_dtypes_and_shapes_are_multiplied_in(base, how, said):
+    codes, plain = float8(load_file(base / "model.safetensors"), **how)
+    edit_tensors(base, lambda tensors: codes)
+    edit(base / "config.json", quantization_config=FLOAT8 | {"weight_block_size": [4, 4]} | said)
+    weights = load_weights(brought(base)).weights
+    assert len(plain) == 22
+    for name, W in plain.items():
+        torch.testing.assert_close(weights[name], W, rtol=1e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [(lambda tensors: {k: (W * 1000).to(torch.int8) if "scale" in k else W for k, W in tensors.items()},
+      "weight_scale_inv is torch.int8 in the file, allowed: numbers"),
+     (with_tensor("model.layers.0.mlp.up_proj.weight", torch.ones(40, 32, dtype=torch.bfloat16)),
+      "up_proj.weight is torch.bfloat16 in the file, where float8 is said by .*up_proj.weight_scale_inv"),
+     (with_tensor("model.layers.0.mlp.up_proj.scale", torch.ones(10, 8)), "are scales of one weight"),
+     (with_tensor("model.layers.0.mlp.up_proj.weight_scale", torch.ones(10, 8)), "1 unexpected keys"),
+     (with_tensor("model.layers.0.mlp.up_proj.weight_scale_inv", torch.ones(40, 1)),
+      r"\(40, 32\) has scales of \(40, 1\), allowed: whole blocks of \(4, 4\)")],
+)  # fmt: skip
+def test_float8_scales_that_may_mean_another_weight_are_refused(base, change, match):
+    edit_tensors(base, lambda tensors: change(float8(tensors)[0]))
+    edit(base / "config.json", quantization_config=FLOAT8 | {"weight_block_size": [4, 4]})
+    refused_base(match, base)
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
 def test_biases_that_are_codes_are_refused(tmp_path, dtype):
     checkpoint(tmp_path / "base", "qwen2")
@@ -131,6 +165,78 @@ def not_finite(value, dtype=torch.float32):
 def test_weights_that_transformers_would_fill_or_drop_are_refused(base, change, match):
     edit_tensors(base, change)
     refused_base(match, base)
+
+
+UP = "model.layers.0.mlp.up_proj.weight"
+SHARDS = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2, 3)]
+
+
+def sharded(folder, more=None, place=lambda name: name):
+    """The file in two shards, the second with the tensors `more`; place: of a shard, by the index."""
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    for file, part in zip(SHARDS, (names[::2], names[1::2]), strict=False):
+        added = (more or {}) if file == SHARDS[1] else {}
+        save_file({n: tensors[n].clone() for n in part} | added, folder / file, {"format": "pt"})
+    places = {n: place(SHARDS[i % 2]) for i, n in enumerate(names)}
+    index = {"metadata": {"total_size": 1}, "weight_map": places}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def test_two_tensors_for_one_weight_are_refused_unless_they_are_the_same(base):
+    W = load_file(base / "model.safetensors")[UP]
+    sharded(base, {"model.embed_tokens.weight": torch.ones(260, 32)})
+    refused_base("embed_tokens.weight is another here than .*allowed: one value", base)
+    for name in SHARDS[:2]:
+        (base / name).unlink()
+    (base / "model.safetensors.index.json").unlink()
+    model = checkpoint(base)
+    for name in (UP.removeprefix("model."), "model." + UP):
+        edit_tensors(base, with_tensor(name, W * 2))
+        refused_base("up_proj.weight is another here than", base)
+        edit_tensors(base, with_tensor(name, W.clone()))
+        assert_same(brought(base), model)
+        edit_tensors(base, without(name))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "match"),
+    [(lambda d: sharded(d, place=lambda name: f"../{name}") or [(d / n).rename(d.parent / n) for n in SHARDS[:2]],
+      "its index names .*allowed: files of the folder"),
+     (lambda d: sharded(d) or save_file({UP: torch.ones(40, 32)}, d / SHARDS[2]), "not in the index of its series"),
+     (lambda d: sharded(d) or (d / SHARDS[1]).unlink(), "cannot be read .*No such file .*00002-of-00002"),
+     (lambda d: (d / "model.safetensors").rename(d / "__0_0.distcp"), "cannot be read .*no file named model"),
+     (lambda d: edit_tensors(d, with_tensor("a\nb\u2028c\x1b.weight", torch.ones(1))), r"first a\\nb\\u2028c\\x1b")],
+)  # fmt: skip
+def test_files_that_are_not_one_checkpoint_are_one_line(base, spoil, match):
+    spoil(base)
+    refused_base(match, base)
+
+
+def test_shards_of_an_index_are_read_and_left_over_ones_are_not(base):
+    theirs = AutoModelForCausalLM.from_pretrained(base)
+    sharded(base)
+    save_file({UP: torch.ones(40, 32)}, base / "model-00003-of-00004.safetensors")
+    assert_same(brought(base), theirs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_angles_of_older_checkpoints_are_those_of_the_config(tmp_path, dtype):
+    model = checkpoint(tmp_path / "base", "llama")
+    name = "model.layers.2.self_attn.rotary_emb.inv_freq"
+    angles = 500.0 ** -(torch.arange(0, 8, 2) / 8)
+    edit_tensors(tmp_path / "base", with_tensor(name, angles.to(dtype)))
+    assert_same(brought(tmp_path / "base"), model)
+    edit_tensors(tmp_path / "base", with_tensor(name, (10000.0 ** -(torch.arange(0, 8, 2) / 8)).to(dtype)))
+    refused_base("2.self_attn.rotary_emb.inv_freq is not what config.json gives", tmp_path / "base")
+
+
+@pytest.mark.parametrize("form", [{"rope_theta": 500.0}, {"rope_theta": 500.0, "rope_scaling": None}])
+def test_positions_in_the_form_of_older_versions_are_read(base, form):
+    theirs = AutoModelForCausalLM.from_pretrained(base)
+    edit(base / "config.json", drop=["rope_parameters"], **form)
+    assert_same(brought(base), theirs)
 
 
 def text(file, said):
@@ -206,6 +312,11 @@ SET_WITHIN = (
      (template(SET_WITHIN), "sets 'tail' inside of {% generation %}"),
      (lambda d: edit(d / "config.json", drop=["intermediate_size"]),
       "config.json: no intermediate_size, allowed"),
+     (lambda d: edit(d / "config.json", drop=["rms_norm_eps"]), "config.json: no rms_norm_eps, allowed"),
+     (lambda d: edit(d / "config.json", drop=["rope_parameters"]), "config.json: no rope_theta, allowed"),
+     (lambda d: edit(d / "config.json", rope_parameters={"rope_type": "default"}), "config.json: no rope_theta"),
+     (lambda d: edit(d / "config.json", num_hidden_layers=0, layer_types=[]), "config.json: no num_hidden_layers"),
+     (text("config.json", "[]"), "cannot be read"),
      (text("generation_config.json", '{"eos_token_id": [258, 256'), "generation_config.json"),
      (text("generation_config.json", "[1]"), "cannot be read"),
      (lambda d: adapter(d, d), "adapter_config.json beside the model"),
@@ -296,16 +407,36 @@ def test_a_quantised_gguf_file_is_what_transformers_makes_of_it(llama, tmp_path)
 @pytest.mark.parametrize(
     ("more", "match"),
     [
-        ({"scaling": gguf.RopeScalingType.LINEAR}, "leaves out rope.scaling.type of it"),
+        ({"scaling": gguf.RopeScalingType.LINEAR}, "leaves out rope.scaling.type .'linear'. of it"),
         ({"other": "rope_freqs.weight"}, "leaves out rope_freqs.weight of it"),  # Llama 3's scaling
         ({"other": "blk.0.ffn_up.bias"}, "leaves out blk.0.ffn_up.bias of it"),
         ({"drop": "attention.head_count_kv"}, "no attention.head_count_kv in its metadata"),
         ({"drop": "attention.layer_norm_rms_epsilon"}, "no attention.layer_norm_rms_epsilon in its metadata"),
+        ({"says": {"attention.sliding_window": 64}}, r"leaves out attention.sliding_window \(64\) of it"),
+        ({"says": {"attention.key_length": 12}}, r"leaves out attention.key_length \(12\) of it"),
+        ({"says": {"attention.scale": 1.0}}, r"leaves out attention.scale \(1.0\) of it"),
+        ({"says": {"logit_scale": 0.5}}, r"leaves out logit_scale \(0.5\) of it"),
+        ({"says": {"expert_count": 4}}, r"leaves out expert_count \(4\) of it"),
+        ({"says": {"attention.causal": False}}, r"leaves out attention.causal \(False\) of it"),
+        ({"says": {"rope.scaling.yarn_log_multiplier": 0.5}}, "leaves out rope.scaling.yarn_log_multiplier"),
     ],
 )
 def test_what_transformers_leaves_out_of_a_gguf_file_is_refused(llama, tmp_path, more, match):
     write_gguf(tmp_path / "base", llama, tmp_path / "model.gguf", **more)
     refused_base(match, tmp_path / "model.gguf")
+
+
+def test_what_changes_nothing_in_a_gguf_file_may_stand_in_it(llama, tmp_path):
+    says = {
+        "attention.key_length": 8,
+        "rope.dimension_count": 8,
+        "expert_count": 0,
+        "rope.scaling.factor": 1.0,
+    }
+    says |= {"attention.causal": True, "logit_scale": 1.0, "rope.scaling.original_context_length": 4096}
+    write_gguf(tmp_path / "base", llama, tmp_path / "model.gguf", says=says)
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="model.gguf")
+    assert_same(brought(tmp_path / "model.gguf"), theirs)
 
 
 def test_a_gguf_file_without_an_end_token_gets_that_of_a_turn_alone(llama, tmp_path):

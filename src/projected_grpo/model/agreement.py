@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from projected_grpo.errors import UserError
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decoder import Decoder
-from projected_grpo.model.given import in_a_line, read_by_others
+from projected_grpo.model.given import in_a_line, read_by_others, upcast
 from projected_grpo.model.template import Messages
 from projected_grpo.model.tokenizer import Tokenizer
 
@@ -140,12 +140,6 @@ def reference(model: Any, rows: Sequence[list[int]], source: str, layers: int | 
         raise UserError(f"{source}: log-probabilities that are not finite, allowed: a model without NaN")
     own = (found["eager"] - found["sdpa"]).abs().max().item()
     return Reference(rows, found["sdpa"], max(FACTOR * own, LEAST), layers)
-
-
-def upcast(model: nn.Module) -> None:
-    """Turn all parameters to float32; transformers' own `float` refuses where there was a quantisation."""
-    for p in model.parameters():
-        p.data = p.data.float()
 
 
 @torch.no_grad()

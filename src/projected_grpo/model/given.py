@@ -17,6 +17,7 @@ from projected_grpo.files import read_json
 from projected_grpo.hub import has_weights, local_folder, split_revision
 from projected_grpo.model.architecture import PARTS, check_family
 from projected_grpo.model.given_codes import PLAIN, not_plain, of_checkpoint
+from projected_grpo.model.given_files import tensors
 from projected_grpo.model.given_gguf import left_out_of
 from projected_grpo.model.offered import BROKEN, NO_LINE
 from projected_grpo.model.tokenizer import GENERATION
@@ -24,8 +25,15 @@ from projected_grpo.model.wheel import Wheel, unpacked
 
 # None of the checkpoint's own.
 OWN_CODE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-# Keys of a `config.json` without which transformers builds a model of its own size.
-SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+# Keys of a `config.json` without which transformers builds a model with a number of its own.
+SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "rms_norm_eps",
+)
 PANIC = "PanicException"  # of tokenizers and safetensors, which Python does not count among its Exceptions
 LONGEST = 300  # characters of a reason
 REPORT = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
@@ -36,17 +44,22 @@ def read_by_others(what: str | Path) -> Iterator[None]:
     """Turn whatever transformers, PEFT, gguf or tokenizers raise on bad input, which is anything, into one line."""
     try:
         yield
-    except UserError:
-        raise
+    except UserError as error:
+        raise UserError(_escaped(str(error))) from error  # it may name a tensor, whose name is anything
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != PANIC:
             raise
-        raise UserError(f"{what}: cannot be read ({type(error).__name__}: {in_a_line(error)})") from error
+        why = f"{type(error).__name__}: {in_a_line(error)}"
+        raise UserError(_escaped(f"{what}: cannot be read ({why})")) from error
 
 
 def in_a_line(error: BaseException) -> str:
     """Return what an error says, which may be a table, in one line that ends somewhere."""
     return " ".join(str(error).split())[:LONGEST] or "no reason given"
+
+
+def _escaped(line: str) -> str:
+    return BROKEN.sub(lambda found: ascii(found[0])[1:-1], line)
 
 
 @contextmanager
@@ -130,7 +143,7 @@ def read_model(where: dict[str, Any], source: str, as_it_is: bool = False) -> An
         if not as_it_is:
             check_family(config.to_dict(), source)
             if not is_gguf:
-                _check_sizes(folder / "config.json")
+                _check_numbers(folder / "config.json")
         if (folder / GENERATION).is_file():
             GenerationConfig.from_pretrained(folder)  # the model's reader takes one that is cut off for none
         model: Any
@@ -140,7 +153,7 @@ def read_model(where: dict[str, Any], source: str, as_it_is: bool = False) -> An
             ignore_mismatched_sizes=True,  # the report names them, where the error would not
         )  # fmt: skip
         left_out = left_out_of(where["gguf_file"], model) if is_gguf else []
-        codes = None if is_gguf else of_checkpoint(folder, config, model)
+        codes = None if is_gguf else of_checkpoint(tensors(folder, config, model), config, model)
     if left_out:
         raise UserError(
             f"{source}: transformers leaves out {left_out[0]} of it, allowed: what it reads as a whole"
@@ -157,11 +170,14 @@ def read_model(where: dict[str, Any], source: str, as_it_is: bool = False) -> An
     return model.eval() if as_it_is else _plain(model, source).eval()
 
 
-def _check_sizes(path: Path) -> None:
-    """Raise UserError where a `config.json` lacks what transformers would fill in with a size of its own."""
+def _check_numbers(path: Path) -> None:
+    """Raise UserError where a `config.json` lacks what transformers would fill in with a number of its own."""
     said = read_json(path)
-    if lacking := [key for key in SIZES if said.get(key) is None]:
-        raise UserError(f"{path}: no {', '.join(lacking)}, allowed: a config with all sizes of its model")
+    rope = [said, said.get("rope_scaling") or {}, said.get("rope_parameters") or {}]
+    lacking = [key for key in SIZES if not said.get(key)]
+    if lacking or not any(part.get("rope_theta") for part in rope):
+        missing = ", ".join(lacking or ["rope_theta"])
+        raise UserError(f"{path}: no {missing}, allowed: a config with all numbers of its model")
 
 
 def _key(found: str | tuple[str, Sequence[int], Sequence[int]]) -> str:
@@ -192,6 +208,12 @@ def is_tied(model: Any) -> bool:
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return checkpoint name -> weight; a tied head is none."""
     return {name: p.detach() for name, p in model.named_parameters()}
+
+
+def upcast(model: nn.Module) -> None:
+    """Turn all parameters to float32; transformers' own `float` refuses where there was a quantisation."""
+    for p in model.parameters():
+        p.data = p.data.float()
 
 
 def _is_plain(model: Any) -> bool:

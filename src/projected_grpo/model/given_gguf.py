@@ -4,16 +4,27 @@ from typing import Any
 
 from projected_grpo.errors import UserError
 
-# Keys of a GGUF file that change a model's numbers, and those that transformers has a number of its own for.
-GGUF_PASSED_OVER = (
-    *("rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.scaling.attn_factor"),
-    "attention.clamp_kqv",
+# Keys below the family's name: without these transformers has numbers of its own, and these it reads, too.
+SIZES = ("attention.head_count", "attention.head_count_kv", "attention.layer_norm_rms_epsilon")
+READ = (
+    *SIZES,
+    "block_count",
+    "context_length",
+    "embedding_length",
+    "feed_forward_length",
+    "rope.freq_base",
+    "vocab_size",
 )
-GGUF_SIZES = ("attention.head_count", "attention.head_count_kv", "attention.layer_norm_rms_epsilon")
+UNSET = (0, "", "none")  # what any other key may say
+# Those that change nothing as 1, either.
+FACTORS = (
+    *("rope.scaling.factor", "rope.scaling.attn_factor", "rope.scaling.finetuned", "rope.scale_linear"),
+    *("logit_scale", "residual_scale", "embedding_scale"),
+)
 
 
 def left_out_of(path: str, model: Any) -> list[str]:
-    """What changes a model's numbers in a GGUF file and transformers passes over: how it scales positions, tensors.
+    """What changes a model's numbers in a GGUF file and transformers passes over: keys that it does not read, tensors.
 
     Takes away the end token that transformers gives a file without one. Raises UserError for a file without a key
     for which transformers has a number of its own.
@@ -22,13 +33,31 @@ def left_out_of(path: str, model: Any) -> list[str]:
     from transformers.modeling_gguf_pytorch_utils import TensorProcessor, get_gguf_hf_weights_map
 
     file = GGUFReader(path)
-    said = {key.partition(".")[2]: field.contents() for key, field in file.fields.items()}
-    if lacking := [key for key in GGUF_SIZES if key not in said]:
+    fields = {key: field.contents() for key, field in file.fields.items()}
+    family = f"{fields['general.architecture']}."
+    said = {key.removeprefix(family): value for key, value in fields.items() if key.startswith(family)}
+    if lacking := [key for key in SIZES if key not in said]:
         raise UserError(
             f"{path}: no {', '.join(lacking)} in its metadata, allowed: a file with all sizes of its model"
         )
-    if "ggml.eos_token_id" not in said:
+    if "tokenizer.ggml.eos_token_id" not in fields:
         model.generation_config.eos_token_id = model.config.eos_token_id = None
-    scaled = [key for key in GGUF_PASSED_OVER if said.get(key, 1.0) not in (0.0, 1.0, "none")]
+    c = model.config
+    as_it_is = {
+        **dict.fromkeys(
+            ("rope.dimension_count", "attention.key_length", "attention.value_length"),
+            getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads,
+        ),
+        "attention.causal": True,
+        "rope.scaling.original_context_length": said.get("context_length"),
+        "tensor_data_layout": "Meta AI original pth",
+    }
+
+    def changes(key: str, value: Any) -> bool:
+        if key in as_it_is:
+            return bool(value != as_it_is[key])
+        return key not in READ and value not in (*UNSET, *((1,) if key in FACTORS else ()))
+
+    keys = [f"{key} ({value!r})" for key, value in said.items() if changes(key, value)]
     known = get_gguf_hf_weights_map(model, TensorProcessor())
-    return scaled + sorted(tensor.name for tensor in file.tensors if tensor.name not in known)
+    return keys + sorted(tensor.name for tensor in file.tensors if tensor.name not in known)
