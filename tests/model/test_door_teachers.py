@@ -105,6 +105,56 @@ def test_an_adapter_that_peft_would_not_load_whole_is_refused(base, canonical, t
     refused_teacher(match, given, canonical)
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_whole_weights_of_an_adapter_are_not_rounded_to_its_base(tmp_path, tied):
+    checkpoint(tmp_path / "base", tie_word_embeddings=tied)
+    canonical = brought(tmp_path / "base", "canonical", "bfloat16")
+    given = adapter(canonical, tmp_path / "adapter", modules_to_save=["embed_tokens"])
+    key = "base_model.model.model.embed_tokens.weight"
+    edit_tensors(given, lambda t: t | {key: t[key].float() + 1e-3}, "adapter_model.safetensors")
+    bring_teacher(str(given), canonical, tmp_path / "out", "float32")
+    theirs = AutoModelForCausalLM.from_pretrained(canonical, dtype="float32")
+    assert_same(tmp_path / "out", PeftModel.from_pretrained(theirs, given).eval())
+
+
+def test_an_embedding_beside_an_adapter_is_the_bases_in_any_dtype(base, tmp_path):
+    canonical = brought(base, "canonical", "bfloat16")
+    given, key = adapter(canonical, tmp_path / "adapter"), "base_model.model.model.embed_tokens.weight"
+    embedding = load_weights(canonical).weights["model.embed_tokens.weight"]
+    for dtype in (torch.bfloat16, torch.float32):
+        edit_tensors(given, with_tensor(key, embedding.to(dtype)), "adapter_model.safetensors")
+        bring_teacher(str(given), canonical, tmp_path / str(dtype), "float32")
+    file = "model.safetensors"
+    assert (tmp_path / "torch.bfloat16" / file).read_bytes() == (
+        tmp_path / "torch.float32" / file
+    ).read_bytes()
+
+
+@pytest.mark.parametrize("value", [None, False, 0, [], {}])
+def test_an_option_of_a_later_peft_that_is_off_is_off(base, canonical, tmp_path, value):
+    given = adapter(base, tmp_path / "adapter")
+    edit(given / "adapter_config.json", new_option=value)
+    bring_teacher(str(given), canonical, tmp_path / "out", "float32")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [({"new_option": True}, "adapter_config.json: new_option: True, which PEFT does not know"),
+     ({"drop": ["lora_alpha"]}, "adapter_config.json: no lora_alpha, allowed: an adapter that says its strength"),
+     ({"drop": ["r"]}, "adapter_config.json: no r, allowed"), ({"r": None}, "adapter_config.json: no r, allowed")],
+)  # fmt: skip
+def test_options_that_peft_would_fill_in_or_pass_over_are_refused(base, canonical, tmp_path, change, match):
+    given = adapter(base, tmp_path / "adapter")
+    edit(given / "adapter_config.json", **change)
+    refused_teacher(match, given, canonical)
+
+
+def test_a_name_with_a_line_break_in_it_stays_in_one_line(base, canonical, tmp_path):
+    given = adapter(base, tmp_path / "adapter")
+    edit_tensors(given, with_tensor("a\n\x1b.lora_A.weight", torch.ones(1)), "adapter_model.safetensors")
+    refused_teacher(r"first a\\n\\x1b.lora_A", given, canonical)
+
+
 def test_an_adapter_that_is_lost_in_rounding_is_refused(base, tmp_path):
     given, canonical = adapter(base, tmp_path / "adapter"), brought(base, "canonical", "bfloat16")
     small = lambda t: {k: W * 1.5e-5 if "lora_B" in k else W for k, W in t.items()}  # noqa: E731

@@ -1,6 +1,7 @@
 """A given adapter as PEFT reads and merges it. What PEFT leaves out, or cannot merge exactly, is refused here."""
 
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from projected_grpo.errors import UserError
-from projected_grpo.model.given import in_a_line, read_by_others
+from projected_grpo.files import read_json
+from projected_grpo.model.given import in_a_line, read_by_others, upcast
 from projected_grpo.model.given_codes import PLAIN
 from projected_grpo.model.offered import ADAPTER
+
+STRENGTH = ("r", "lora_alpha", "alpha")
 
 
 def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.Module:
@@ -18,7 +22,7 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
 
     as_it_is: of any kind, for one that PEFT itself will run.
     """
-    from peft import PeftModel, get_peft_model_state_dict
+    from peft import PeftModel, get_peft_model_state_dict, set_peft_model_state_dict
     from peft.utils import load_peft_weights
 
     _, weights = ADAPTER.files
@@ -26,8 +30,12 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
         raise UserError(f"{folder}: cannot be read (no {' or '.join(weights)} in it)")
     with read_by_others(folder), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
+        _check_options(folder)
         adapted = PeftModel.from_pretrained(model, str(folder)).eval()
         file = load_peft_weights(str(folder), device="cpu")
+        if not as_it_is:
+            upcast(adapted)
+            set_peft_model_state_dict(adapted, file)  # what PEFT rounded to the base's dtype as it loaded
         asked = get_peft_model_state_dict(adapted, save_embedding_layers=False)
     config = adapted.active_peft_config
     if not as_it_is and getattr(config, "is_prompt_learning", False):
@@ -49,7 +57,7 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
         )
     for warning in warned:
         text = str(warning.message).strip().splitlines()[0]
-        if "adapter keys" in text or "keyword" in text:  # weights, or options of a later PEFT
+        if "adapter keys" in text:
             raise UserError(f"{folder}: PEFT did not load it whole ({text[:200]})")
     for key in sorted(asked.keys() & file.keys()):
         if asked[key].is_floating_point() and file[key].dtype not in PLAIN:
@@ -61,6 +69,22 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
         if keys:
             raise UserError(f"{folder}: {len(keys)} keys of the adapter {what}, first {keys[0]}")
     return adapted
+
+
+def _check_options(folder: Path) -> None:
+    """Raise UserError where `adapter_config.json` leaves the strength to PEFT, or has an option of a later one."""
+    from peft import PeftConfig
+
+    path = folder / "adapter_config.json"
+    said, known = read_json(path), {field.name for field in fields(PeftConfig.from_pretrained(str(folder)))}
+    for key in STRENGTH:
+        if key in known and said.get(key) is None:
+            raise UserError(f"{path}: no {key}, allowed: an adapter that says its strength")
+    for key, value in said.items():
+        if value and key not in known:
+            raise UserError(
+                f"{path}: {key}: {value!r}, which PEFT does not know; allowed: what the installed one knows, or null"
+            )
 
 
 def merged(adapted: Any, folder: Path) -> Any:
