@@ -79,6 +79,41 @@ TEMPLATES = {
     "no system, by chance": "{% if messages[0].role == 'system' %}{{ 1 // 0 }}{% endif %}" + CHATML,
     "no system": "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}" + CHATML,
 }  # fmt: skip
+# As trainers write them: names of a message that are set in a generation, and set again before they are read.
+ASSISTANT = "{% elif m.role == 'assistant' %}{% generation %}"
+TRAINERS = {
+    "a name set anew": "{% set content = m.content %}{% if m.role == 'user' %}{{ content }}" + ASSISTANT
+    + "{% set content = content | upper %}{{ content }}{% endgeneration %}{% else %}{{ content }}{% endif %}",
+    "a name of a loop inside": "{% set tool = 'b' %}{% if m.role == 'user' %}{{ m.content }}" + ASSISTANT
+    + "{% for tool in [{'f': 1}] %}{% set tool = tool.f %}{{ tool }}{% endfor %}{{ m.content }}{% endgeneration %}"
+    "{% endif %}{{ tool }}",
+    "a name in plain text": "{% if m.role == 'user' %}Reply in <content> tags: {{ m.content }}" + ASSISTANT
+    + "{% set content = m.content %}{{ content }}{% endgeneration %}{% endif %} content",
+    "a namespace": "{% set ns = namespace(n=1) %}{% if m.role == 'user' %}{{ m.content }}" + ASSISTANT
+    + "{% set ns.n = 2 %}{{ m.content }}{% endgeneration %}{% endif %}{{ ns.n }}",
+    "a macro's own": "{% macro show(text) %}{{ text }}{% endmacro %}{% if m.role == 'user' %}{{ show(m.content) }}"
+    + ASSISTANT + "{% set text = m.content %}{{ show(text) }}{% endgeneration %}{% endif %}",
+    "set in every branch": "{% if m.role == 'user' %}{{ m.content }}" + ASSISTANT
+    + "{% set x, y = 1, 2 %}{% endgeneration %}"
+    "{% if m.content %}{% set x = 3 %}{% else %}{% set x = 4 %}{% endif %}{{ x }}{% endif %}",
+}  # fmt: skip
+TEMPLATES |= {name: HEAD + middle + TAIL for name, middle in TRAINERS.items()}
+INSIDE = "{% if m.role == 'tool' %}{% generation %}{% set tail = 'B' %}{% endgeneration %}{% endif %}"
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [INSIDE + "{{ tail }}", INSIDE + "{% if m.x %}{% set tail = 1 %}{% endif %}{{ tail }}",
+     INSIDE.replace("set tail", "set one, tail").replace("'B'", "1, 2") + "{{ tail }}",
+     INSIDE.replace("= 'B' %}", "%}text{% endset %}") + "{% for part in [1] %}{{ part ~ tail }}{% endfor %}",
+     INSIDE + "{% set tail = tail ~ 1 %}", INSIDE + "{% set tail %}{{ tail }}{% endset %}",
+     INSIDE.replace("set tail = 'B'", "macro tail() %}{% endmacro") + "{{ tail is defined }}",
+     "{% macro show() %}{{ tail }}{% endmacro %}" + INSIDE + "{{ show() }}",
+     INSIDE + "{% generation %}{{ tail }}{% endgeneration %}"],
+)  # fmt: skip
+def test_a_name_that_transformers_forgets_is_refused_in_chats_that_are_not_compared(tmp_path, middle):
+    checkpoint(tmp_path / "base", template=HEAD + "{{ m.content }}" + middle + TAIL)
+    refused_base("sets 'tail' inside of {% generation %} and names it outside", tmp_path / "base")
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -1,14 +1,14 @@
 """A given tokenizer and its chat template, as transformers reads them."""
 
-import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
 
 from projected_grpo.errors import UserError
 from projected_grpo.model.given import OWN_CODE, read_by_others
-
-# What a template marks as the model's answer, and a variable that is set there.
-GENERATED = re.compile(r"{%-?\s*generation\s*-?%}(.*?){%-?\s*endgeneration\s*-?%}", re.S)
-SET = re.compile(r"{%-?\s*set\s+(\w+)\s*(?![\w.\s])")
 
 
 def read_tokenizer(where: dict[str, Any], source: str) -> Any:
@@ -30,11 +30,73 @@ def read_tokenizer(where: dict[str, Any], source: str) -> Any:
         raise UserError(
             f"{source}: the tokenizer has no chat template, allowed: a model that was trained to chat"
         )
-    outside = GENERATED.sub("", template)
-    for name in SET.findall(" ".join(GENERATED.findall(template))):
-        if re.search(rf"\b{name}\b", outside):  # transformers forgets it there, ours does not
-            raise UserError(
-                f"{source}: the chat template sets {name!r} inside of {{% generation %}} and names it outside, "
-                "allowed: to set it before"
-            )
+    with read_by_others(f"{source}: chat template"):
+        jinja = Environment(extensions=[_Generation, loopcontrols])
+        lost = _run(jinja.parse(template).body, frozenset(), set()).read
+    if lost:  # transformers forgets it there, ours does not
+        raise UserError(
+            f"{source}: the chat template sets {min(lost)!r} inside of {{% generation %}} and names it outside, "
+            "allowed: to set it before"
+        )
     return tokenizer
+
+
+class _Generation(Extension):
+    """`{% generation %}`, what a template marks as the model's answer, as a scope, which is nothing else in jinja."""
+
+    tags = frozenset({"generation"})  # type: ignore[assignment]
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        at = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=at)
+
+
+class _Names(NamedTuple):
+    """Of a part of a template: names that may be set in it; lost behind it, as they were set in a `generation` last;
+    read in it where they were lost.
+    """
+
+    set: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+
+
+def _run(body: Sequence[nodes.Node], lost: frozenset[str], closed: set[str]) -> _Names:
+    """Follow a part of a template by its branches. lost: before it; closed: what macros of its scope read."""
+    own: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    for node in body:
+        loads, stores = _names(*node.iter_child_nodes(exclude=("body", "elif_", "else_")))
+        read |= loads & lost
+        if isinstance(node, nodes.If):
+            loads, _ = _names(*(other.test for other in node.elif_))
+            ways = [node.body, *(other.body for other in node.elif_), node.else_]
+            found = [_run(way, lost, closed) for way in ways]
+            own = own.union(*(names.set for names in found))
+            read = read.union(loads & lost, *(names.read for names in found))
+            lost = frozenset().union(*(names.lost for names in found))
+        elif isinstance(node, nodes.Scope):
+            found_in = _run(node.body, lost, closed)
+            read |= found_in.read | (found_in.set & closed)
+            own, lost = own | found_in.set, lost | found_in.set
+        else:  # a body here is a scope of its own, whose names end with it
+            inner, behind = (
+                getattr(node, "body", []),
+                isinstance(node, nodes.AssignBlock),
+            )  # it sets behind its body
+            read |= _run(inner, lost if behind else lost - stores, set()).read
+            read |= _run(getattr(node, "else_", []), lost, set()).read
+            if isinstance(node, nodes.Macro):
+                closed |= _names(*inner)[0] - stores
+                stores = frozenset({node.name})
+            if isinstance(node, nodes.Macro | nodes.Assign | nodes.AssignBlock):
+                own, lost = own | stores, lost - stores
+    return _Names(own, lost, read)
+
+
+def _names(*parts: nodes.Node) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that parts of a template read, and those that they set."""
+    every = [node for part in parts for node in (part, *part.find_all((nodes.Name, nodes.NSRef)))]
+    named = [node for node in every if isinstance(node, nodes.Name | nodes.NSRef)]
+    loads = frozenset(node.name for node in named if getattr(node, "ctx", "load") == "load")
+    return loads, frozenset(node.name for node in named if getattr(node, "ctx", "load") != "load")
