@@ -7,14 +7,8 @@ from projected_grpo.errors import UserError
 # Keys below the family's name: without these transformers has numbers of its own, and these it reads, too.
 SIZES = ("attention.head_count", "attention.head_count_kv", "attention.layer_norm_rms_epsilon")
 READ = (
-    *SIZES,
-    "block_count",
-    "context_length",
-    "embedding_length",
-    "feed_forward_length",
-    "rope.freq_base",
-    "vocab_size",
-)
+    *SIZES, "block_count", "context_length", "embedding_length", "feed_forward_length", "rope.freq_base", "vocab_size",
+)  # fmt: skip
 UNSET = (0, "", "none")  # what any other key may say
 # Those that change nothing as 1, either.
 FACTORS = (
@@ -42,20 +36,17 @@ def left_out_of(path: str, model: Any) -> list[str]:
         )
     if "tokenizer.ggml.eos_token_id" not in fields:
         model.generation_config.eos_token_id = model.config.eos_token_id = None
-    c = model.config
-    as_it_is = {
-        **dict.fromkeys(
-            ("rope.dimension_count", "attention.key_length", "attention.value_length"),
-            getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads,
-        ),
-        "attention.causal": True,
-        "rope.scaling.original_context_length": said.get("context_length"),
+    c, context = model.config, said.get("context_length")
+    width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+    only = {
+        "rope.dimension_count": width, "attention.key_length": width, "attention.value_length": width,
+        "attention.causal": True, "rope.scaling.original_context_length": context,
         "tensor_data_layout": "Meta AI original pth",
-    }
+    }  # fmt: skip
 
     def changes(key: str, value: Any) -> bool:
-        if key in as_it_is:
-            return bool(value != as_it_is[key])
+        if key in only:
+            return bool(value != only[key])
         return key not in READ and value not in (*UNSET, *((1,) if key in FACTORS else ()))
 
     keys = [f"{key} ({value!r})" for key, value in said.items() if changes(key, value)]

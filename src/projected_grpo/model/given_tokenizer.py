@@ -52,13 +52,14 @@ class _Generation(Extension):
 
 
 class _Names(NamedTuple):
-    """Of a part of a template: names that may be set in it; lost behind it, as they were set in a `generation` last;
-    read in it where they were lost.
+    """Names that may be set in a part of a template, are lost behind it, are read in it where they were lost.
+
+    Lost is what was set in a `generation` last, behind it.
     """
 
-    set: frozenset[str] = frozenset()
-    lost: frozenset[str] = frozenset()
-    read: frozenset[str] = frozenset()
+    set: frozenset[str]
+    lost: frozenset[str]
+    read: frozenset[str]
 
 
 def _run(body: Sequence[nodes.Node], lost: frozenset[str], closed: set[str]) -> _Names:
@@ -80,12 +81,9 @@ def _run(body: Sequence[nodes.Node], lost: frozenset[str], closed: set[str]) -> 
             read |= found_in.read | (found_in.set & closed)
             own, lost = own | found_in.set, lost | found_in.set
         else:  # a body here is a scope of its own, whose names end with it
-            inner, behind = (
-                getattr(node, "body", []),
-                isinstance(node, nodes.AssignBlock),
-            )  # it sets behind its body
-            read |= _run(inner, lost if behind else lost - stores, set()).read
-            read |= _run(getattr(node, "else_", []), lost, set()).read
+            inner = getattr(node, "body", [])
+            before = lost if isinstance(node, nodes.AssignBlock) else lost - stores  # it sets behind its body
+            read |= _run(inner, before, set()).read | _run(getattr(node, "else_", []), lost, set()).read
             if isinstance(node, nodes.Macro):
                 closed |= _names(*inner)[0] - stores
                 stores = frozenset({node.name})
@@ -97,6 +95,10 @@ def _run(body: Sequence[nodes.Node], lost: frozenset[str], closed: set[str]) -> 
 def _names(*parts: nodes.Node) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names that parts of a template read, and those that they set."""
     every = [node for part in parts for node in (part, *part.find_all((nodes.Name, nodes.NSRef)))]
-    named = [node for node in every if isinstance(node, nodes.Name | nodes.NSRef)]
-    loads = frozenset(node.name for node in named if getattr(node, "ctx", "load") == "load")
-    return loads, frozenset(node.name for node in named if getattr(node, "ctx", "load") != "load")
+    named = [
+        (node.name, getattr(node, "ctx", "load"))
+        for node in every
+        if isinstance(node, nodes.Name | nodes.NSRef)
+    ]
+    loads = frozenset(name for name, use in named if use == "load")
+    return loads, frozenset(name for name, use in named if use != "load")
