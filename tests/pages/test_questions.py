@@ -237,6 +237,32 @@ def test_a_matrix_has_the_means_of_each_row_and_its_baseline():
     assert cells[1:3] == ["–", f"{percent(before)} to {percent(after)}"]
 
 
+def test_a_row_and_its_placebos_are_drawn_on_the_seeds_that_they_share():
+    runs = frames()[""][frames()[""]["measure"].eq("hack")].set_index("cell")["value"]
+    rows = QUESTIONS["Q10"].rows
+    by = {row.name: {cell.seed: runs[cell.id] for cell in row.cells if cell.id in runs} for row in rows}
+    late = {cell.id for row in rows if row.name == "text placebo 3" for cell in row.cells if cell.seed > 47}
+    by["text placebo 3"] = {seed: rate for seed, rate in by["text placebo 3"].items() if seed <= 47}
+    page = page_of("Q10", lambda frame, _: frame[~frame["cell"].isin(late)])
+    axes = page.figures["places"].axes[0]
+    bands, dots, marks = (
+        [line for line in axes.get_lines()[1:] if len(line.get_xdata()) == n] for n in (2, 10, 1)
+    )
+    assert len(bands) == len(dots) == len(marks) == len([row for row in rows if row.place_in])
+    for y, label in enumerate(axes.get_yticklabels()):
+        row = next(row for row in rows if f"{row.name} ({row.place_in})" == label.get_text())
+        members = [one.name for one in rows if one.population == row.place_in]
+        seeds = set.intersection(*(set(by[name]) for name in (row.name, "vanilla", *members)))
+        assert (max(seeds) <= 47) == (row.place_in == "text")
+        value, *others = (
+            np.mean([by[name][seed] - by["vanilla"][seed] for seed in seeds]) for name in (row.name, *members)
+        )
+        assert dots[y].get_xdata() == pytest.approx(others)
+        assert marks[y].get_xdata() == pytest.approx([value])
+        assert np.mean(bands[y].get_xdata()) == pytest.approx(np.mean(others))
+    assert "which all of these have: 41-50; 41-47 for `intent_vs_spec`, " in page.text
+
+
 def test_doses_without_a_seed_in_common_are_not_joined():
     def apart(frame, name):
         cells = {row.name: row.cells for row in QUESTIONS[name].rows}

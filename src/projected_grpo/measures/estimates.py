@@ -138,20 +138,27 @@ def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
         yield _tested(own, row.name, ITSELF, "0", measure, {row.name: 1.0}, claim=claims)
 
 
-def _placed(own: Measured, row: Row, measure: Measure, claim: bool) -> Comparison:
-    """Place a row among the placebos of its population by its difference to the baseline, over the seeds that all have.
+def among_placebos(own: Measured, row: Row, measure: str) -> tuple[tuple[int, ...], dict[str, float]]:
+    """Return the seeds that a row and the placebos of its format share, and each one's difference to the baseline there.
 
-    The test is that of one more draw from them (`stats.placed`); those without any run are left out.
+    The row stands first; placebos without any run are left out.
     """
-    members = [r.name for r in own.rows.values() if r.population == row.place_in]
-    there = [row.name, *(name for name in members if own.of(name, measure.name))]
-    found = [own.combined({name: 1.0, str(row.baseline): -1.0}, measure.name) for name in there]
-    seeds = tuple(sorted(set.intersection(*map(set, found))))
-    test = None
-    if seeds:
-        value, *others = (float(np.mean([by_seed[seed] for seed in seeds])) for by_seed in found)
-        test = stats.placed(value, others, seeds)
-    waits, mean = own.waits([row.name, *members]), mean_of(own, row.name, measure.name, test)
+    members = [r.name for r in own.rows.values() if r.population == row.place_in and own.of(r.name, measure)]
+    found = {
+        name: own.combined({name: 1.0, str(row.baseline): -1.0}, measure) for name in (row.name, *members)
+    }
+    seeds = tuple(sorted(set.intersection(*map(set, found.values()))))
+    means = {name: float(np.mean([by[seed] for seed in seeds])) for name, by in found.items() if seeds}
+    return seeds, means
+
+
+def _placed(own: Measured, row: Row, measure: Measure, claim: bool) -> Comparison:
+    """Place a row among the placebos of its format, as one more draw from them (`stats.placed`)."""
+    seeds, means = among_placebos(own, row, measure.name)
+    value, *others = [*means.values()] or [0.0]
+    test = stats.placed(value, others, seeds)
+    waits = own.waits([row.name, *(r.name for r in own.rows.values() if r.population == row.place_in)])
+    mean = mean_of(own, row.name, measure.name, test)
     return Comparison(
         row.name, PLACE, str(row.place_in), measure.name, test, mean, claim, measure.better, waits
     )

@@ -61,17 +61,16 @@ def places(made: Estimated) -> Figure | None:
         axes.axvline(0, color=style.SOFT, linewidth=1)
         handles = {}
         for y, line in enumerate(found):
-            members = [row.name for row in own.rows.values() if row.population == line["to"]]
-            others = [other["delta"] for other in made.known(members, table.BASELINE)]
+            row = own.rows[line["row"]]
+            value, *others = table.among_placebos(own, row, own.about.name)[1].values()
             mean, m = float(np.mean(others)), len(others)
             half = stats.critical(m) * sqrt(1 + 1 / m) * line["std"]
             look: dict = {"color": style.GRID, "linewidth": 8, "solid_capstyle": "butt"}
             (handles["95% of placebos"],) = axes.plot([mean - half, mean + half], [y, y], **look)
             (handles["a placebo"],) = axes.plot(others, [y] * m, "|", color=style.SOFT, markersize=7)
             face = style.BLUE if line["verdict"] in SHOWN else style.PAPER
-            value = made.of(line["row"], table.BASELINE)["delta"]
             look = {"color": style.BLUE, "markersize": 7}
-            teachers = own.rows[line["row"]].exploits == TEACHERS
+            teachers = row.exploits == TEACHERS
             mark, of = ("s", "the teacher's exploits") if teachers else ("o", "a pair set")
             (handles[of],) = axes.plot(value, y, mark, markerfacecolor=face, **look)
             (handles["told apart"],) = axes.plot([], [], "o", **look)
