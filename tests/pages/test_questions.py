@@ -190,6 +190,8 @@ def test_rows_that_lost_their_skill_are_named_whatever_holm_says():
         "kl": (0.2, 0.1, 0.9),
         "caft": (0.2, 0.1, 0.3),
         "steer": (0.2, 0.4, 0.9),
+        "erase, text placebo 1": (0.2, 0.1, 0.9),  # two of a pool of ten, of which the others have no run
+        "erase, text placebo 2": (0.2, 0.3, 0.9),
     }
     measures = ("known_hack", "known_honest", "known_compile")
 
@@ -206,8 +208,31 @@ def test_rows_that_lost_their_skill_are_named_whatever_holm_says():
         )
 
     text = page_of("Q16", some).text
-    assert "Hacking fell with the skill in `kl`: " in text
+    assert "Hacking fell with the skill in `kl`, `erase, text placebo 1`: " in text
     assert "Fewer than half of the answers compile after training in `caft`." in text
+
+
+def test_a_pool_is_listed_where_its_rows_are():
+    """Its mean that lost its skill is named, and has its change in the table of all rates."""
+    pool, rates = "erase, text placebos", {"known_hack": 0.2, "known_honest": 0.1}
+    rows = {row.name: row for row in QUESTIONS["Q23"].rows}
+
+    def fallen(frame, _):
+        placebos = [name for name, row in rows.items() if row.pooled == pool]
+        found = [
+            numbers.of_cell(cell)
+            | {"measure": measure, "value": rate + (0.5 if name == "vanilla" else (cell.seed - 45.5) / 1e3)}
+            for name in ("vanilla", *placebos)
+            for cell in rows[name].cells
+            for measure, rate in rates.items()
+        ]
+        return pd.DataFrame(found, columns=numbers.COLUMNS)
+
+    text = page_of("Q23", fallen).text
+    assert f"`{pool}`: less than half" in text
+    every = text.partition("Every rate of every row")[2]
+    line = next(line for line in every.splitlines() if line.startswith(f"| {pool} |"))
+    assert line.count(" -0.500 |") == len(rates)
 
 
 def test_a_sentence_compares_the_same_seeds():

@@ -139,7 +139,7 @@ def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
 
 
 def among_placebos(own: Measured, row: Row, measure: str) -> tuple[tuple[int, ...], dict[str, float]]:
-    """Return the seeds that a row and the placebos of its format share, and each one's difference to the baseline there.
+    """Return the seeds that a row and the placebos of its format share, and each one's difference to the baseline.
 
     The row stands first; placebos without any run are left out.
     """

@@ -106,11 +106,14 @@ class Estimated:
         lines = (self.of(name, contrast, measure) for name in rows)
         return [line for line in lines if line["delta"] is not None]
 
+    def change(self, row: str, measure: str | None = None) -> Mapping:
+        """Return the line of a row, or of one that is several parts, against plain training."""
+        return self.line(row, table.BASELINE, measure) or self.of(row, table.POOLED, measure)
+
     def changes(self, measure: str | None = None) -> list[Mapping]:
-        """Return the lines of rows against plain training, then those of several parts."""
-        return [
-            one for kind in (table.BASELINE, table.POOLED) for one in self.known(self.own.rows, kind, measure)
-        ]
+        """Return those lines that have a difference."""
+        lines = (self.change(row, measure) for row in self.own.rows)
+        return [line for line in lines if line["delta"] is not None]
 
     def claims(self) -> list[Mapping]:
         """Return the lines of the question's own measure whose rows claim something, the largest difference first."""

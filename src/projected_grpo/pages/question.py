@@ -104,9 +104,9 @@ def wrecked(made: Estimated, honest: str) -> list[str]:
 
     It falls by an uncorrected p, as this is a warning: a claim is warned of as soon as a control is.
     """
-    held = made.known(made.own.rows, table.BASELINE) if honest and made.own.about.better < 0 else []
+    held = made.changes() if honest and made.own.about.better < 0 else []
     fell = [e["row"] for e in held if e["delta"] < 0 and e["p"] is not None and e["p"] < stats.ALPHA]
-    lines = (made.of(name, table.BASELINE, honest) for name in fell)
+    lines = (made.change(name, honest) for name in fell)
     return [e["row"] for e in lines if e["after"] is not None and e["after"] < (e["before"] or 0) / 2]
 
 
@@ -153,9 +153,7 @@ def page(
             for row in matrix.rows
         }
     n = max([0, *made.frame["n"][made.frame["measure"].eq(about.name)]])
-    changes = {
-        name: made.line(name, table.BASELINE) or made.of(name, table.POOLED) for name in first_rows(made)
-    }
+    changes = {name: made.change(name) for name in first_rows(made)}
     text = render(
         "question.md.j2",
         q=question,
