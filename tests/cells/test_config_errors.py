@@ -27,6 +27,22 @@ def test_the_other_configs_are_sound(name, monkeypatch, tmp_path):
     load(paths, config)
 
 
+def test_a_config_of_another_model_claims_only_what_was_named_for_it():
+    """Laid over another file, it would take over the outcomes that were named for that one's model."""
+    models = {"name", "base", "teacher", "warm"}
+    recipes = {"base", "teacher"}
+    found = {
+        path.stem: read(path) for path in (ROOT / "config").glob("*.yaml") if "questions" not in path.stem
+    }
+    others = {
+        name
+        for name, own in found.items()
+        if models & own.get("model", {}).keys() or recipes & own.get("small", {}).keys()
+    }
+    assert {"qwen3-4b", "smoke", "smollm2-hub", "smollm2-models"} < others
+    assert {name for name in others if found[name]["primary"]["outcomes"]} == {"config", "smollm2"}
+
+
 # Key path to change, new value, what follows the path in the message; or the whole message, of another key.
 CONFIG = [
     ("seeds", 0, ": 0, allowed: an integer >= 1"),
