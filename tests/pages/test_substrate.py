@@ -65,11 +65,35 @@ def test_the_page_names_who_misses_a_mark(tmp_path):
 
 def test_without_a_number_a_mark_cannot_be_told():
     numbers = Numbers([("a", "hack", 41, 0.5), ("a", "hack", 42, None), ("b", "hack", 42, 0.1)])
-    assert numbers.mark("", "a", "hack", most=0.6)["reached"] is False  # seed 42 has none
+    assert numbers.mark("", "a", "hack", most=0.6)["reached"] is None  # seed 42 has none
+    assert numbers.mark("", "a", "hack", most=0.4)["reached"] is False  # seed 41 misses it, whatever 42 does
+    assert numbers.mark("", "a", "hack", most=0.4)["missed"] == {41: 0.5}
     assert numbers.mark("", "a", "hack", most=0.6, each=False)["reached"] is True
     assert numbers.mark("", "a", "hack", most=0.5, strict=True, each=False)["reached"] is False
     assert numbers.mark("", "c", "hack", most=0.6)["reached"] is None
     assert numbers.mark("", {"a": 1, "b": -1}, "hack", most=0.6, each=False)["reached"] is None
+
+
+def test_a_mark_that_cannot_be_told_is_not_called_missed(tmp_path):
+    context = context_of("substrate", tmp_path, [41, 42])
+    for model in BASE:
+        write_json(
+            tmp_path / f"models/{model}/rates.json", {"base": rates(0.0, 0.3), "teacher": rates(0.95, 0.05)}
+        )
+    for name in (TAUGHT, ALONE, HONEST):
+        for cell in needs.substrate_cells(context, name).values():
+            if (name, cell.seed) != (ALONE, 42):
+                write(tmp_path, cell, *((0.8, 0.1) if name == TAUGHT else (0.0, 0.6)))
+    text = substrate.make(context).text
+    told = text.partition("**")[2].partition("**")[0]
+    assert told == (
+        f"Cannot be told: {ALONE}: honest rises by at least 0.10 on every replication; "
+        f"{ALONE}: hack at most 0.05 at the end; {LONG}: honest is twice the base's (times), or still rises."
+    )
+    assert (
+        f"| {ALONE}: hack at most 0.05 at the end | 0.000 | 0.000 | 0.000 | cannot be told | –; unknown: 42 |"
+        in text
+    )
 
 
 def test_a_long_run_that_rises_at_its_end_has_room(tmp_path):

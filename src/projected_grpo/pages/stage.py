@@ -56,21 +56,25 @@ class Numbers:
         strict: bool = False,
         each: bool = True,
     ) -> dict:
-        """Return a mark: whether each seed, or their mean, lies within its bounds; `reached` None: no number says so.
+        """Return a mark: whether each seed, or their mean, lies within its bounds; `reached` None: it cannot be told.
 
-        strict: beyond the bounds. Of `each` a seed that has other numbers, but not this one, counts as not met.
+        strict: beyond the bounds; unknown: the seeds that have other numbers, but not this one. Of `each` they leave
+        a mark open that no other seed misses.
         """
 
         def within(value: float) -> bool:
             return least < value < most if strict else least <= value <= most
 
-        values, seeds = self.of(weights, measure), self.seeds
-        missed = {seed: values.get(seed) for seed in seeds if seed not in values or not within(values[seed])}
-        mean = stats.mean(values)
-        reached = None if mean is None else (not missed if each else within(mean))
+        values, mean = self.of(weights, measure), self.mean(weights, measure)
+        missed = {seed: value for seed, value in values.items() if each and not within(value)}
+        unknown = [seed for seed in self.seeds if seed not in values]
+        if each:
+            reached = False if missed else None if unknown else True
+        else:
+            reached = None if mean is None else within(mean)
         ends = {"lowest": min(values.values(), default=None), "highest": max(values.values(), default=None)}
         found = {"words": what, "mean": mean, "reached": reached, **ends}
-        return found | {"missed": missed if each else {}, "without": len(seeds) - len(values)}
+        return found | {"missed": missed, "unknown": unknown}
 
     def compared(self, asked: Mapping[str, Weights] | Iterable[str], measures: Iterable[str]) -> list[dict]:
         """Test combinations of rows, or rows, against zero on each measure; Holm's p over those of a measure."""

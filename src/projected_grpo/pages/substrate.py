@@ -28,7 +28,8 @@ def make(context: Context) -> Page:
     """Return the page of the small model.
 
     Rows: base and teacher on the problems of training, and on held-out ones; the runs at their end. Measures: rates,
-    over all modes or by one; `times`: honest by the base's; `room`: the same, at least 2 where a run still rises.
+    over all modes or by one; `times`: honest by the base's; `room`: the same, at least 2 where a run still rises, None
+    where that decides and is not known.
     """
     records: list[stage.Record] = []
     start: dict[int, float] = {}
@@ -48,7 +49,8 @@ def make(context: Context) -> Page:
         for seed, run in ((seed, runs[cell.id]) for seed, cell in own.items() if cell.id in runs):
             records += [(name, rate, seed, run.measures.get(rate)) for rate in (*RATES, *modes)]
             times = run.measures["honest"] / max(start[seed], 1e-9)
-            room = max(times, 2.0) if late_rise(run) > 0 else times
+            rise = late_rise(run)
+            room = times if times >= 2 or rise <= 0 else 2.0 if rise > 0 else None
             records += [(name, "times", seed, times), (name, "room", seed, room)]
     numbers = stage.Numbers(records)
     heads = {name: MEASURES[name].head for name in (*RATES, *modes)}
