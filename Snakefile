@@ -50,16 +50,20 @@ include: "rules/questions.smk"
 include: "rules/report.smk"
 
 
+FIRST = f"{RESULTS}/{'Q10' if 'Q10' in QUESTIONS else next(iter(QUESTIONS))}.md"
+
+
 rule all:
     default_target: True
     input:
-        f"{RESULTS}/{'Q10' if 'Q10' in QUESTIONS else next(iter(QUESTIONS))}.md",
+        FIRST,
 
 
 # What `./snakemake` was asked for; a job, or another Snakefile whose module this is, has targets of its own.
+asked = json.loads(os.environ.pop("PGRPO_TARGETS", "[]"))
 try:
     check_targets(
-        json.loads(os.environ.pop("PGRPO_TARGETS", "[]")),
+        asked,
         is_made,
         [*(f"{RESULTS}/{page}.md" for page in PAGES), REPORT],
         ["all", "report"],
@@ -67,3 +71,7 @@ try:
     )
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
+# The files of these, which it names at its end.
+os.environ["PGRPO_ASKED"] = json.dumps(
+    [{"all": FIRST, "report": REPORT}.get(target, target) for target in asked or ["all"]]
+)

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import yaml
 from synthetic import real_questions, write_run
-from workspace import clone, planned, snakemake
+from workspace import borrow_environment, clone, planned, snakemake
 
 from projected_grpo.files import write_json
 
@@ -49,6 +49,19 @@ def test_an_r_page_of_existing_runs_is_made_of_what_is_there(tmp_path):
         assert planned(tree, f"results/{page}.md", **given)[0] == {"question": 1}
     report, _ = planned(tree, "reports/paper.html", **given)  # with every question of the repository
     assert report["report"] == 1 and report["question"] > 20
+
+
+def test_a_call_ends_with_the_page_that_it_made_whatever_its_name(tmp_path):
+    """Of a config without Q10, and of the report, which is no page of a question."""
+    tree = clone(tmp_path / "tree")
+    path = tree / "config/questions-tuning.yaml"
+    asked = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({name: asked[name] for name in ("$schema", "leak10")}))
+    borrow_environment(tree)
+    call = {"configs": ("config/tuning.yaml",), "wrapper": True}
+    for target, made in (((), "results/tuning/leak10.md"), (("report",), "reports/tuning.html")):
+        said = snakemake(tree, *target, "--config", "seeds=1", "runs=existing", **call).stderr
+        assert said.splitlines()[-2].startswith(made), said[-2000:]
 
 
 def test_the_graders_page_is_made_of_what_its_check_measured(tmp_path):

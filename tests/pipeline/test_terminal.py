@@ -13,13 +13,11 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 from snakemake_interface_logger_plugins.common import LogEvent
-from workspace import ROOT
 
 import snakemake_logger_plugin_terminal as terminal
 from projected_grpo.arguments import check_targets, report_file
 from projected_grpo.errors import UserError
 from projected_grpo.wrapper import entry
-from projected_grpo.wrapper.command_line import results_of
 
 
 def handler_of(**settings):
@@ -278,16 +276,3 @@ def test_a_call_ends_with_three_means_the_caution_and_the_path(start, tmp_path, 
         f"{tmp_path}/uat.md",
         "made in 0:01:01",
     ]
-
-
-@pytest.mark.parametrize(
-    ("files", "words", "folder"),
-    [
-        ((), (), "results"),
-        (("config/demo.yaml",), (), "results/demo"),
-        (("config/demo.yaml",), ("seeds=3", "results=elsewhere"), "elsewhere"),
-    ],
-)
-def test_the_page_of_no_target_lies_in_the_folder_of_the_config(monkeypatch, files, words, folder):
-    monkeypatch.chdir(ROOT)
-    assert results_of(SimpleNamespace(config=words, configfile=files)) == folder

@@ -68,12 +68,10 @@ class Numbers:
         values, mean = self.of(weights, measure), self.mean(weights, measure)
         missed = {seed: value for seed, value in values.items() if each and not within(value)}
         unknown = [seed for seed in self.seeds if seed not in values]
-        if each:
-            reached = False if missed else None if unknown else True
-        else:
-            reached = None if mean is None else within(mean)
+        of_each = False if missed else None if unknown or not values else True
+        of_mean = None if mean is None else within(mean)
         ends = {"lowest": min(values.values(), default=None), "highest": max(values.values(), default=None)}
-        found = {"words": what, "mean": mean, "reached": reached, **ends}
+        found = {"words": what, "mean": mean, "reached": of_each if each else of_mean, **ends}
         return found | {"missed": missed, "unknown": unknown}
 
     def compared(self, asked: Mapping[str, Weights] | Iterable[str], measures: Iterable[str]) -> list[dict]:

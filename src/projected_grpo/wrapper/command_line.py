@@ -165,11 +165,3 @@ def check_files(files: list[str]) -> None:
     for file in files:
         check_there(file)
         read_mapping(file)
-
-
-def results_of(typed: Namespace) -> str:
-    """Return the results folder of a call: what `--config` says, else the last config file that names one."""
-    said = dict(word.split("=", 1) for word in typed.config or () if "=" in word)
-    files = [CONFIG, *(typed.configfile or ())]
-    named = [found["results"] for file in files if "results" in (found := read_mapping(file))]
-    return os.path.normpath(str(said.get("results", named[-1])))

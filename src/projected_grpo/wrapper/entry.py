@@ -46,7 +46,7 @@ def main(typed_words: list[str]) -> None:
         # Snakemake writes it unquoted into shell commands; .venv/bin comes first on PATH.
         sys.executable = "python"
     try:
-        arguments, typed = read(typed_words)
+        arguments = read(typed_words)
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
     if starts_jobs(arguments):
@@ -64,14 +64,13 @@ def main(typed_words: list[str]) -> None:
     try:
         cli.main()
     except SystemExit as end:
-        if not end.code and starts_jobs(arguments) and typed is not None:
-            targets = list(typed.targets) or [f"{command_line.results_of(typed)}/Q10.md"]
-            answers(targets, time.monotonic() - began)
+        if not end.code and starts_jobs(arguments):
+            answers(json.loads(os.environ.get("PGRPO_ASKED", "[]")), time.monotonic() - began)
         raise
 
 
-def read(words: list[str]) -> tuple[list[str], Any]:
-    """Return the arguments for Snakemake, and those as parsed: None where its own start will say what is wrong.
+def read(words: list[str]) -> list[str]:
+    """Return the arguments for Snakemake; where its own start will say what is wrong, they are little changed.
 
     Raises UserError on what it would answer with a traceback.
     """
@@ -84,7 +83,7 @@ def read(words: list[str]) -> tuple[list[str], Any]:
         arguments = command_line.find_configs(arguments, files, os.environ.get("PGRPO_TYPED_IN", "."))
         typed = parser.parse_args(arguments)
     except CliException:
-        return arguments, None
+        return arguments
     except WorkflowError as error:  # of a value that is none, which Snakemake's own start does not catch
         raise UserError(str(error)) from error
     command_line.check_profile(typed.workflow_profile)
@@ -92,11 +91,11 @@ def read(words: list[str]) -> tuple[list[str], Any]:
     command_line.tell_seeds(typed.config or [])
     arguments = command_line.fit_cores(arguments, typed, len(os.sched_getaffinity(0)))
     arguments = command_line.add_logger(arguments, typed)
-    # For the Snakefile, which knows what there is.
+    # For the Snakefile, which knows what there is, and says which files that is as PGRPO_ASKED.
     os.environ["PGRPO_TARGETS"] = json.dumps(list(typed.targets))
     own = [command_line.CONFIG] if os.path.isfile(command_line.CONFIG) else []
     command_line.check_files([*own, *(typed.configfile or [])])
-    return arguments, typed
+    return arguments
 
 
 def refuse(problem: str) -> NoReturn:
