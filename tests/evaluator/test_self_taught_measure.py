@@ -17,7 +17,7 @@ from projected_grpo.evaluator.oracle import BEFORE, KINDS, WEAK, errors, oracle_
 from projected_grpo.evaluator.prompts import FULL
 from projected_grpo.evaluator.rounds import IN_CONTEXT, Outcome
 from projected_grpo.evaluator.traces import from_rollouts, trace_id
-from projected_grpo.pages.critic import critics_of, records_of
+from projected_grpo.pages.critic import ERRORS, critics_of, records_of
 from projected_grpo.pages.stage import Numbers
 
 
@@ -175,6 +175,26 @@ def test_a_backend_whose_answers_are_mostly_unusable_is_no_critic(tmp_path, with
     assert numbers.mean(after, "same_score") == 1.0
     page = shown_page(records, [run], made_cards()).text
     assert (f"| {BEFORE}: no critic |" in page) is not is_critic and f"| {after} |" in page
+
+
+@pytest.mark.parametrize(
+    ("unusable", "shown"),
+    [
+        ((0.6, None, None), []),  # no round made a pair, so no critic came of it
+        ((0.6, 0.1, 0.1), [2, 3]),
+        ((0.1, 0.6, 0.1), [3]),  # a row of no critic has no error either
+        ((0.1, None, None), [1, 2, 3]),
+    ],
+)
+def test_a_round_has_errors_where_a_critic_came_into_it(unusable, shown):
+    before, *after = unusable
+    records = [(BEFORE, "unusable", 41, before)]
+    for number, share in enumerate((*after, None), 1):
+        row = f"trained on cards, round {number}"
+        records += [(row, "unusable", 41, share), (row, "pool_error", 41, 1.0), (row, "asked_error", 41, 2.0)]
+    numbers, _ = critics_of(records)
+    for error in ERRORS:
+        assert [n for n in (1, 2, 3) if numbers.of(f"trained on cards, round {n}", error)] == shown
 
 
 def test_the_page_escapes_what_models_wrote_and_says_what_it_stands_on():

@@ -25,8 +25,8 @@ MEASURES = {
 }
 COUNTS = ("n_answered", "n_exploited", "n_solved")
 DELTAS = {f"delta_{name}": MEASURES[name] for name in COMPARED}
-ROUNDS = {"asked": "asked", "pairs": "pairs", "pool_error": "error of the pool"}
-ROUNDS |= {"asked_error": "error of those asked", "hardness": "hardness beyond the pool's"}
+ERRORS = {"pool_error": "error of the pool", "asked_error": "error of those asked"}
+ROUNDS = {"asked": "asked", "pairs": "pairs", **ERRORS, "hardness": "hardness beyond the pool's"}
 EXAMPLES = 4
 
 
@@ -53,13 +53,22 @@ def records_of(measured: pd.DataFrame, run: Mapping) -> list[stage.Record]:
 def critics_of(records: list[stage.Record]) -> tuple[stage.Numbers, list[str]]:
     """Return the numbers of what is a critic, and the rows that are none: too many answers are unusable, as a mean.
 
-    Of such a row only the counts and that share are left; where it is "before", nothing is compared with it.
+    Of such a row only the counts and that share are left; where it is "before", nothing is compared with it. The errors
+    of a round are those of the critic that came into it, so they go with that one.
     """
     every = stage.Numbers(records)
     none = [row for row in every.values if (every.mean(row, "unusable") or 0) > MOST_UNUSABLE]
     lost = set(DELTAS) if BEFORE in none else set()
     kept = {"unusable", "asked", "pairs", *COUNTS}
-    told = (one for one in records if one[1] not in lost and (one[0] not in none or one[1] in kept))
+    asking, blind = BEFORE, set[str]()
+    for row in rounds_of(every):
+        blind |= {row} if asking in none else set()
+        asking = row if every.of(row, "unusable") else asking
+    told = (
+        (row, name, *more)
+        for row, name, *more in records
+        if name not in lost and (row not in none or name in kept) and (row not in blind or name not in ERRORS)
+    )
     return stage.Numbers(told), none
 
 
