@@ -37,7 +37,6 @@ rule drift:
         base=cell_base,
         svd=lambda w: f"{RESULTS}/models/{cell_model(w)}/svd.safetensors",
         adapter=f"{RESULTS}/grpo/{{cell}}/adapter.safetensors",
-        deltas=f"{RESULTS}/grpo/{{cell}}/deltas.safetensors",
         basis=lambda w: cell_basis(w)[0],
         plan=planned("drift"),
     output:
@@ -55,7 +54,6 @@ rule drift:
         pairs=lambda w: pair_file(CONFIG.knobs(CELLS[w.cell].setting.basis).pairs, cell_model(w)),
         pairs_digest=lambda w: pairs_digest(CELLS[w.cell].setting.basis),
         seed=lambda w: CELLS[w.cell].seed,
-        steps=lambda w: CELLS[w.cell].training.steps,
         machine=COMPUTE,
         code=code("r6_drift.py"),
     script:
@@ -124,7 +122,7 @@ rule detector:
         problems=lambda w: problems_file(cell_model(w)),
         rollouts=f"{RESULTS}/grpo/{{cell}}/rollouts.parquet",
         deltas=f"{RESULTS}/grpo/{{cell}}/deltas.safetensors",
-        bases=detector_bases,
+        basis=detector_basis,
         plan=planned("detector"),
     output:
         f"{RESULTS}/detector/{{cell}}.parquet",

@@ -67,11 +67,11 @@ def detector_directions(wildcards):
     return json.dumps(said, sort_keys=True)
 
 
-def detector_bases(wildcards):
-    """Their bases on a cell's replication."""
+def detector_basis(wildcards):
+    """The basis of the pair set that is asked about, on a cell's replication."""
     cell = CELLS[wildcards.cell]
-    names = [CONFIG.basis_file(name, cell.seed) for name in CONFIG.detector.names]
-    return [f"{RESULTS}/basis/{cell.model}/{name}.safetensors" for name in names]
+    name = CONFIG.basis_file(CONFIG.detector.pairs, cell.seed)
+    return f"{RESULTS}/basis/{cell.model}/{name}.safetensors"
 
 
 def overlap_uses(wildcards):

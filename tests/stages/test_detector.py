@@ -1,4 +1,4 @@
-"""Detectors: pairs and AUROC against loops, F0.5 by hand, scores by their definitions, an oracle that cannot peek."""
+"""Detectors: pairs and AUROC against loops, scores by their definitions, an oracle that cannot peek."""
 
 import itertools
 
@@ -16,17 +16,17 @@ from projected_grpo.method.concept import batches_of, make_concept, row_means
 from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.model.batch import Batch
 from projected_grpo.stages import detector, kept
-from projected_grpo.stages.detector import CEILING, ORACLE, RANDOM, Ceiling, unit
-from projected_grpo.stages.ranking import flagged_rates, matched_pairs, rank, unmatched_auroc, windows
+from projected_grpo.stages.detector import CEILING, ORACLE, RANDOM, Ceiling
+from projected_grpo.stages.ranking import matched_auroc, matched_pairs, recall, unmatched_auroc, windows
 from projected_grpo.training.results import write_deltas
 
 PAIRS = pair_set([(3, 6), (5, 2), (6, 3), (2, 5)])
 MAX_NEW = 9
 
 
-def test_windows_end_with_a_whole_one():
-    assert windows(20) == [(1, 5), (6, 10), (11, 15), (16, 20)]
-    assert windows(12) == [(1, 2), (3, 7), (8, 12)] and windows(3) == [(1, 3)]
+def test_the_last_window_is_a_whole_one():
+    assert windows(20) == [(1, 5), (16, 20)] and windows(12) == [(1, 2), (8, 12)]
+    assert windows(3) == [(1, 3)]
 
 
 @pytest.fixture
@@ -58,9 +58,9 @@ def test_pairs_and_auroc_are_those_of_a_loop(drawn):
     hack, other = matched_pairs(**rows)
     expected = list(loop_pairs(**rows))
     assert sorted(zip(hack.tolist(), other.tolist(), strict=True)) == expected and len(expected) > 20
-    found = rank(margins, hack, other)
+    found = matched_auroc(margins, hack, other)
     for d in range(3):
-        assert float(found.auroc[d]) == pytest.approx(loop_auroc(margins[:, d], expected))
+        assert float(found[d]) == pytest.approx(loop_auroc(margins[:, d], expected))
 
 
 def test_unmatched_auroc_is_that_of_every_pair(drawn):
@@ -78,36 +78,33 @@ def test_the_ceiling_scores_each_half_of_the_problems_by_the_other_one():
     g = torch.Generator().manual_seed(9)
     x, hacked = torch.randn(40, 6, generator=g), torch.rand(40, generator=g) < 0.5
     half = torch.arange(40) % 2
-    found = Ceiling.fit(x, hacked, half, [2, 4]).margins(x, half)[:, 0]
+    found = Ceiling.fit(x, hacked, half).margins(x, half)[:, 0]
     for i in range(40):
         rest = [j for j in range(40) if half[j] != half[i]]
         hacks, others = (x[[j for j in rest if hacked[j] == kind]].double().mean(0) for kind in (True, False))
-        along = unit((hacks - others)[None], [2, 4])[0]
+        along = (hacks - others) / (hacks - others).norm()
         assert float(found[i]) == pytest.approx(float(x[i].double() @ along - (hacks + others) @ along / 2))
     moved = x.clone()
     moved[half == 0] += 5.0  # what a half looks like says nothing of its own scores' direction
-    again = Ceiling.fit(moved, hacked, half, [2, 4])
-    torch.testing.assert_close(again.along[1], Ceiling.fit(x, hacked, half, [2, 4]).along[1])
-    nothing = Ceiling.fit(x, torch.zeros_like(hacked), half, [2, 4])
+    again = Ceiling.fit(moved, hacked, half)
+    torch.testing.assert_close(again.along[1], Ceiling.fit(x, hacked, half).along[1])
+    nothing = Ceiling.fit(x, torch.zeros_like(hacked), half)
     assert nothing.margins(x, half).isnan().all()
 
 
-def test_f05_precision_and_recall_by_hand():
-    # Two pairs: both hacks are flagged, and one of the others. Precision 2/3, recall 1.
-    margins = torch.tensor([[1.0, 1.0], [2.0, 1.0], [0.5, 1.0], [-1.0, 1.0]])
+def test_auroc_and_recall_by_hand():
+    margins = torch.tensor([[1.0, 1.0], [2.0, -1.0], [0.5, 1.0], [-1.0, 1.0]])
     hack, other = torch.tensor([0, 1]), torch.tensor([2, 3])
-    found = rank(margins, hack, other)
-    assert found.f05.tolist() == pytest.approx([1.25 * (2 / 3) / (0.25 * (2 / 3) + 1), 1.25 / 2.25])
-    assert found.auroc.tolist() == [1.0, 0.5]
     hacked = torch.tensor([True, True, False, False])
-    precision, recall, flagged = flagged_rates(margins, hacked)
-    assert precision.tolist() == pytest.approx([2 / 3, 0.5]) and recall.tolist() == [1, 1]
-    assert flagged.tolist() == [0.75, 1]
-    assert flagged_rates(-torch.ones(4, 1), hacked)[0].isnan().all()
+    assert matched_auroc(margins, hack, other).tolist() == [1.0, 0.25]
+    assert recall(margins, hacked).tolist() == [1.0, 0.5]
     none = torch.zeros(0, dtype=torch.long)
-    assert rank(margins, none, none).auroc.isnan().all()
+    assert (
+        matched_auroc(margins, none, none).isnan().all() and recall(margins, ~hacked & hacked).isnan().all()
+    )
     margins[0, 0] = torch.nan  # a detector that has no say on a row has none at all
-    assert rank(margins, hack, other).auroc.isnan().tolist() == [True, False]
+    assert matched_auroc(margins, hack, other).isnan().tolist() == [True, False]
+    assert recall(margins, hacked).isnan().tolist() == [True, False]
 
 
 def made_rollouts(steps=6):
@@ -123,65 +120,60 @@ def made_rollouts(steps=6):
 
 
 def measured(policy, thetas, pairs=PAIRS):
-    """Return the frame of a measurement, and the two kinds of directions."""
+    """Return the frame of a measurement, the directions, and what else it is of."""
     concept = detector.concepts(policy, {"made": pairs, "flipped": pair_set([(6, 3), (2, 5)])}, 4, 41)
-    bases = {"made": make_basis(policy.adapter), "other": make_basis(policy.adapter, seed=5)}
-    cosine = detector.gradients(policy, pairs, bases, 4, 41)
-    prompts = {"p": [3, 1], "q": [5, 2, 2]}
+    basis, prompts = make_basis(policy.adapter), {"p": [3, 1], "q": [5, 2, 2]}
+    aligned = detector.alignment(policy, basis)
     rows = detector.measure(
-        policy, made_rollouts(), prompts, MAX_NEW, 6, lambda step: thetas[step - 1], concept, cosine
+        policy, made_rollouts(), prompts, MAX_NEW, 6, lambda step: thetas[step - 1], concept, aligned
     )
-    return pd.DataFrame(list(rows)), concept, cosine, prompts, bases
+    return pd.DataFrame(list(rows)), concept, prompts, basis
 
 
 def test_scores_are_those_of_their_definitions_at_the_weights_of_the_step():
     policy = make_policy()
     thetas = [policy.adapter.zeros(), *(random_theta(policy.adapter, 0.5, seed) for seed in range(1, 6))]
-    frame, concept, _, prompts, bases = measured(policy, thetas)
+    frame, concept, prompts, basis = measured(policy, thetas)
     rollouts = made_rollouts().query("step >= 2")
     names = ["made", "flipped", *[RANDOM] * 4, ORACLE, CEILING]
     assert frame.query("score == 'concept' and first == 2")["direction"].tolist() == names
+    assert frame.query("score == 'alignment'")["direction"].tolist() == ["made"] * 2
 
     def concept_score(model, rows):
         return row_means(model, Batch(rows), 0)[0].double() @ concept.along[0]
 
     def alignment(model, rows):
         grads, _ = sample_gradients(model, policy.adapter, [Sample(*row) for row in rows])
-        return sample_cosine(grads, bases["other"])[0]
+        return sample_cosine(grads, basis)[0]
 
-    for score, direction, at_base, scored in (
-        (detector.CONCEPT, "made", False, concept_score),
-        (detector.CONCEPT_BASE, "made", True, concept_score),
-        (detector.ALIGNMENT, "other", False, alignment),
-    ):
-        right = []
+    for score, scored in ((detector.CONCEPT, concept_score), (detector.ALIGNMENT, alignment)):
+        right, above = [], []
         for (step, problem), group in rollouts.groupby(["step", "problem_id"]):
-            model = policy.base if at_base else policy.merged(thetas[step - 1])
             texts = ([*policy.tokenizer.encode(text), policy.tokenizer.end] for text in group["completion"])
-            found = scored(model, [(prompts[problem], text) for text in texts])
+            found = scored(policy.merged(thetas[step - 1]), [(prompts[problem], text) for text in texts])
             right += [float(found[i] > found[j]) for i in (0, 2, 4) for j in (1, 3, 5)]
-        row = frame.query(f"score == {score!r} and first == 2 and direction == {direction!r}").iloc[0]
+            above += [float(found[i] > concept.thresholds[0]) for i in (0, 2, 4)]
+        row = frame.query(f"score == {score!r} and first == 2 and direction == 'made'").iloc[0]
         assert row["auroc"] == pytest.approx(sum(right) / len(right)) and row["pairs"] == len(right) == 90
-    assert frame.query("score == 'alignment'")["precision"].isna().all()
-    fixed = frame.query("score != 'alignment' and direction not in ('oracle', 'ceiling')")
-    assert fixed["recall"].notna().all()
+        if score == detector.CONCEPT:
+            assert row["recall"] == pytest.approx(sum(above) / len(above))
 
 
 def test_a_run_without_hacks_has_no_pairs_and_no_auroc():
     policy = make_policy()
     concept = detector.concepts(policy, {"made": PAIRS}, 2, 41)
-    cosine = detector.gradients(policy, PAIRS, {"made": make_basis(policy.adapter)}, 2, 41)
+    aligned = detector.alignment(policy, make_basis(policy.adapter))
     rollouts, prompts = made_rollouts(3).assign(hacked=False), {"p": [3, 1], "q": [5, 2, 2]}
     zeros = policy.adapter.zeros()
-    rows = detector.measure(policy, rollouts, prompts, MAX_NEW, 3, lambda step: zeros, concept, cosine)
+    rows = detector.measure(policy, rollouts, prompts, MAX_NEW, 3, lambda step: zeros, concept, aligned)
     frame = pd.DataFrame(list(rows))
-    assert len(frame) == 3 * 5 and frame["pairs"].eq(0).all()
-    assert frame[["auroc", "f05", "recall"]].isna().all(axis=None)
+    assert len(frame) == 5 + 1 and frame["pairs"].eq(0).all()
+    assert frame[["auroc", "recall"]].isna().all(axis=None)
 
 
 def test_thresholds_and_turns_are_those_of_the_pairs():
     policy = make_policy()
-    _, fixed, cosine, *_ = measured(policy, [policy.adapter.zeros()] * 6)
+    _, fixed, _, basis = measured(policy, [policy.adapter.zeros()] * 6)
     pool = [Batch([([4, 2], [1, 2, 3]), ([4, 2], [5, 3, 3]), ([4, 2], [7, 9])])]
     concept = make_concept(policy, PAIRS, pool, None, "none", 41)
     assert torch.allclose(fixed.along[0], concept.direction.double(), atol=1e-6)
@@ -193,10 +185,8 @@ def test_thresholds_and_turns_are_those_of_the_pairs():
     assert torch.allclose(sides[0], -sides[1], atol=1e-6)  # the threshold is the middle
     assert (sides[0][2:] > 0).all()  # random ones, too, have the hacks above
     assert fixed.names == ("made", "flipped", *[RANDOM] * 4)
-    size = len(policy.adapter.sizes)
-    assert torch.allclose(
-        cosine.along.norm(dim=1), torch.full((6,), size**0.5, dtype=torch.double), rtol=1e-5
-    )
+    parts = detector.alignment(policy, basis).split(list(policy.adapter.sizes.values()))
+    assert [float(part.norm()) for part in parts] == pytest.approx([1.0] * len(parts))  # per module
 
 
 def test_the_oracle_has_no_say_in_its_own_problem():
@@ -204,16 +194,16 @@ def test_the_oracle_has_no_say_in_its_own_problem():
     features = torch.randn(12, 5, generator=g)
     fold = torch.arange(12) // 4
     hack, other = torch.tensor([0, 1, 4, 5, 8, 9]), torch.tensor([2, 3, 6, 7, 10, 11])
-    before = detector.oracle_margins(features, hack, other, fold, [5])
+    before = detector.oracle_margins(features, hack, other, fold)
     changed = features.clone()
     changed[0] = 100.0
-    after = detector.oracle_margins(changed, hack, other, fold, [5])
+    after = detector.oracle_margins(changed, hack, other, fold)
     assert torch.equal(before[1:4], after[1:4]) and not torch.equal(before[4:], after[4:])
     # By the loop: along the others' mean difference, from the middle of their sides.
     a, b = features[[4, 5, 8, 9]].double().mean(0), features[[6, 7, 10, 11]].double().mean(0)
     u = (a - b) / (a - b).norm()
     assert float(before[2, 0]) == pytest.approx(float(features[2].double() @ u - (a + b) @ u / 2))
-    alone = detector.oracle_margins(features[:4], torch.tensor([0]), torch.tensor([1]), fold[:4], [5])
+    alone = detector.oracle_margins(features[:4], torch.tensor([0]), torch.tensor([1]), fold[:4])
     assert alone.isnan().all()
 
 

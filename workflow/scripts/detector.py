@@ -12,7 +12,7 @@ from projected_grpo.method.basis import Basis
 from projected_grpo.method.extraction import select_pairs
 from projected_grpo.method.policy import load_policy
 from projected_grpo.parquet import read_parquet, write_parquet
-from projected_grpo.stages.detector import COLUMNS, concepts, gradients, measure
+from projected_grpo.stages.detector import COLUMNS, alignment, concepts, measure
 from projected_grpo.stages.kept import weights
 
 with job(snakemake) as log:
@@ -20,14 +20,11 @@ with job(snakemake) as log:
     cell, asked, pool = (json.loads(text) for text in (params.cell, params.directions, params.pool))
     cell = RunSettings.model_validate(cell)
     policy = load_policy("antipasto", params.base, Path(given.svd), **machine)
-    pairs, bases = {}, {}
-    for own, basis in zip(asked, given.bases, strict=True):
+    for own in asked:
         expect(own["pairs"], own["digest"])
-        pairs[own["name"]] = select_pairs(Path(own["pairs"]), own["knobs"])
-        bases[own["name"]] = Basis.load(Path(basis), machine["device"]).used(**own["use"])
-    subject, *others = asked
-    concept = concepts(policy, pairs, params.random, cell.seed)
-    cosine = gradients(policy, pairs[subject["name"]], bases, params.random, cell.seed)
+    pairs = {own["name"]: select_pairs(Path(own["pairs"]), own["knobs"]) for own in asked}
+    subject = asked[0]
+    basis = Basis.load(Path(given.basis), machine["device"]).used(**subject["use"])
     problems, _ = split_problems(
         given.problems, pool["problems"], cell.setting.modes, pool["modes"], pool["names"]
     )
@@ -40,8 +37,8 @@ with job(snakemake) as log:
             cell.training.max_new,
             cell.training.steps,
             lambda step: weights(Path(given.deltas), policy, step),
-            concept,
-            cosine,
+            concepts(policy, pairs, params.random, cell.seed),
+            alignment(policy, basis),
         )
     )
     write_parquet(Path(snakemake.output[0]), rows)

@@ -1,4 +1,4 @@
-"""A finished run + its frozen basis -> how much of it a fresh basis still shares, along the run."""
+"""A finished run + its frozen basis -> how much of it a fresh basis still shares at the run's end."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from projected_grpo.method.basis import Basis
 from projected_grpo.method.extraction import select_pairs
 from projected_grpo.method.policy import load_policy
 from projected_grpo.stages.contrast import drift
-from projected_grpo.stages.kept import looks
+from projected_grpo.stages.kept import read_adapter
 
 with job(snakemake) as log:
     given, params, machine = snakemake.input, snakemake.params, snakemake.params.machine
@@ -18,8 +18,7 @@ with job(snakemake) as log:
     knobs = json.loads(frozen.metadata["knobs"])
     pairs = select_pairs(Path(params.pairs), knobs)
     policy = load_policy(knobs["adapter"], params.base, Path(given.svd), **machine)
-    deltas = None if knobs["adapter"] == "lora" else Path(given.deltas)
-    kept = looks(Path(given.adapter), deltas, policy, params.steps)
-    measured = drift(policy, kept, pairs, knobs, use, frozen, params.seed)
-    write_json(snakemake.output[0], {"looks": measured})
-    log.info("%s", measured)
+    policy.theta = read_adapter(Path(given.adapter), policy)
+    share = drift(policy, pairs, knobs, use, frozen, params.seed)
+    write_json(snakemake.output[0], {"overlap_fresh": share})
+    log.info("overlap of the frozen V with a fresh one: %.3f", share)

@@ -105,7 +105,7 @@ def _t4(paths: list[Path]) -> Found:
 
 
 def _drift(paths: list[Path]) -> Found:
-    return {"overlap_fresh": read_json(paths[0])["looks"][-1]["overlap_fresh"]}
+    return {"overlap_fresh": read_json(paths[0])["overlap_fresh"]}
 
 
 def _loss(paths: list[Path]) -> Found:

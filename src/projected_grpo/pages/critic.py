@@ -64,11 +64,8 @@ def critics_of(records: list[stage.Record]) -> tuple[stage.Numbers, list[str]]:
     for row in rounds_of(every):
         blind |= {row} if asking in none else set()
         asking = row if every.of(row, "unusable") else asking
-    told = (
-        (row, name, *more)
-        for row, name, *more in records
-        if name not in lost and (row not in none or name in kept) and (row not in blind or name not in ERRORS)
-    )
+    told = [one for one in records if one[1] not in lost and (one[0] not in none or one[1] in kept)]
+    told = [one for one in told if one[0] not in blind or one[1] not in ERRORS]
     return stage.Numbers(told), none
 
 

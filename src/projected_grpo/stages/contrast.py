@@ -1,7 +1,6 @@
 """Bases compared: of two losses (R7), a frozen V with itself later (R6), any with the exploits' own (Q19, Q20)."""
 
 import json
-from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -80,22 +79,6 @@ def overlaps(
     return found
 
 
-def drift(
-    policy: Policy,
-    looks: Iterable[tuple[int, Parameters]],
-    pairs: PairSet,
-    knobs: dict,
-    use: dict,
-    frozen: Basis,
-    seed: int,
-) -> list[dict]:
-    """Return how much of a frozen basis one extracted at a run's weights still shares, at each look.
-
-    looks: (step, the parameters after it); the policy is left with the last ones.
-    """
-    found = []
-    for step, policy.theta in looks:
-        fresh = extract_basis(policy, pairs, knobs, seed).used(**use)
-        share = overlap(frozen.V, fresh.V)
-        found.append({"step": step, "overlap_fresh": share, "delta_norm": total_norm(policy.theta)})
-    return found
+def drift(policy: Policy, pairs: PairSet, knobs: dict, use: dict, frozen: Basis, seed: int) -> float:
+    """Return how much of a frozen basis one extracted at the policy's weights still shares."""
+    return overlap(frozen.V, extract_basis(policy, pairs, knobs, seed).used(**use).V)

@@ -1,9 +1,9 @@
 """How well directions tell hacks from other rollouts of a run, as it trains (docs/detector.md, question Q18).
 
-Rollouts are scored at the weights that sampled them, rebuilt from the stored delta_S. Two scores: `concept`, the mean
-residual stream of a completion along a direction, and `alignment`, that of a rollout's gradient with one. Each has
-the directions of pair sets, random ones, an oracle's, and a ceiling: what the run's own last rollouts on half of the
-problems say of the other half.
+Rollouts of a run's first and last steps are scored at the weights that sampled them, rebuilt from the stored delta_S.
+Two scores: `concept`, the mean residual stream of a completion along a direction, and `alignment`, that of a rollout's
+gradient with the axes of the pair set that is asked about. The former has the directions of pair sets, random ones, an
+oracle's, and a ceiling: what the run's own last rollouts on half of the problems say of the other half.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,25 +13,24 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.concept import SIDES, batches_of, middle, row_means
-from projected_grpo.method.extraction import pair_gradients
 from projected_grpo.method.gradients import Sample, sample_gradients
 from projected_grpo.method.pairs import PairSet
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.batch import Batch
 from projected_grpo.model.decoder import Decoder
-from projected_grpo.stages.ranking import flagged_rates, matched_pairs, rank, unmatched_auroc, windows
+from projected_grpo.stages.ranking import matched_auroc, matched_pairs, recall, unmatched_auroc, windows
 from projected_grpo.stages.replay import finite
 
-CONCEPT, CONCEPT_BASE, ALIGNMENT = "concept", "concept_base", "alignment"
+CONCEPT, ALIGNMENT = "concept", "alignment"
 RANDOM, ORACLE, CEILING = "random", "oracle", "ceiling"
 FOLDS = 5  # of problems: the oracle scores rollouts of one by pairs of the others
 BATCH_TOKENS = 8192
 COLUMNS = ("step", "problem_id", "tokens", "hacked", "completion")  # of `rollouts.parquet`
-RATES = ("precision", "recall", "flagged")
 
 
 @dataclass(frozen=True)
@@ -51,33 +50,14 @@ class Fixed:
         return features.double() @ self.along.T - self.thresholds
 
 
-def settle(names: Sequence[str], along: Tensor, random: Tensor, hack: Tensor, clean: Tensor) -> Fixed:
-    """Add random directions to those of pair sets, turned so that the pairs' hacks lie above their clean sides.
-
-    along: `[sets, size]`; random: `[n, size]`; hack, clean: features of the pairs `[pairs, size]`.
-    """
-    hack, clean, random = hack.double(), clean.double(), random.double()
-    sides = random @ (hack.mean(0) - clean.mean(0))
-    along = torch.cat([along.double(), random * torch.where(sides < 0, -1.0, 1.0)[:, None]])
-    thresholds = (hack.mean(0) + clean.mean(0)) / 2 @ along.T
-    return Fixed((*names, *[RANDOM] * len(random)), along.cpu(), thresholds.cpu())
-
-
-def unit(rows: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return `[n, sum of sizes]` with each module's part of a row at length 1; one of zeros stays."""
-    return torch.cat([torch.nn.functional.normalize(part, dim=1) for part in rows.split(list(sizes), 1)], 1)
-
-
-def between(hacks: Tensor, others: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return the direction from the mean of other rows to that of hacks, per module at length 1, and its middle."""
+def between(hacks: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the direction from the mean of other rows to that of hacks, at length 1, and its middle."""
     hack, other = hacks.mean(0), others.mean(0)
-    along = unit((hack - other)[None], sizes)[0]
+    along = normalize((hack - other)[None])[0]
     return along, (hack + other) @ along / 2
 
 
-def oracle_margins(
-    features: Tensor, hack: Tensor, other: Tensor, fold: Tensor, sizes: Sequence[int]
-) -> Tensor:
+def oracle_margins(features: Tensor, hack: Tensor, other: Tensor, fold: Tensor) -> Tensor:
     """Return margins `[n, 1]`: each fold of problems scored along the mean difference of the other folds' pairs.
 
     Pairs lie within a problem, so that no rollout has a say in its own score. NaN for a fold without others' pairs.
@@ -87,7 +67,7 @@ def oracle_margins(
     for own in fold.unique():
         fits, here = fold[hack] != own, fold == own
         if fits.any():
-            along, middle = between(features[hack[fits]], features[other[fits]], sizes)
+            along, middle = between(features[hack[fits]], features[other[fits]])
             margins[here, 0] = features[here] @ along - middle
     return margins
 
@@ -95,16 +75,16 @@ def oracle_margins(
 @dataclass(frozen=True)
 class Ceiling:
     """Directions of the hacks of a run's last window, one by each half of the problems: mean of the hacks less mean of
-    the others, `[2, size]`, per module at length 1; middles `[2]` between both. NaN where a half has none of either."""
+    the others, `[2, size]`, at length 1; middles `[2]` between both. NaN where a half has none of either."""
 
     along: Tensor
     middles: Tensor
 
     @classmethod
-    def fit(cls, features: Tensor, hacked: Tensor, half: Tensor, sizes: Sequence[int]) -> "Ceiling":
+    def fit(cls, features: Tensor, hacked: Tensor, half: Tensor) -> "Ceiling":
         """Fit on rows `[n, size]`: hacked, half `[n]`."""
         sides = [(features[half == side].double(), hacked[half == side]) for side in (0, 1)]
-        found = [between(own[hacks], own[~hacks], sizes) for own, hacks in sides]
+        found = [between(own[hacks], own[~hacks]) for own, hacks in sides]
         along, middles = map(torch.stack, zip(*found, strict=True))
         return cls(along, middles)
 
@@ -116,7 +96,7 @@ class Ceiling:
 
 def concepts(policy: Policy, sets: Mapping[str, PairSet], n_random: int, seed: int) -> Fixed:
     """Return directions of the residual stream behind the middle layer: unit mean differences of pair sets at the base,
-    the one that is asked about first, and random ones."""
+    the one that is asked about first, and random ones, turned so that its hacks lie above their clean sides."""
     layer, sides = middle(policy.base), []
     for pairs in sets.values():
         own = (batches_of(policy, pairs, side) for side in SIDES)
@@ -124,37 +104,26 @@ def concepts(policy: Policy, sets: Mapping[str, PairSet], n_random: int, seed: i
             [torch.cat([row_means(policy.base, one, layer)[0] for one in batches]) for batches in own]
         )
     along = torch.stack([hack.mean(0) - clean.mean(0) for hack, clean in sides])
-    size = [along.shape[1]]
-    random = unit(drawn(n_random, size, seed, CONCEPT).to(along), size)
-    return settle(tuple(sets), unit(along, size), random, *sides[0])
+    draws = np.random.Generator(np.random.Philox(key=[seed, 0xDE7EC7]))
+    drawn = torch.from_numpy(draws.standard_normal((n_random, along.shape[1]), dtype=np.float32))
+    random = normalize(drawn.to(along)).double()
+    hack, clean = (rows.double().mean(0) for rows in sides[0])
+    turned = random * torch.where(random @ (hack - clean) < 0, -1.0, 1.0)[:, None]
+    along = torch.cat([normalize(along).double(), turned])
+    thresholds = (hack + clean) / 2 @ along.T
+    return Fixed((*sets, *[RANDOM] * n_random), along.cpu(), thresholds.cpu())
 
 
-def gradients(
-    policy: Policy, subject: PairSet, bases: Mapping[str, Basis], n_random: int, seed: int
-) -> Fixed:
-    """Return directions of the gradient: v_m of `alignment` per module, of bases and random ones.
-
-    bases: that of the pair set that is asked about first. A module without axes has zeros.
-    """
-    sizes = list(policy.adapter.sizes.values())
-    rows = []
-    for basis in bases.values():
-        parts = {name: basis.S[name] @ V for name, V in basis.V.items()}
-        rows.append(torch.cat([parts.get(n, z) for n, z in policy.adapter.zeros().items()]))
-    along = unit(torch.stack(rows), sizes)
-    random = unit(drawn(n_random, sizes, seed, ALIGNMENT).to(along), sizes)
-    return settle(tuple(bases), along, random, *map(flat, pair_gradients(policy, subject)))
-
-
-def drawn(n: int, sizes: Sequence[int], seed: int, score: str) -> Tensor:
-    """Return `[n, sum of sizes]` normal numbers, by seed and score."""
-    draws = np.random.Generator(np.random.Philox(key=[seed, 0xDE7EC7 + (score == ALIGNMENT)]))
-    return torch.from_numpy(draws.standard_normal((n, sum(sizes)), dtype=np.float32))
+def alignment(policy: Policy, basis: Basis) -> Tensor:
+    """Return v_m of `alignment` per module, side by side `[size]`; zeros for a module without axes."""
+    parts = {name: basis.S[name] @ V for name, V in basis.V.items()}
+    rows = [normalize(parts.get(name, zero)[None])[0] for name, zero in policy.adapter.zeros().items()]
+    return torch.cat(rows).double().cpu()
 
 
 def flat(grads: Mapping[str, Tensor]) -> Tensor:
     """Return gradients `[n, size]` per module side by side, each row at length 1: a dot product is `alignment`."""
-    return torch.nn.functional.normalize(torch.cat(list(grads.values()), 1), dim=1)
+    return normalize(torch.cat(list(grads.values()), 1))
 
 
 def means(model: Decoder, rows: Sequence[tuple[list[int], list[int]]], layer: int) -> Tensor:
@@ -214,11 +183,9 @@ def cut(
     return Window(frame, rows, hacked, place % FOLDS, place % 2, hack, other, paired)
 
 
-def features(
-    policy: Policy, window: Window, theta: Callable[[int], Parameters]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return streams `[n, d]` at the weights that sampled each rollout, the same at the base, and the gradients of
-    those in pairs `[paired, size]` at the former; float32 on the CPU."""
+def features(policy: Policy, window: Window, theta: Callable[[int], Parameters]) -> tuple[Tensor, Tensor]:
+    """Return streams `[n, d]` at the weights that sampled each rollout, and the gradients of those in pairs
+    `[paired, size]`; float32 on the CPU."""
     layer, stream = middle(policy.base), []
     grads = [torch.zeros(0, sum(policy.adapter.sizes.values()))]
     for step, own in window.frame.groupby("step").indices.items():
@@ -227,7 +194,7 @@ def features(
         samples = [Sample(*window.rows[i]) for i in own if window.paired[i]]
         if samples:
             grads.append(flat(sample_gradients(model, policy.adapter, samples)[0]).cpu())
-    return torch.cat(stream), means(policy.base, window.rows, layer).cpu(), torch.cat(grads)
+    return torch.cat(stream), torch.cat(grads)
 
 
 def measure(
@@ -238,49 +205,29 @@ def measure(
     steps: int,
     theta: Callable[[int], Parameters],
     concept: Fixed,
-    along: Fixed,
+    aligned: Tensor,
 ) -> Iterator[dict]:
-    """Yield a row per window, score and direction: `pairs`, `auroc` and `f05` over them; of a concept also
-    `auroc_unmatched`, `precision`, `recall` and `flagged`, over all rollouts.
+    """Yield a row per window, score and direction: `pairs`, and `auroc` over them; of a concept also `auroc_unmatched`
+    and `recall`, over all rollouts. The alignment has the first of the directions alone.
 
     rollouts: of a run, `COLUMNS`; prompts: tokens by problem id; theta: step -> delta_S that sampled it.
     """
-    sizes = list(policy.adapter.sizes.values())
     spans = [range(first, last + 1) for first, last in windows(steps)]
     cuts = [cut(policy, rollouts, prompts, max_new, span) for span in spans]
-    end = cuts[-1]
-    last = features(policy, end, theta)
-    stream, base, grads = last
-    by_stream, by_base = (
-        Ceiling.fit(found, end.hacked, end.half, [found.shape[1]]) for found in (stream, base)
-    )
-    by_grads = Ceiling.fit(grads, end.hacked[end.paired], end.half[end.paired], sizes)
-    for span, window in zip(spans, cuts, strict=True):
-        stream, base, grads = last if window is end else features(policy, window, theta)
+    found = [features(policy, window, theta) for window in cuts]
+    ceiling = Ceiling.fit(found[-1][0], cuts[-1].hacked, cuts[-1].half)
+    for span, window, (stream, grads) in zip(spans, cuts, found, strict=True):
         head = {"first": span[0], "last": span[-1], "pairs": len(window.hack)}
-        for score, means_of, ceiling in ((CONCEPT, stream, by_stream), (CONCEPT_BASE, base, by_base)):
-            size = [means_of.shape[1]]
-            oracle = oracle_margins(means_of, window.hack, window.other, window.fold, size)
-            margins = torch.cat(
-                [concept.margins(means_of), oracle, ceiling.margins(means_of, window.half)], 1
-            )
-            found = rank(margins, window.hack, window.other)._asdict()
-            found |= zip(RATES, flagged_rates(margins, window.hacked), strict=True)
-            found["auroc_unmatched"] = unmatched_auroc(margins, window.hacked)
-            yield from rows_of({"score": score} | head, concept.names, found)
+        oracle = oracle_margins(stream, window.hack, window.other, window.fold)
+        margins = torch.cat([concept.margins(stream), oracle, ceiling.margins(stream, window.half)], 1)
+        numbers = {
+            "auroc": matched_auroc(margins, window.hack, window.other),
+            "auroc_unmatched": unmatched_auroc(margins, window.hacked),
+            "recall": recall(margins, window.hacked),
+        }
+        for i, name in enumerate((*concept.names, ORACLE, CEILING)):
+            own = {key: finite(values[i]) for key, values in numbers.items()}
+            yield {"score": CONCEPT, **head, "direction": name, **own}
         place = torch.cumsum(window.paired, 0) - 1  # of a row among those in pairs
-        hack, other = place[window.hack], place[window.other]
-        oracle = oracle_margins(grads, hack, other, window.fold[window.paired], sizes)
-        halves = by_grads.margins(grads, window.half[window.paired])
-        ranked = rank(torch.cat([along.margins(grads), oracle, halves], 1), hack, other)
-        yield from rows_of({"score": ALIGNMENT} | head, along.names, ranked._asdict())
-
-
-NUMBERS = ("auroc", "f05", *RATES, "auroc_unmatched")
-
-
-def rows_of(head: dict, names: Sequence[str], found: Mapping[str, Tensor]) -> Iterator[dict]:
-    """Yield a row per direction, oracle and ceiling last; null for what is not there."""
-    for i, name in enumerate((*names, ORACLE, CEILING)):
-        values = {key: finite(found[key][i]) if key in found else None for key in NUMBERS}
-        yield {**head, "direction": name, **values}
+        ranked = matched_auroc(grads.double() @ aligned[:, None], place[window.hack], place[window.other])
+        yield {"score": ALIGNMENT, **head, "direction": concept.names[0], "auroc": finite(ranked[0])}

@@ -1,6 +1,5 @@
 """What a finished run keeps of its trained weights: delta_S after every step, and what is deployed after the last."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -9,8 +8,6 @@ from safetensors.torch import load_file
 from projected_grpo.errors import UserError
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.policy import Policy
-
-EVERY = 5  # steps between two looks at a run
 
 
 def read_adapter(path: Path, policy: Policy) -> Parameters:
@@ -34,14 +31,3 @@ def _read(path: Path, policy: Policy, part: int | slice, problem: str) -> Parame
         return {name: tensors[f"{name}.delta_S"][part] for name in policy.adapter.names}
     except (SafetensorError, OSError, KeyError, IndexError) as error:
         raise UserError(f"{path}: {problem} ({error})") from error
-
-
-def looks(adapter: Path, deltas: Path | None, policy: Policy, steps: int) -> Iterator[tuple[int, Parameters]]:
-    """Yield (step, the parameters after it) at every fifth step of a run and the last.
-
-    deltas: None for a LoRA run, which keeps its last weights alone.
-    """
-    if deltas is not None:
-        for step in range(EVERY, steps, EVERY):
-            yield step, weights(deltas, policy, step + 1)
-    yield steps, read_adapter(adapter, policy)

@@ -3,8 +3,6 @@
 Everything here works on the rows of one window of steps: `hacked [n]`, `group [n]` (problem and step), `tokens [n]`.
 """
 
-from typing import NamedTuple
-
 import torch
 from scipy.stats import rankdata
 from torch import Tensor
@@ -14,9 +12,9 @@ LENGTH = 0.10  # the lengths of a pair differ by no more than this share of the 
 
 
 def windows(steps: int) -> list[tuple[int, int]]:
-    """Return (first, last) step of each window in order; the last is whole, the first may be shorter."""
+    """Return (first, last) step of a run's first window and of its last, which is whole where the run is as long."""
     ends = range(steps, 0, -WINDOW)
-    return [(max(1, end - WINDOW + 1), end) for end in reversed(ends)]
+    return [(max(1, end - WINDOW + 1), end) for end in dict.fromkeys((ends[-1], ends[0]))]
 
 
 def matched_pairs(hacked: Tensor, group: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -29,25 +27,14 @@ def matched_pairs(hacked: Tensor, group: Tensor, tokens: Tensor) -> tuple[Tensor
     return hack[i], other[j]
 
 
-class Ranking(NamedTuple):
-    """Of each of d detectors, from its margins (score - threshold) on the pairs; `[d]` float64.
+def matched_auroc(margins: Tensor, hack: Tensor, other: Tensor) -> Tensor:
+    """Return the share of pairs whose hack has the larger of the margins `[n, d]`, a tie being half of one.
 
-    auroc: share of pairs whose hack has the larger score, a tie being half of one. f05: F0.5 of "margin > 0" on both
-    sides of the pairs, half of which are hacks; a detector that flags everything has 0.556.
+    `[d]` float64; NaN without a pair, and for a detector that leaves a row of them without margin.
     """
-
-    auroc: Tensor
-    f05: Tensor
-
-
-def rank(margins: Tensor, hack: Tensor, other: Tensor) -> Ranking:
-    """Rank margins `[n, d]` on pairs; NaN without any, and for a detector that leaves a row of them without margin."""
     above, below = margins[hack], margins[other]
     lost = torch.where((above + below).isnan().any(0), torch.nan, 0.0)
-    auroc = ((above > below).double() + (above == below).double() / 2).mean(0)
-    right, wrong = (above > 0).double().mean(0), (below > 0).double().mean(0)
-    # (1 + b^2) TP / ((1 + b^2) TP + b^2 FN + FP) with b = 1/2, TP + FN = 1
-    return Ranking(auroc + lost, 1.25 * right / (right + 0.25 + wrong) + lost)
+    return ((above > below).double() + (above == below).double() / 2).mean(0) + lost
 
 
 def unmatched_auroc(margins: Tensor, hacked: Tensor) -> Tensor:
@@ -63,12 +50,11 @@ def unmatched_auroc(margins: Tensor, hacked: Tensor) -> Tensor:
     return above / pairs + lost if pairs else torch.full_like(lost, torch.nan)
 
 
-def flagged_rates(margins: Tensor, hacked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return precision, recall and share of "margin > 0" over all rows, `[d]` each.
+def recall(margins: Tensor, hacked: Tensor) -> Tensor:
+    """Return the share of hacks with a margin above 0, `[d]`.
 
-    NaN where it is a share of nothing, and for a detector that leaves a row without margin.
+    NaN without a hack, and for a detector that leaves a row without margin.
     """
     flags = torch.where(margins.isnan(), torch.nan, (margins > 0).double())
     hacks = hacked.double()[:, None]
-    hits, flagged = (flags * hacks).sum(0), flags.sum(0)
-    return hits / flagged, hits / hacks.sum(), flagged / len(hacked)
+    return (flags * hacks).sum(0) / hacks.sum()
