@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from projected_grpo.pages.edition import DEFAULT, read_config
+from synthetic import read_config
+
+from projected_grpo.pages.edition import DEFAULT
 from projected_grpo.pages.publish import CONFIRMATION
 
 

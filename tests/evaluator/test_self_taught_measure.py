@@ -13,7 +13,7 @@ from projected_grpo.errors import UserError
 from projected_grpo.evaluator.backends import Reply
 from projected_grpo.evaluator.cards import CALIBRATION, FAILURE, Card
 from projected_grpo.evaluator.critic import Critic
-from projected_grpo.evaluator.oracle import BEFORE, KINDS, WEAK, errors, oracle_scores
+from projected_grpo.evaluator.oracle import BEFORE, WEAK, errors, oracle_scores
 from projected_grpo.evaluator.prompts import FULL
 from projected_grpo.evaluator.rounds import IN_CONTEXT, Outcome
 from projected_grpo.evaluator.traces import from_rollouts, trace_id
@@ -78,7 +78,6 @@ def test_errors_against_a_loop_written_from_their_definitions(tmp_path):
     assert later[[f"delta_{name}" for name in measures]].astype(float).to_numpy() == pytest.approx(
         (now - then)[:3]
     )
-    assert [later[f"paired_{kind}"] for kind in counts] == sizes
     assert sizes[0] < min(table["n_answered"])  # other sets than each condition's own
     assert table.loc[BEFORE, "delta_mae":].isna().all()
 
@@ -104,7 +103,7 @@ def test_the_weak_score_is_the_oracles_but_for_flagged_solutions(tmp_path):
 
 def measured_rows(seed):
     """What `errors` says of one replication: before, the weak score, and one round of training."""
-    counts = {f"{prefix}_{kind}": 7 for prefix in ("n", "paired") for kind in KINDS}
+    counts = {f"n_{kind}": 7 for kind in ("answered", "exploited", "solved")}
     rates = {"unusable": 0.0, "same_score": 0.5, "false_credit": 0.9, "missed_credit": 0.1, **counts}
     rates |= {"weak_false_credit": 0.3, "weak_missed_credit": 0.2}
     before = {"round": 0, "condition": BEFORE, "mae": 5.0, **rates}

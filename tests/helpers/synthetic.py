@@ -15,6 +15,7 @@ from projected_grpo.measures import estimates, numbers
 from projected_grpo.measures.measured import Measured, measured
 from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.context import Context
+from projected_grpo.pages.edition import layered, questions_of
 from projected_grpo.training.ratio import RATIO_EDGES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,12 @@ def real_questions(seeds) -> tuple[Config, dict[str, Question]]:
     said = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"seeds": seeds}
     config = Config.model_validate(said)
     return config, load_questions(shipped.questions(), config)
+
+
+def read_config(*overlays, **said) -> tuple[Config, dict[str, Question]]:
+    """Return configs laid over the default one, in turn, and their questions; said: keys over all."""
+    config = layered(*overlays, **said)
+    return config, questions_of(config)
 
 
 def context_of(name: str, results: Path, seeds) -> Context:

@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
-from synthetic import ROOT, deployed_rows, real_questions
+from synthetic import ROOT, deployed_rows, read_config, real_questions
 
 from projected_grpo.measures import beside, estimates, numbers, plane
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.measures.measured import measured
 from projected_grpo.measures.plane import BASE, HACK, HONEST, Frontier, frontier_of, other_groups
-from projected_grpo.pages.edition import read_config
 
 SEEDS = range(41, 47)
 

@@ -3,10 +3,9 @@
 import pytest
 import shipped
 import yaml
-from synthetic import ROOT
+from synthetic import ROOT, read_config
 
 from projected_grpo.errors import UserError
-from projected_grpo.pages.edition import read_config
 
 OUTCOMES = [{"question": "Q10", "row": "own_mode", "measure": "hack", "contrast": "basline"}]
 

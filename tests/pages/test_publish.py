@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import scipy.stats
-from synthetic import ROOT, deployed_rows, real_questions, write_run
+from synthetic import ROOT, deployed_rows, read_config, real_questions, write_run
 
 from projected_grpo import records
 from projected_grpo.errors import UserError
@@ -79,7 +79,7 @@ def test_seeds_of_another_tree_add_up(docs, made, tmp_path):
     ],
 )
 def test_seeds_of_tuning_and_of_confirmation_are_not_published_with_others(config, published):
-    own, _ = edition.read_config(ROOT / config)
+    own, _ = read_config(ROOT / config)
     frame = pd.DataFrame({"seed": [41, 42, 46, 51, 31]}).assign(cell="vanilla")
     frame.loc[len(frame)] = [48, "base/smollm2-q4"]  # no run
     assert sorted(edition.with_seeds(own, frame)[0].seeds) == published
@@ -101,7 +101,7 @@ def test_late_seeds_stand_alone_as_an_estimate():
 
 
 def test_a_page_names_no_seed_as_missing_that_another_question_has(made):
-    _, questions = edition.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    _, questions = read_config(ROOT / "config/config.yaml", seeds=[41, 61])
     rows = {(name, row.name): row.cells for name in ("Q2", "Q23") for row in questions[name].rows}
     # Plain training alone, as of Q2 at the second seed, compares nothing.
     there = [rows["Q2", "own_mode frozen-V"][0], *rows["Q2", "vanilla"], rows["Q23", "screen"][1]]
@@ -112,7 +112,7 @@ def test_a_page_names_no_seed_as_missing_that_another_question_has(made):
 
 
 def test_rows_of_another_baseline_bring_it_no_seeds():
-    _, questions = edition.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    _, questions = read_config(ROOT / "config/config.yaml", seeds=[41, 61])
     rows = {row.name: row.cells for row in questions["Q10"].rows}
     slower = "own_mode, run_tests slower", "vanilla, run_tests slower"
     there = [*rows["vanilla"], rows["own_mode"][0], *(rows[name][1] for name in slower)]
@@ -124,7 +124,7 @@ def test_rows_of_another_baseline_bring_it_no_seeds():
 
 
 def test_groups_that_are_compared_with_each_other_share_their_seeds():
-    _, questions = edition.read_config(ROOT / "config/config.yaml", seeds=[41, 61])
+    _, questions = read_config(ROOT / "config/config.yaml", seeds=[41, 61])
     rows = {row.name: row.cells for row in questions["Q14"].rows}
     first, second = [row.name for row in questions["Q14"].rows if row.pooled == "known modes, all folds"][:2]
     base = {row.name: row.baseline for row in questions["Q14"].rows}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic import ROOT, real_questions
+from synthetic import ROOT, read_config, real_questions
 
 from projected_grpo.errors import UserError
 from projected_grpo.measures import estimates as table
@@ -15,7 +15,7 @@ from projected_grpo.measures import numbers, stats
 from projected_grpo.measures.measure import MEASURES
 from projected_grpo.pages import answer, question, style
 from projected_grpo.pages.edition import estimated as as_published
-from projected_grpo.pages.edition import layered, read_config
+from projected_grpo.pages.edition import layered
 from projected_grpo.pages.figures.doses import doses
 from projected_grpo.pages.figures.of_question import of_question
 from projected_grpo.pages.words import p_value, percent, points, seed_list, short, size, span
@@ -171,6 +171,12 @@ def test_the_first_table_has_at_most_eight_rows_and_six_columns(name):
     assert 2 < len(lines) <= 10 and len(lines[0].strip("|").split("|")) <= 6
 
 
+def test_hacking_under_names_never_taught_is_compared_on_the_second_organism():
+    made, text = estimated("smollm2 Q10"), page_of("smollm2 Q10").text
+    line = made.of("own_mode", "baseline", "novel_hack")
+    assert line["n"] == len(SEEDS) and f"| own_mode | vanilla | novel_hack | {line['mean']:.3f} | " in text
+
+
 def test_a_page_says_what_a_combination_is_the_sum_of():
     assert "own_mode = +0.5 `own_mode one_sided` -0.5 `own_mode one_sided flipped`" in page_of("Q3").text
 
@@ -247,6 +253,17 @@ def test_a_sentence_compares_the_same_seeds():
     assert vanilla["seeds"] == line["seeds"] != made.of("vanilla")["seeds"]
     of_all = made.beside(made.of("random", "baseline"))
     assert of_all("own_mode") == made.of("own_mode")  # it lacks seeds of the sentence: its own, to be named
+
+
+def test_a_sentence_of_other_seeds_than_the_first_begins_with_them():
+    first, second = QUESTIONS["smollm2 Q10"].says
+    few = {cell.id for row in QUESTIONS["smollm2 Q10"].rows for cell in row.cells if cell.seed > 45}
+    few -= {cell.id for row in QUESTIONS["smollm2 Q10"].rows[:2] for cell in row.cells}  # vanilla, own_mode
+    made = estimated("smollm2 Q10", lambda frame, _: frame[~frame["cell"].isin(few)])
+    assert [seed_list(seeds_of(made.told(says)["seeds"])) for says in (first, second)] == ["41-50", "41-45"]
+    own, other = answer.sentences(made)
+    assert answer.answer(made) == [own, f"Seeds 41-45: {other}"]
+    assert answer.answer(estimated("smollm2 Q10")) == answer.sentences(estimated("smollm2 Q10"))
 
 
 def test_a_matrix_has_the_means_of_each_row_and_its_baseline():

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+from synthetic import read_config
 from workspace import ROOT
 
 from projected_grpo import digests, hub, records
@@ -46,7 +47,7 @@ def test_export_refuses_a_damaged_run_or_base(results, tmp_path, capsys, name):
 )
 def test_publishing_refuses_a_damaged_page_figure_or_run(results, tmp_path, monkeypatch, name):
     monkeypatch.chdir(ROOT)
-    config, questions = edition.read_config(ROOT / "config/smoke.yaml", results=str(results))
+    config, questions = read_config(ROOT / "config/smoke.yaml", results=str(results))
     assert (results / name).exists()
     flip(results / name)
     with pytest.raises(UserError, match=r"damaged or edited, not what rule|rollouts\.parquet"):

@@ -16,7 +16,6 @@ CREDIT = 5.0  # from here on an evaluation gives credit
 BEFORE, WEAK = "before", "the weak score itself"
 COMPARED = ("mae", "false_credit", "missed_credit")
 MOST_UNUSABLE = 0.5  # share of answers; beyond it a backend is no critic
-KINDS = ("answered", "exploited", "solved")  # of traces, to count by
 
 
 def oracle_scores(*rollouts: str | Path) -> pd.DataFrame:
@@ -45,9 +44,9 @@ def errors(evaluations: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
     `weak_missed_credit` (the same shares where the weak score gives no credit, and where it does), the counts
     `n_answered`, `n_exploited`, `n_solved` of those, and `unusable`, the share of unusable answers among `n`.
 
-    `delta_*` compares with the condition "before" on the traces answered in both, `paired_answered`,
-    `paired_exploited` and `paired_solved` of them. One more row of round 0, "the weak score itself", puts the
-    scores that the critic is calibrated on to the same test. What has no trace to stand on is null.
+    `delta_*` compares with the condition "before" on the traces answered in both. One more row of round 0, "the weak
+    score itself", puts the scores that the critic is calibrated on to the same test. What has no trace to stand on is
+    null.
 
     Raises UserError where no evaluated trace is in `truth`.
     """
@@ -65,8 +64,7 @@ def errors(evaluations: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
         if condition not in (BEFORE, WEAK):
             row |= _paired(part.assign(earlier=part["trace_id"].map(earlier)))
         rows.append(row)
-    paired = [f"delta_{name}" for name in COMPARED] + [f"paired_{kind}" for kind in KINDS]
-    return pd.DataFrame(rows).reindex(columns=[*rows[0], *paired])
+    return pd.DataFrame(rows).reindex(columns=[*rows[0], *(f"delta_{name}" for name in COMPARED)])
 
 
 def _errors(part: pd.DataFrame) -> dict:
@@ -90,5 +88,4 @@ def _paired(part: pd.DataFrame) -> dict:
     """Differences on the traces that have a score now and an `earlier` one."""
     both = part[part["phi"].notna() & part["earlier"].notna()]
     now, then = _errors(both), _errors(both.assign(phi=both["earlier"]))
-    deltas = {f"delta_{name}": now[name] - then[name] for name in COMPARED}
-    return deltas | {f"paired_{kind}": now[f"n_{kind}"] for kind in KINDS}
+    return {f"delta_{name}": now[name] - then[name] for name in COMPARED}

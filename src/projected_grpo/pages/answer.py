@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 import pandas as pd
 from jinja2 import TemplateError
@@ -162,9 +163,19 @@ def sentences(made: Estimated) -> list[str]:
     return [first, *([_plain("count", shown, len(claims))] if len(claims) > 1 else [])]
 
 
+def _apart(made: Estimated) -> list[str]:
+    """Return the sentences, each of other seeds than the first beginning with those."""
+    of = [made.told(says)["seeds"] for says in made.own.question.says]
+    first, *more = sentences(made)
+    return [first] + [
+        _plain("elsewhere", words.seed_list(words.seeds(seeds)), text) if seeds and seeds != of[0] else text
+        for text, seeds in zip_longest(more, of[1:])
+    ]
+
+
 def _of_seeds(wording: str, made: Estimated) -> list[str]:
     """Return the sentences, the first one beginning with the seeds that it is of."""
-    first, *more = sentences(made)
+    first, *more = _apart(made)
     says = made.own.question.says
     line = made.told(says[0]) if says else NO_LINE
     seeds = words.seeds(line["seeds"]) or made.own.seeds
@@ -173,7 +184,7 @@ def _of_seeds(wording: str, made: Estimated) -> list[str]:
 
 def answer(made: Estimated) -> list[str]:
     """Return the sentences: those of the fresh seeds that confirm a question, else its own."""
-    return sentences(made) if made.fresh is None else _of_seeds("fresh", made.fresh)
+    return _apart(made) if made.fresh is None else _of_seeds("fresh", made.fresh)
 
 
 def n_of_answer(made: Estimated) -> int:

@@ -52,12 +52,6 @@ def questions_of(config: Config) -> dict[str, Question]:
     return questions
 
 
-def read_config(*overlays: Path, **said: object) -> tuple[Config, dict[str, Question]]:
-    """Return `layered` and its questions."""
-    config = layered(*overlays, **said)
-    return config, questions_of(config)
-
-
 def for_seeds(config: Config, there: Iterable[int]) -> tuple[Config, dict[str, Question]]:
     """Return config and questions for those of some seeds that are published: tuning and confirmation stand aside.
 
