@@ -26,7 +26,7 @@ def tensors(folder: Path, config: Any, model: Any) -> dict[str, Tensor]:
 
     own = getattr(config, "transformers_weights", None)
     files, _ = _get_resolved_checkpoint_files(str(folder), None, None, None, {}, False, own)
-    _check_names(folder, [os.path.normpath(file) for file in files or ()])
+    _check_names(Path(os.path.abspath(folder)), [os.path.abspath(file) for file in files or ()])
     found: dict[str, Tensor] = {}
     places: dict[str, tuple[str, str]] = {}
 
