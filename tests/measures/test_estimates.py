@@ -193,11 +193,13 @@ def test_missing_runs_of_a_claim_count_in_its_family(frame, questions):
     assert set(part.loc[part["row"].eq("reverse"), "verdict"]) == {"missing"}
 
 
-def test_runs_of_two_codes_or_two_bases_share_no_table(frame, questions):
+def test_runs_of_two_codes_bases_or_teachers_share_no_table(frame, questions):
     question = questions["Q7"]
     cell = question.rows[1].cells[0]
-    other = question.rows[1].cells[1]
-    for key, cells in (("code", (cell.id, other.id)), ("base", (cell.id, question.rows[0].cells[0].id))):
+    of_arm, of_model = (
+        (cell.id, other.id) for other in (question.rows[1].cells[1], question.rows[0].cells[0])
+    )
+    for key, cells in (("code", of_arm), ("base", of_model), ("teacher", of_model)):
         mixed = frame.copy()
         for number, name in enumerate(cells):
             mixed.loc[mixed["cell"] == name, key] = f"hash{number}"

@@ -182,7 +182,8 @@ def check(question: Question, frame: pd.DataFrame) -> None:
     """Raise UserError where one table would mix what does not belong together.
 
     Runs of one arm have one code hash (those that a critic judges another, as it is loaded for them alone), runs of one
-    model one base, and each run has the settings that its row asks for. What a line does not know is not compared.
+    model one base and one teacher, and each run has the settings that its row asks for. What a line does not know is
+    not compared.
     """
     cells = {cell.id: cell for cell in question.cells}
     own = frame[frame["cell"].isin(cells)].drop_duplicates("cell")
@@ -194,7 +195,8 @@ def check(question: Question, frame: pd.DataFrame) -> None:
             )
     settings = own["cell"].map({name: cell.setting for name, cell in cells.items()})
     arm = settings.map(lambda each: f"{each.arm}, judged by the critic" if each.needs.critic else each.arm)
-    for key, by, what in (("code", arm, "arm"), ("base", own["model"], "model")):
+    model = own["model"]
+    for key, by, what in (("code", arm, "arm"), ("base", model, "model"), ("teacher", model, "model")):
         for name, part in own.dropna(subset=key).groupby(by):
             if part[key].nunique() > 1:
                 one, other = part.drop_duplicates(key).head(2).itertuples()
