@@ -72,6 +72,5 @@ try:
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 # The files of these, which it names at its end.
-os.environ["PGRPO_ASKED"] = json.dumps(
-    [{"all": FIRST, "report": REPORT}.get(target, target) for target in asked or ["all"]]
-)
+files = [{"all": FIRST, "report": REPORT}.get(target, target) for target in asked or ["all"]]
+os.environ.update(PGRPO_ASKED=json.dumps(files))
