@@ -239,6 +239,18 @@ def test_positions_in_the_form_of_older_versions_are_read(base, form):
     assert_same(brought(base), theirs)
 
 
+@pytest.mark.parametrize("window", [4096, 8192])
+def test_the_first_llamas_need_not_name_the_base_of_their_positions(tmp_path, window):
+    theirs = checkpoint(
+        tmp_path / "base", "llama", rope_parameters={"rope_type": "default", "rope_theta": 1e4}
+    )
+    edit(tmp_path / "base" / "config.json", drop=["rope_parameters"], max_position_embeddings=window)
+    if window > 4096:
+        refused_base("config.json: no rope_theta, allowed", tmp_path / "base")
+    else:
+        assert_same(brought(tmp_path / "base"), theirs)
+
+
 def text(file, said):
     return lambda folder: (folder / file).write_text(said)
 

@@ -4,6 +4,7 @@ What transformers fills in by itself, or leaves out, is refused here and beside:
 none, a tensor without a place (`given_codes`, `given_gguf`, `given_tokenizer`; of PEFT `given_adapter`).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -175,7 +176,10 @@ def _check_numbers(path: Path) -> None:
     said = read_json(path)
     rope = [said, said.get("rope_scaling") or {}, said.get("rope_parameters") or {}]
     lacking = [key for key in SIZES if not said.get(key)]
-    if lacking or not any(part.get("rope_theta") for part in rope):
+    # The first two Llamas had it in their code, as transformers' own number is.
+    window = said.get("max_position_embeddings") or math.inf
+    old = said.get("model_type") == "llama" and not any(rope[1:]) and window <= 4096
+    if lacking or not (old or any(part.get("rope_theta") for part in rope)):
         missing = ", ".join(lacking or ["rope_theta"])
         raise UserError(f"{path}: no {missing}, allowed: a config with all numbers of its model")
 
