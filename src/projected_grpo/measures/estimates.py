@@ -155,8 +155,10 @@ def among_placebos(own: Measured, row: Row, measure: str) -> tuple[tuple[int, ..
 def _placed(own: Measured, row: Row, measure: Measure, claim: bool) -> Comparison:
     """Place a row among the placebos of its format, as one more draw from them (`stats.placed`)."""
     seeds, means = among_placebos(own, row, measure.name)
-    value, *others = [*means.values()] or [0.0]
-    test = stats.placed(value, others, seeds)
+    test = None
+    if seeds:
+        value, *others = means.values()
+        test = stats.placed(value, others, seeds)
     waits = own.waits([row.name, *(r.name for r in own.rows.values() if r.population == row.place_in)])
     mean = mean_of(own, row.name, measure.name, test)
     return Comparison(

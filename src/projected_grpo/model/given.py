@@ -179,9 +179,10 @@ def _check_numbers(path: Path) -> None:
     # The first two Llamas had it in their code, as transformers' own number is.
     window = said.get("max_position_embeddings") or math.inf
     old = said.get("model_type") == "llama" and not any(rope[1:]) and window <= 4096
-    if lacking or not (old or any(part.get("rope_theta") for part in rope)):
-        missing = ", ".join(lacking or ["rope_theta"])
-        raise UserError(f"{path}: no {missing}, allowed: a config with all numbers of its model")
+    if not old and not any(part.get("rope_theta") for part in rope):
+        lacking.append("rope_theta")
+    if lacking:
+        raise UserError(f"{path}: no {', '.join(lacking)}, allowed: a config with all numbers of its model")
 
 
 def _key(found: str | tuple[str, Sequence[int], Sequence[int]]) -> str:

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +31,19 @@ def tensors(folder: Path, config: Any, model: Any) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     places: dict[str, tuple[str, str]] = {}
 
-    def value(file: str, key: str) -> Tensor:
-        return load_state_dict(file, "cpu")[key]
+    @lru_cache(maxsize=1)
+    def numbers(file: str) -> dict[str, Tensor]:
+        return load_state_dict(file, "cpu")
 
     angles = dict(model.named_buffers()).get(f"model.{TURNS}")
     for file in files or ():
         for key, W in load_state_dict(file, "meta").items():
             other = places.setdefault(PREFIXES.sub("", key), (file, key))
-            if other != (file, key) and not _equal(value(file, key), value(*other)):
+            if other != (file, key) and not _equal(numbers(file)[key], numbers(other[0])[other[1]]):
                 raise UserError(
                     f"{file}: {key} is another here than {other[1]} in {other[0]}, allowed: one value"
                 )
-            if key.endswith(TURNS) and angles is not None and not _close(value(file, key), angles):
+            if key.endswith(TURNS) and angles is not None and not _close(numbers(file)[key], angles):
                 raise UserError(f"{file}: {key} is not what config.json gives, allowed: its rope_theta's")
             found[key] = W
     return found

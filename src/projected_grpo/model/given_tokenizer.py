@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, nodes
-from jinja2.ext import Extension, loopcontrols
+from jinja2.ext import loopcontrols
 from jinja2.parser import Parser
 
 from projected_grpo.errors import UserError
 from projected_grpo.model.given import OWN_CODE, read_by_others
+from projected_grpo.model.template import _Generation
 
 
 def read_tokenizer(where: dict[str, Any], source: str) -> Any:
@@ -31,7 +32,7 @@ def read_tokenizer(where: dict[str, Any], source: str) -> Any:
             f"{source}: the tokenizer has no chat template, allowed: a model that was trained to chat"
         )
     with read_by_others(f"{source}: chat template"):
-        jinja = Environment(extensions=[_Generation, loopcontrols])
+        jinja = Environment(extensions=[_Scoped, loopcontrols])
         lost = _run(jinja.parse(template).body, frozenset(), set()).read
     if lost:  # transformers forgets it there, ours does not
         raise UserError(
@@ -41,14 +42,12 @@ def read_tokenizer(where: dict[str, Any], source: str) -> Any:
     return tokenizer
 
 
-class _Generation(Extension):
+class _Scoped(_Generation):
     """`{% generation %}`, what a template marks as the model's answer, as a scope, which is nothing else in jinja."""
 
-    tags = frozenset({"generation"})  # type: ignore[assignment]
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        at = next(parser.stream).lineno
-        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=at)
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        at = parser.stream.current.lineno
+        return [nodes.Scope(super().parse(parser), lineno=at)]
 
 
 class _Names(NamedTuple):
