@@ -1,6 +1,7 @@
 """config/smollm2.yaml: what is laid over config.yaml for a pretrained model, and what a warm start may stand beside."""
 
 from functools import reduce
+from pathlib import Path
 
 import pytest
 from broken import ROOT, merge
@@ -9,6 +10,9 @@ from projected_grpo.cells.cell import all_cells, load_questions
 from projected_grpo.cells.check import load
 from projected_grpo.errors import UserError
 from projected_grpo.evaluator.kinds import CriticKind, critic_kinds
+from projected_grpo.files import read_json
+from projected_grpo.measures import numbers
+from projected_grpo.model.load import check_digests
 from projected_grpo.pages.context import Context
 from projected_grpo.pages.needs import traced_rollouts
 from projected_grpo.strict_yaml import read_mapping
@@ -37,6 +41,13 @@ def test_base_teacher_and_pool_are_one_for_all_seeds():
     assert {cell.model for cell in cells} == {cell.pool for cell in cells} == {"smollm2-q4"}
     assert {cell.seed for cell in cells} == {41, 42, 43, 44, 45}
     assert {cell.training.prompts for cell in cells} == {4}
+
+
+def test_the_teacher_was_trained_on_the_base_of_the_published_runs():
+    folder = Path(loaded(SECOND)[0].model.teacher)
+    check_digests(folder)
+    published = numbers.read(Path("docs/results/smollm2/runs.csv"))["base"].dropna()
+    assert {read_json(folder / "trained_on.json")["base"]} == {*published}
 
 
 def test_over_models_each_seed_has_its_own_warm_start_teacher_and_pool():
@@ -93,8 +104,9 @@ def test_training_is_chosen_without_a_projected_arm_on_seeds_of_its_own():
     ("paths", "model", "problem"),
     [
         ([], {"warm": {"examples": 600}}, "model.warm: a warm start, allowed with the base 'small': null"),
-        ([SECOND], {"warm": None}, "model.teacher: 'small', allowed with a given base: a PEFT folder or hub id, or"),
-        ([SECOND], {"size": "7B"}, "model.size: '7B'; "),
+        ([SECOND], {"warm": None, "teacher": "small"}, "model.teacher: 'small', allowed with a given base: a PEFT"),
+        ([SECOND], {"size": "7B", "teacher": "small"}, "model.size: '7B'; "),
+        ([SECOND], {"warm": {"seed": None}}, "model.teacher: 'config/teachers/smollm2', allowed where each"),
         ([SECOND], {"warm": {"examples": 0}}, "model.warm.examples: 0, allowed: an integer >= 1"),
     ],
 )  # fmt: skip

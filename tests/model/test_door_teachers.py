@@ -1,5 +1,7 @@
 """Adapters are merged as PEFT does, and critics are left to transformers; or they are refused in one line."""
 
+import json
+
 import peft
 import pytest
 import torch
@@ -19,10 +21,11 @@ from peft import PeftModel
 from spoiled import coded, renamed, with_tensor, without, zeros
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from projected_grpo.digests import file_digest
 from projected_grpo.evaluator.jobs import local_critic
 from projected_grpo.model import agreement
 from projected_grpo.model.door import bring_teacher
-from projected_grpo.model.load import load_weights
+from projected_grpo.model.load import load_weights, write_digests
 from projected_grpo.model.tokenizer import Tokenizer
 
 MACHINE = {"device": "cpu", "dtype": "float32"}
@@ -72,6 +75,17 @@ def test_what_an_adapter_takes_out_of_a_rounded_base_is_rounded_as_peft_does(bas
     rounded = AutoModelForCausalLM.from_pretrained(canonical, dtype="auto")
     assert rounded.dtype == torch.bfloat16
     assert_same(tmp_path / "out", PeftModel.from_pretrained(rounded, given).float().eval())
+
+
+def test_a_published_adapter_is_refused_on_another_base_or_damaged(base, canonical, tmp_path):
+    given = adapter(base, tmp_path / "adapter")
+    (given / "trained_on.json").write_text(json.dumps({"base": file_digest(canonical / "config.json")}))
+    write_digests(given)
+    bring_teacher(str(given), canonical, tmp_path / "teacher", "float32")
+    other = brought(base, "another", "bfloat16")
+    refused_teacher("trained_on.json: base: .*another is .*allowed: model.teacher: small", given, other)
+    edit(given / "adapter_config.json", lora_alpha=7)
+    refused_teacher("adapter_config.json: damaged or edited", given, canonical)
 
 
 @pytest.mark.parametrize("beside", ["well above", "just below"])

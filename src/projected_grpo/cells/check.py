@@ -141,6 +141,8 @@ def _model(config: Config, fail: Fail) -> None:
             _given(["model", "base"], model.base, offered.BASE, "small", fail)
         if model.teacher != "small":
             _given(teacher, model.teacher, offered.ADAPTER, "small", fail)
+            if config.is_replicated:
+                fail(teacher, f"{model.teacher!r}, allowed where each seed has its own warm start: small")
         elif model.warm is None:
             allowed = "a PEFT folder or hub id, or a warm start (model.warm)"
             fail(teacher, f"'small', allowed with a given base: {allowed}")

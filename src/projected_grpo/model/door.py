@@ -14,6 +14,7 @@ from safetensors import safe_open
 from tokenizers import Tokenizer as Core
 from torch import nn
 
+from projected_grpo.digests import file_digest
 from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder, read_json, write_json, write_text
 from projected_grpo.model import agreement, given, given_adapter
@@ -32,6 +33,7 @@ from projected_grpo.model.template import Template
 from projected_grpo.model.tokenizer import GENERATION, NO_DATE, SETTINGS, TEMPLATE, Tokenizer
 from projected_grpo.model.wheel import Wheel
 
+TRAINED_ON = "trained_on.json"  # in the folder of a published adapter, beside its digests
 # key of a config -> a Linear that has a bias where it is true; some families read no such key
 BIASED = {"attention_bias": "model.layers.0.self_attn.o_proj", "mlp_bias": "model.layers.0.mlp.up_proj"}
 
@@ -76,6 +78,7 @@ def bring_teacher(
     with given.read_by_others(adapter), atomic_folder(out) as folder:
         source = given.find(adapter, "adapter_config.json")
         check_digests(base)
+        _check_published(source, base)
         copy_tokenizer(base, folder)
         where, name = {"pretrained_model_name_or_path": str(base)}, str(base)
         rows = agreement.token_rows(_tokenizer(folder, name), read_tokenizer(where, name), name)
@@ -102,6 +105,18 @@ def bring_teacher(
             )
         _write_weights(model, config, folder, dtype, adapter)
         return found
+
+
+def _check_published(adapter: Path, base: Path) -> None:
+    """Raise UserError where an adapter that says what it was trained on is damaged, or `base` is another one."""
+    said = adapter / TRAINED_ON
+    if not said.is_file():
+        return
+    check_digests(adapter)
+    if (wanted := read_json(said)["base"]) != (found := file_digest(base / "config.json")):
+        raise UserError(
+            f"{said}: base: {wanted}, but that of {base} is {found}; allowed: model.teacher: small"
+        )
 
 
 def _config(model: Any, source: str) -> Config:
