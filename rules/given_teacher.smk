@@ -23,7 +23,7 @@ rule given_teacher:
         teacher=CONFIG.model.teacher,
         dtype=CONFIG.dtype,
         whole=CONFIG.model.check == "full",
-        portable=CONFIG.device == "cpu" and CONFIG.dtype == "float32",
+        portable=PORTABLE,
         code=code("given_teacher.py"),
     script:
         "../workflow/scripts/given_teacher.py"

@@ -29,8 +29,7 @@ rule teacher_pool:
         pool=CONFIG.pool.model_dump_json(),
         modes=pool_modes,
         machine=MACHINE,
-        # Half-width products have no such kernels.
-        portable=not SMALL and CONFIG.device == "cpu" and CONFIG.dtype == "float32",
+        portable=PORTABLE,
         verdicts=lambda w: verdicts_file(pool_model(w)),
         code=code("teacher_pool.py"),
     script:

@@ -50,6 +50,8 @@ MODELS = CONFIG.models
 TEACHER_POOLS = {model: (model, CONFIG.pool.modes) for model in REPLICATIONS}
 TEACHER_POOLS |= {cell.pool: (cell.model, cell.setting.modes) for cell in CELLS.values()}
 SMALL = CONFIG.is_small
+# What seeds share of a given model is made with kernels that processors share; half-width products have none.
+PORTABLE = not SMALL and CONFIG.device == "cpu" and CONFIG.dtype == "float32"
 GPU = 1 if CONFIG.device == "cuda" else 0
 COMPUTE = {"device": CONFIG.device, "dtype": CONFIG.dtype}
 MACHINE = {**COMPUTE, "allow_weak_sandbox": CONFIG.sandbox == "weak"}  # of jobs that grade

@@ -104,9 +104,11 @@ def test_training_is_chosen_without_a_projected_arm_on_seeds_of_its_own():
     ("paths", "model", "problem"),
     [
         ([], {"warm": {"examples": 600}}, "model.warm: a warm start, allowed with the base 'small': null"),
-        ([SECOND], {"warm": None, "teacher": "small"}, "model.teacher: 'small', allowed with a given base: a PEFT"),
+        ([SECOND], {"warm": None, "teacher": "small"},
+         "model.teacher: 'small', allowed with a given base: a PEFT folder or hub id, or"),
         ([SECOND], {"size": "7B", "teacher": "small"}, "model.size: '7B'; "),
-        ([SECOND], {"warm": {"seed": None}}, "model.teacher: 'config/teachers/smollm2', allowed where each"),
+        ([SECOND], {"warm": {"seed": None}},
+         "model.teacher: 'config/teachers/smollm2', allowed where each seed has its own warm start: small"),
         ([SECOND], {"warm": {"examples": 0}}, "model.warm.examples: 0, allowed: an integer >= 1"),
     ],
 )  # fmt: skip

@@ -14,9 +14,9 @@ from safetensors import safe_open
 from tokenizers import Tokenizer as Core
 from torch import nn
 
-from projected_grpo.digests import file_digest
 from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder, read_json, write_json, write_text
+from projected_grpo.hub import checkpoint_digest
 from projected_grpo.model import agreement, given, given_adapter
 from projected_grpo.model.architecture import Config, shapes
 from projected_grpo.model.decoder import Decoder
@@ -113,7 +113,7 @@ def _check_published(adapter: Path, base: Path) -> None:
     if not said.is_file():
         return
     check_digests(adapter)
-    if (wanted := read_json(said)["base"]) != (found := file_digest(base / "config.json")):
+    if (wanted := read_json(said)["base"]) != (found := checkpoint_digest(str(base))):
         raise UserError(
             f"{said}: base: {wanted}, but that of {base} is {found}; allowed: model.teacher: small"
         )
