@@ -157,6 +157,40 @@ def test_a_prompt_of_another_template_is_refused(canonical):
     refused(r"templated with <\|start_header_id\|>", tokenizer.chat, other)
 
 
+BY_WORDS = {"type": "WordLevel", "vocab": {"[UNK]": 0, "so": 1, ",": 2, ".": 3}, "unk_token": "[UNK]"}
+WORDS = {"model": BY_WORDS, "pre_tokenizer": {"type": "Whitespace"}, "decoder": None}
+CLEANED = {"clean_up_tokenization_spaces": True}
+OF_MERGES = CLEANED | {"clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output": True}
+# A token that is special by the other file.
+PLAIN = {"added_tokens_decoder": {"258": {"content": "<|im_start|>", "special": False}}}
+
+
+@pytest.mark.parametrize(
+    ("core", "settings", "match"),
+    [(WORDS, CLEANED, "from ' , .* in place of ', "), ({}, OF_MERGES, "from .* 's so , .* in place of .*'s so, "),
+     ({}, PLAIN, "from '<.im_start.>' in place of ''")],
+)  # fmt: skip
+def test_ids_that_transformers_decodes_to_another_text_are_refused(base, core, settings, match):
+    edit(base / "tokenizer.json", **core)
+    edit(base / "tokenizer_config.json", **settings)
+    refused_base(f"base: ids are decoded to another text here than with transformers, {match}", base)
+
+
+def test_a_cleaning_that_transformers_leaves_out_is_left_out(base):
+    """Of merges it would take blanks that were in the text."""
+    edit(base / "tokenizer_config.json", **CLEANED)
+    tokenizer = Tokenizer(brought(base))
+    assert tokenizer.decode(tokenizer.encode("so , it 's")) == "so , it 's"
+
+
+@pytest.mark.parametrize("kind", ["Qwen2Tokenizer", "CodeLlamaTokenizer"])
+def test_a_folder_without_a_vocabulary_is_one_line(base, kind):
+    """Transformers makes one of special tokens, in which a text is nothing or unknown throughout."""
+    (base / "tokenizer.json").unlink()
+    edit(base / "tokenizer_config.json", tokenizer_class=kind)
+    refused_base("base: the tokenizer has no vocabulary .*allowed: a folder with tokenizer.json", base)
+
+
 def test_a_dropout_of_merges_is_of_training_alone(base):
     model = json.loads((base / "tokenizer.json").read_text())["model"]
     merged = model | {"vocab": model["vocab"] | {"zq": 259}, "merges": [["z", "q"]]}

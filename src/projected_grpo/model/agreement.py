@@ -23,6 +23,7 @@ LARGE = 1_000_000_000  # parameters above which the first layers and the head st
 SHORT = 2  # of them
 CODE = "def add(a: int, b: int) -> int:\n    return a + b  # t1, w1\n\n\nprint(add(1, 2) == 3)\n"
 PARAGRAPH = "The committee met at noon, looked at 1,024 numbers, and could not agree on any of them. "
+SPACED = "It 's so , isn n't it ? I 'm . They 're , we 've . ' No ' !"  # as what cleans up a decoded text looks for
 
 
 def _user(text: str) -> dict[str, str]:
@@ -51,7 +52,10 @@ class Agreement:
 
 
 def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
-    """Return the ids of the eight texts. Raises UserError where text or ids are not those of `apply_chat_template`."""
+    """Return the ids of the eight texts. Raises UserError where text or ids are not those of `apply_chat_template`.
+
+    Ids of plain text, too, are held against transformers' own, and what they are decoded to.
+    """
     chat: Messages
     chats: list[Messages] = []
     for chat in [*_chats(), [_user(CODE + _long_text(ours))]]:
@@ -67,23 +71,45 @@ def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
                 f"{source}: transformers refuses a chat that is rendered here ({in_a_line(error)})"
             ) from error
         if ours.chat(chat) != wanted:
-            raise UserError(f"{source}: {_unlike(ours.chat(chat), wanted)}")
+            raise UserError(
+                f"{source}: the chat template gives another text here than with transformers, "
+                f"{_from_where(ours.chat(chat), wanted)}"
+            )
         chats.append(chat)
     rows = []
     for chat in chats:
         content = chat[-1]["content"]
         with read_by_others(source):
             wanted = _rendered(theirs, chat, tokenize=True, return_dict=False)
-            plain = theirs(content, add_special_tokens=False)["input_ids"]
-        if ours.encode_chat(chat) != list(wanted) or ours.encode(content) != list(plain):
-            raise UserError(f"{source}: {content[:40]!r} has other token ids here than with transformers")
+        if ours.encode_chat(chat) != list(wanted):
+            raise _other_ids(content, source)
+        _compare_text(content, ours, theirs, source)
         if len(wanted) < 2:
             raise UserError(
                 f"{source}: the chat template leaves {len(wanted)} tokens of {content[:40]!r}, "
                 "allowed: one that writes the messages"
             )
         rows.append(list(wanted))
+    added = ours.core.get_added_tokens_decoder().values()
+    _compare_text(" ".join([SPACED, *(token.content for token in added)]), ours, theirs, source)
     return rows
+
+
+def _compare_text(text: str, ours: Tokenizer, theirs: Any, source: str) -> None:
+    with read_by_others(source):
+        ids = list(theirs(text, add_special_tokens=False)["input_ids"])
+        wanted = theirs.decode(ids, skip_special_tokens=True)
+    if ours.encode(text) != ids:
+        raise _other_ids(text, source)
+    if ours.decode(ids) != wanted:
+        raise UserError(
+            f"{source}: ids are decoded to another text here than with transformers, "
+            f"{_from_where(ours.decode(ids), wanted)}"
+        )
+
+
+def _other_ids(text: str, source: str) -> UserError:
+    return UserError(f"{source}: {text[:40]!r} has other token ids here than with transformers")
 
 
 def _rendered(tokenizer: Any, chat: Messages, **how: Any) -> Any:
@@ -95,14 +121,11 @@ def _long_text(tokenizer: Tokenizer) -> str:
     return PARAGRAPH * (LONG // len(tokenizer.encode(PARAGRAPH)) + 1)
 
 
-def _unlike(ours: str, theirs: str) -> str:
+def _from_where(ours: str, theirs: str) -> str:
     at = next(
         (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
     )
-    return (
-        f"the chat template gives another text here than with transformers, from {ours[at : at + 30]!r} "
-        f"in place of {theirs[at : at + 30]!r}"
-    )
+    return f"from {ours[at : at + 30]!r} in place of {theirs[at : at + 30]!r}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from projected_grpo.model.template import _Generation
 
 
 def read_tokenizer(where: dict[str, Any], source: str) -> Any:
-    """Return transformers' tokenizer. Raises UserError where it has no fast form or no chat template."""
+    """Return transformers' tokenizer. Raises UserError where it has no fast form, no vocabulary or no chat template."""
     from transformers import AutoTokenizer
 
     with read_by_others(source):
@@ -24,7 +24,13 @@ def read_tokenizer(where: dict[str, Any], source: str) -> Any:
         raise UserError(
             f"{source}: tokenizer {kind} has no fast form (tokenizer.json), allowed: one that has"
         )
-    merges = tokenizer.backend_tokenizer.model
+    core = tokenizer.backend_tokenizer
+    added = {token.content for token in core.get_added_tokens_decoder().values()}
+    if not core.get_vocab(with_added_tokens=False).keys() - added:  # transformers' own, where no file has one
+        raise UserError(
+            f"{source}: the tokenizer has no vocabulary but special tokens, allowed: a folder with tokenizer.json"
+        )
+    merges = core.model
     if getattr(merges, "dropout", None):
         merges.dropout = None  # of its training: ids would be drawn anew at each call
     if not template:
