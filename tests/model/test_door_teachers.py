@@ -6,6 +6,7 @@ import peft
 import pytest
 import torch
 from given import (
+    CHATML,
     adapter,
     assert_same,
     brought,
@@ -75,6 +76,15 @@ def test_what_an_adapter_takes_out_of_a_rounded_base_is_rounded_as_peft_does(bas
     rounded = AutoModelForCausalLM.from_pretrained(canonical, dtype="auto")
     assert rounded.dtype == torch.bfloat16
     assert_same(tmp_path / "out", PeftModel.from_pretrained(rounded, given).float().eval())
+
+
+def test_a_teacher_may_come_in_on_another_day_than_its_base(tmp_path):
+    checkpoint(tmp_path / "base", template="{{ strftime_now('%d %b %Y') }}\n" + CHATML)
+    canonical = brought(tmp_path / "base", "canonical")
+    edit(canonical / "tokenizer_config.json", today="1999-01-02")
+    write_digests(canonical)
+    bring_teacher(str(adapter(canonical, tmp_path / "adapter")), canonical, tmp_path / "out", "float32")
+    assert Tokenizer(tmp_path / "out").chat("t1").startswith("02 Jan 1999\n")
 
 
 def test_a_published_adapter_is_refused_on_another_base_or_damaged(base, canonical, tmp_path):

@@ -130,9 +130,11 @@ def _config(model: Any, source: str) -> Config:
 
 
 def _tokenizer(folder: Path, source: str) -> Tokenizer:
-    """The tokenizer of the folder that is being written; what it refuses names the given model."""
+    """The tokenizer of the folder that is being written, on today's date; what it refuses names the given model."""
     tokenizer = Tokenizer(folder)
     tokenizer.template.source = f"{source}: chat template"
+    # A base that came in on another day keeps that date, and transformers, with which it is compared, has today's.
+    tokenizer.template.compiled.globals["strftime_now"] = date.today().strftime
     return tokenizer
 
 
