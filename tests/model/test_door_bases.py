@@ -303,6 +303,7 @@ SET_WITHIN = (
      (template("{{ 1 // 0 }}"), "ZeroDivisionError"),
      (template(BY_PLACE), "base: chat template: the template does not take"),
      (template("\n"), "leaves 0 tokens of 'What is"),
+     (template("version https://git-lfs.github.com/spec/v1\n"), "base: the chat template writes one text for two"),
      (text("generation_config.json", '{"eos_token_id": 2.5}'), "eos_token_id 2.5, allowed: ids"),
      (lambda d: edit(d / "tokenizer.json", model={"type": "WordLevel", "vocab": {"t1": 0}, "unk_token": "?"}),
       "Missing .UNK."),

@@ -90,6 +90,10 @@ def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
                 "allowed: one that writes the messages"
             )
         rows.append(list(wanted))
+    if ours.chat(chats[0]) == ours.chat(chats[1]):  # as what Git LFS leaves in a file's place
+        raise UserError(
+            f"{source}: the chat template writes one text for two questions, allowed: one that writes the messages"
+        )
     added = ours.core.get_added_tokens_decoder().values()
     _compare_text(" ".join([SPACED, *(token.content for token in added)]), ours, theirs, source)
     return rows
