@@ -133,16 +133,9 @@ class Calls:
 
     def _modules(self) -> list[dict[str, Any]]:
         """Return the contents of the modules that the check has imported, with those below them."""
-        names = [
-            one.__name__
-            for place in self._locals()
-            for one in place.values()
-            if isinstance(one, types.ModuleType)
-        ]
-        return [
-            vars(module) for name, module in sys.modules.items()
-            if any(name == own or name.startswith(f"{own}.") for own in names)
-        ]  # fmt: skip
+        values = (one for place in self._locals() for one in place.values())
+        below = tuple(f"{one.__name__}." for one in values if isinstance(one, types.ModuleType))
+        return [vars(module) for name, module in sys.modules.items() if f"{name}.".startswith(below)]
 
     def _call_own(
         self, own: dict[str, Any], name: str, args: tuple, kwargs: dict[str, Any], before: bytes

@@ -146,17 +146,16 @@ def wants_function(row: dict[str, Any]) -> bool:
 
 def _finished(made: ForeignProblem, own: str | None, where: str) -> ForeignProblem:
     """Return the row with its own solution, and with why it cannot be judged if that can be told from its text."""
+    before, check = (
+        [syntax.parsed(text, where) for text in texts] for texts in (made.before, (made.check, *made.asserts))
+    )
     unjudged = ""
-    for text in (*made.before, made.check, *made.asserts):
-        for node in ast.walk(syntax.parsed(text, where)):
-            match node:
-                case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id=name))) if (
-                    name in RUNS_TEXT
-                ):
+    for node in (node for tree in (*before, *check) for node in ast.walk(tree)):
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id=name))):
+                if name in RUNS_TEXT:
                     unjudged = f"its check uses {name}, which could run what a submission returns"
-    for idle in filter(
-        None, (syntax.idle(syntax.parsed(text, where)) for text in (made.check, *made.asserts))
-    ):
+    for idle in filter(None, map(syntax.idle, check)):
         unjudged = f"its check has `{idle}`, which no answer can fail"
     for name, kind in syntax.made_of(own).items():
         if name in made.names and kind is ast.ClassDef:

@@ -29,15 +29,18 @@ def independent(texts: Iterable[str], candidates: set[str]) -> bool:
     Raises SyntaxError.
     """
     nodes = [node for text in texts for node in ast.walk(ast.parse(text))]
-    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    called |= {id(part) for node in nodes if _starts_check(node) for part in node.args}
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    called = {id(node.func) for node in calls}
+    # `check(candidate)`, as the last line of a check may be.
+    starts = (node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "check")
+    called |= {id(part) for node in starts for part in node.args}
     functions = {node.name: node for node in nodes if isinstance(node, FUNCTIONS)}
     for node in nodes:
         if isinstance(node, OPAQUE) or (isinstance(node, ast.Name) and node.id in UNREAD):
             return False
         if isinstance(node, ast.Name) and node.id in candidates | functions.keys() and id(node) not in called:
             return False  # under another name it may be called anywhere
-        if isinstance(node, ast.Lambda) and _asks_in(node.body, candidates):
+        if isinstance(node, ast.Lambda) and _holds(node.body, set(), candidates):
             return False
     holding = _holding(nodes, functions, candidates)
     asking = candidates | holding & functions.keys()  # a function that asks, too
@@ -58,11 +61,8 @@ def _asks(node: ast.AST, candidates: set[str]) -> TypeGuard[ast.Call]:
     return False
 
 
-def _asks_in(node: ast.AST, candidates: set[str]) -> bool:
-    return any(_asks(part, candidates) for part in ast.walk(node))
-
-
 def _holds(node: ast.AST, holding: set[str], candidates: set[str]) -> bool:
+    """Whether a node calls a candidate or names what may hold an answer, at any depth."""
     return any(
         _asks(part, candidates) or (isinstance(part, ast.Name) and part.id in holding)
         for part in ast.walk(node)
@@ -104,11 +104,6 @@ def _steered(node: ast.AST, holding: set[str], asking: set[str]) -> bool:
     return False
 
 
-def _starts_check(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether a node is `check(candidate)`, as the last line of a check may be."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
-
-
 def _holding(nodes: list[ast.AST], functions: Mapping[str, FUNCTIONS], candidates: set[str]) -> set[str]:
     """Return the names that may hold an answer, or something chosen by one, anywhere in the text."""
     modules = {
@@ -134,23 +129,22 @@ def _flows(node: ast.AST, functions: Mapping[str, FUNCTIONS]) -> Iterator[tuple[
     match node:
         case ast.Assign(targets=targets, value=value):
             yield value, _names(targets)
-        case ast.AnnAssign(target=target, value=value) | ast.AugAssign(target=target, value=value) if value:
-            yield value, _names([target])
-        case ast.NamedExpr(target=target, value=value):
-            yield value, _names([target])
+        case (
+            ast.AnnAssign(target=target, value=source)
+            | ast.AugAssign(target=target, value=source)
+            | ast.NamedExpr(target=target, value=source)
+            | ast.comprehension(target=target, iter=source)
+            | ast.withitem(optional_vars=target, context_expr=source)
+        ) if target and source:
+            yield source, _names([target])
         case (
             ast.For(target=target, iter=source, body=body)
             | ast.AsyncFor(target=target, iter=source, body=body)
         ):
             yield source, _names([target, *body])
-        case ast.comprehension(target=target, iter=source):
-            yield source, _names([target])
-        case ast.withitem(context_expr=source, optional_vars=target) if target:
-            yield source, _names([target])
-        case ast.With(items=items, body=body):
-            for item in items:
-                for part in body:  # what is raised in it is kept by the context
-                    yield part, _names([item.optional_vars] if item.optional_vars else [])
+        case ast.With(items=items, body=body):  # what is raised in it is kept by the context
+            kept = _names(item.optional_vars for item in items if item.optional_vars)
+            yield from ((part, kept) for part in body)
         case ast.If(test=test, body=body, orelse=orelse) | ast.While(test=test, body=body, orelse=orelse):
             yield test, _names([*body, *orelse])
         case ast.Try():
