@@ -93,10 +93,6 @@ class _Open:
         asked = check("candidates", {"calls": self.calls}, answers=len(self.calls))
         return job(self.problem.problem.setup_code, self.code, [asked, *self.lever])
 
-    def is_answered(self) -> bool:
-        """Return whether all its calls so far are answered."""
-        return bool(self.found["can_compile"]) and self.found["error"] is None
-
     def answered_check(self) -> dict[str, Any]:
         """Return the job that checks its answers."""
         return _check_job(self.problem, calls=self.calls, answers=self.answers, restore=self.restore)
@@ -188,24 +184,23 @@ class ForeignGrader:
         for _ in range(ROUNDS):
             for one, seen in self.pool.run((one, one.submission()) for one in opened):
                 self._observe(one, seen)
-            asking = [one for one in opened if one.is_answered()]
+            answered = [one for one in opened if one.found["can_compile"] and one.found["error"] is None]
             opened = []
-            for one, seen in self.pool.run((one, one.answered_check()) for one in asking):
+            for one, seen in self.pool.run((one, one.answered_check()) for one in answered):
                 outcome, calls, more = _outcome(seen[0])
                 if outcome == "missing" and calls != one.calls:
                     one.calls = calls
                     opened.append(one)
-                    continue
-                if outcome == "passed" and more and not one.restore:
+                elif outcome == "passed" and more and not one.restore:
                     one.restore = True
                     opened.append(one)
-                    continue
-                one.found["gt_pass"] = outcome == "passed"
-                if outcome == "failed":
-                    one.reason = _told(one.below(more))
-                    one.found["error"] = None if more[2] is None else "exception"
                 elif outcome == "unjudged":
                     self._not_told(one, more)
+                else:
+                    one.found["gt_pass"] = outcome == "passed"
+                    if outcome == "failed":
+                        one.reason = _told(one.below(more))
+                        one.found["error"] = None if more[2] is None else "exception"
             if not opened:
                 return
         for one in opened:
