@@ -155,13 +155,10 @@ class QuestionsCheck:
             own, others = cell.setting.flat(), first.setting.flat()
             unlike = (f"{key} {short(own.get(key))}, not {short(others.get(key))}" for key in differ)
             same = f"{' and '.join(unlike)}; {self.files.place(its_place)} has the same id, {cell.id}"
+            allowed = "settings that ids tell apart (numbers by six digits)"
             knob = type(setting.knobs).model_fields.get(differ[0])
-            untagged = knob is not None and not any(isinstance(part, Tag) for part in knob.metadata)
-            allowed = (
-                "a Tag of this knob in its arm"
-                if untagged
-                else "settings that ids tell apart (numbers by six digits)"
-            )
+            if knob is not None and not any(isinstance(part, Tag) for part in knob.metadata):
+                allowed = "a Tag of this knob in its arm"
             wrong(differ[0], f"{same}, allowed: {allowed}")
         return cell
 
