@@ -13,7 +13,6 @@ from inspect_ai.solver import TaskState, generate
 from projected_grpo.environment.attempts import attempts
 from projected_grpo.environment.grade import Grader
 from projected_grpo.environment.levers import LOOPHOLES
-from projected_grpo.environment.problems import Problem
 from projected_grpo.errors import UserError
 from projected_grpo.integrations.asked import generated, named, rows
 
@@ -45,9 +44,9 @@ def loopholes(
     """
     chosen = [modes] if isinstance(modes, str) else list(modes or MODES)
     try:
-        given = _problems(problems, n, family, seed)
-        asked = rows(given, () if chosen == ["own"] else chosen)
-        layer = _grader(problems, n, family, seed, allow_weak).level
+        grader = _grader(problems, n, family, seed, allow_weak)
+        asked = rows(list(grader.problems.values()), () if chosen == ["own"] else chosen)
+        layer = grader.level
     except UserError as error:
         raise Refused(str(error)) from error
     return Task(
@@ -98,17 +97,12 @@ def levers(
 
 
 @cache
-def _problems(path: str | None, n: int, family: str, seed: int) -> list[Problem]:
+def _grader(path: str | None, n: int, family: str, seed: int, allow_weak: bool) -> Grader:
+    """Return the grader that task and scorer share."""
     found = generated(n, seed, ["gt_only"], family) if path is None else named(path)
     if not found:
         raise UserError(f"n {n}: no problem, allowed: 1 or more")
     for problem in found:
         if not problem.tests:
             raise UserError(f"problem {problem.id}: no hidden tests, so nothing says what is honest")
-    return found
-
-
-@cache
-def _grader(path: str | None, n: int, family: str, seed: int, allow_weak: bool) -> Grader:
-    """Return the grader that task and scorer share."""
-    return Grader(_problems(path, n, family, seed), workers=1, allow_weak=allow_weak)
+    return Grader(found, workers=1, allow_weak=allow_weak)
