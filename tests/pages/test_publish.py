@@ -266,6 +266,8 @@ def test_changes_of_another_model_stand_beside_those_of_the_same_rows(docs, made
     section = (tmp_path / "results/smollm2.md").read_text().split("## Beside the small model", 1)[1]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| Q10, ")]
     assert {"Q10, own_mode", "Q10, prog_wide"} <= {row[0] for row in rows}
+    placebos = {row.name for row in made.questions["Q10"].rows if row.population}
+    assert placebos and not {f"Q10, {name}" for name in placebos} & {row[0] for row in rows}
     # The runs are the same here, and so are their changes.
     assert all(row[2:4] == row[4:] for row in rows)
     assert "## Beside" not in (docs / "results.md").read_text()

@@ -111,6 +111,16 @@ def test_pages_render_whatever_the_numbers_are(name):
         assert text.startswith(f"# {QUESTIONS[name].name}. ") and "nan" not in text
 
 
+def test_placebos_without_runs_are_counted_by_their_format():
+    rows = [row for row in QUESTIONS["Q10"].rows if row.population == "text"]
+
+    def some(frame, _):
+        gone = {cell.id for row in rows[1:] for cell in row.cells}
+        return frame[~frame["cell"].isin(gone)]
+
+    assert f"- Not run yet: {len(rows) - 1} placebos (text)" in page_of("Q10", some).text
+
+
 def numbers_of(text):
     return set(re.findall(r"-?\d+(?:\.\d+)?", text))
 

@@ -55,16 +55,18 @@ def index(config: Config, made: Mapping[str, Estimated], outcomes: pd.DataFrame,
 def both_changes(second: Mapping[str, Estimated], docs: Path) -> list[tuple[Mapping, Mapping]]:
     """Return published changes of the default config's rows beside those of the same rows of another, claims first.
 
-    They are changes in a question's own measure.
+    They are changes in a question's own measure; single placebos are left to its page.
     """
     store = Place(docs).folder / "runs.csv"
     if not store.exists():
         return []
     both, (_, first) = [], estimated(layered(DEFAULT), numbers.read(store), second)
     for name in first:
-        about = second[name].own.about.name
+        own = second[name].own
+        about, placebos = own.about.name, {row.name for row in own.rows.values() if row.population}
         for line in second[name].lines:
-            if line["contrast"] == estimates.BASELINE and line["measure"] == about and line["n"]:
+            asked = (line["contrast"], line["measure"]) == (estimates.BASELINE, about)
+            if asked and line["n"] and line["row"] not in placebos:
                 there = first[name].line(line["row"], estimates.BASELINE, about)
                 both += [(there, line)] if there and there["n"] else []
     return sorted(both, key=lambda pair: (pair[1]["question"], pair[1]["p_holm"] is None))

@@ -221,15 +221,10 @@ def _barren(made: Estimated, lines: pd.DataFrame) -> list[str]:
 
 
 def _absent(own: Measured, there: Sequence[str]) -> list[str]:
-    """Return the rows without a run; placebos as a number where their population has none at all."""
+    """Return the rows without a run, of the placebos of a format how many."""
     gone = [row for name, row in own.rows.items() if name not in there]
-    placebos = Counter(row.population for row in gone if row.population)
-    runs = {own.rows[name].population for name in there}
-    names = (
-        f"{placebos[row.population]} placebos ({row.population})" if row.population and row.population not in runs
-        else row.name
-        for row in gone
-    )  # fmt: skip
+    placebos = Counter(row.population for row in gone)
+    names = (f"{placebos[kind]} placebos ({kind})" if (kind := row.population) else row.name for row in gone)
     return list(dict.fromkeys(names))
 
 
