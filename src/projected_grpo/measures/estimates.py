@@ -141,9 +141,9 @@ def _of_row(own: Measured, row: Row, measure: Measure) -> Iterator[Comparison]:
 def among_placebos(own: Measured, row: Row, measure: str) -> tuple[tuple[int, ...], dict[str, float]]:
     """Return the seeds that a row and the placebos of its format share, and each one's difference to the baseline.
 
-    The row stands first; placebos without any run are left out.
+    The row stands first. There are none while a placebo has no run: few of them say little of where others would lie.
     """
-    members = [r.name for r in own.rows.values() if r.population == row.place_in and own.of(r.name, measure)]
+    members = [r.name for r in own.rows.values() if r.population == row.place_in]
     found = {
         name: own.combined({name: 1.0, str(row.baseline): -1.0}, measure) for name in (row.name, *members)
     }
