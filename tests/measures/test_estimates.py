@@ -180,6 +180,15 @@ def test_a_row_among_placebos_is_one_more_draw_of_them(every, frame, questions):
     assert found["p"] == pytest.approx(2 * scipy_stats.t.sf(abs(t), m - 1))
 
 
+def test_a_row_has_no_place_while_a_placebo_of_its_format_has_no_run(frame, questions):
+    question = questions["Q10"]
+    gone = next(row for row in question.rows if row.population == "code")
+    part = table.estimates(measured(question, frame[~frame["cell"].isin([c.id for c in gone.cells])]))
+    places = part[part["contrast"].eq("place") & part["measure"].eq("hack")].set_index("row")
+    assert places.loc[places["to"].eq("code"), "verdict"].eq("missing").all()
+    assert places.loc[places["to"].eq("text"), "p"].notna().any() and "own_mode" in places.index
+
+
 def test_missing_runs_of_a_claim_count_in_its_family(frame, questions):
     """A partial table claims nothing that the full one could take back."""
     question = questions["Q3"]
