@@ -143,13 +143,16 @@ def among_placebos(own: Measured, row: Row, measure: str) -> tuple[tuple[int, ..
 
     The row stands first. There are none while a placebo has no run: few of them say little of where others would lie.
     """
-    members = [r.name for r in own.rows.values() if r.population == row.place_in]
     found = {
-        name: own.combined({name: 1.0, str(row.baseline): -1.0}, measure) for name in (row.name, *members)
+        name: own.combined({name: 1.0, str(row.baseline): -1.0}, measure) for name in _with_placebos(own, row)
     }
     seeds = tuple(sorted(set.intersection(*map(set, found.values()))))
     means = {name: float(np.mean([by[seed] for seed in seeds])) for name, by in found.items() if seeds}
     return seeds, means
+
+
+def _with_placebos(own: Measured, row: Row) -> list[str]:
+    return [row.name, *(r.name for r in own.rows.values() if r.population == row.place_in)]
 
 
 def _placed(own: Measured, row: Row, measure: Measure, claim: bool) -> Comparison:
@@ -159,8 +162,7 @@ def _placed(own: Measured, row: Row, measure: Measure, claim: bool) -> Compariso
     if seeds:
         value, *others = means.values()
         test = stats.placed(value, others, seeds)
-    waits = own.waits([row.name, *(r.name for r in own.rows.values() if r.population == row.place_in)])
-    mean = mean_of(own, row.name, measure.name, test)
+    mean, waits = mean_of(own, row.name, measure.name, test), own.waits(_with_placebos(own, row))
     return Comparison(
         row.name, PLACE, str(row.place_in), measure.name, test, mean, claim, measure.better, waits
     )
