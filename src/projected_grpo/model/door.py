@@ -132,9 +132,9 @@ def _config(model: Any, source: str) -> Config:
 def _tokenizer(folder: Path, source: str) -> Tokenizer:
     """The tokenizer of the folder that is being written, on today's date; what it refuses names the given model."""
     tokenizer = Tokenizer(folder)
-    tokenizer.template.source = f"{source}: chat template"
+    text, special = (folder / TEMPLATE).read_text(encoding="utf-8"), tokenizer.template.special
     # A base that came in on another day keeps that date, and transformers, with which it is compared, has today's.
-    tokenizer.template.compiled.globals["strftime_now"] = date.today().strftime
+    tokenizer.template = Template(text, special, date.today(), f"{source}: chat template")
     return tokenizer
 
 
