@@ -18,8 +18,10 @@ from projected_grpo.pages.edition import estimated as as_published
 from projected_grpo.pages.edition import layered
 from projected_grpo.pages.figures.doses import doses
 from projected_grpo.pages.figures.of_question import of_question
+from projected_grpo.pages.page import environment
 from projected_grpo.pages.words import p_value, percent, points, seed_list, short, size, span
 from projected_grpo.pages.words import seeds as seeds_of
+from projected_grpo.strict_yaml import read_mapping
 
 SEEDS = list(range(41, 51))
 # Questions of both organisms, by config; names say which.
@@ -121,6 +123,17 @@ def test_placebos_without_runs_are_counted_by_their_format():
     assert f"- Not run yet: {len(rows) - 1} placebos (text)" in page_of("Q10", some).text
 
 
+@pytest.mark.parametrize("name, counted", [("own_mode", True), ("random V", False)])
+def test_a_page_says_that_claims_without_runs_count_in_holms_correction(name, counted):
+    gone = {cell.id for row in QUESTIONS["Q10"].rows if row.name == name for cell in row.cells}
+
+    def some(frame, _):
+        return frame[~frame["cell"].isin(gone)]
+
+    said = " Holm's correction counts the claims among them."
+    assert (f"- Not run yet: {name}.{said}" in page_of("Q10", some).text) == counted
+
+
 def numbers_of(text):
     return set(re.findall(r"-?\d+(?:\.\d+)?", text))
 
@@ -173,6 +186,20 @@ def test_an_answer_is_at_most_two_sentences_of_25_words(name):
         assert len(said) <= 2, said
         for sentence in said:
             assert len(sentence.split()) <= 25, (name, len(sentence.split()), sentence)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "config").glob("questions*.yaml")), ids=lambda file: file.stem
+)
+def test_no_wording_is_longer_than_25_words_whatever_its_verdict(file):
+    known = dict.fromkeys(("mean", "delta", "lo", "hi", "p", "p_holm", "before", "after"), 0.4)
+    asked = {name: one for name, one in read_mapping(file).items() if isinstance(one, dict)}
+    for name, says in [(name, says) for name, one in asked.items() for says in one.get("says", ())]:
+        for verdict in ("effect", "opposite", "not_shown", "uninformative", "missing"):
+            for others in (table.EFFECT, table.OPPOSITE, table.NOT_SHOWN):
+                line = answer.NO_LINE | known | {"n": 10, "seeds": "41;42;43;44;45", "verdict": others}
+                text = environment().from_string(says.get(verdict) or "").render(line, of=lambda *_: line)  # noqa: B023
+                assert len(text.split()) <= 25, (name, says["row"], verdict, text)
 
 
 @pytest.mark.parametrize("name", NAMES)
