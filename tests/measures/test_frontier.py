@@ -216,6 +216,8 @@ def test_a_plane_is_drawn_on_the_seeds_that_all_rows_have_where_these_are_five()
     assert seeds(vanilla=common, screen=common - {71}) == ([common - {71}], [True])
     assert seeds(vanilla=common, screen=common, kl=common - {71}) == ([common], [False])
     assert seeds(vanilla=common | more, screen=common, kl=more) == ([more, common], [True, True])
+    assert seeds(vanilla=common | more, screen=common, kl={71}) == ([common], [True])  # one seed: no point
+    assert seeds(vanilla={71}, screen={71}) == ([{71}], [True])  # unless no row has more
 
 
 def test_a_mean_stands_beside_its_difference_on_the_same_seeds():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from synthetic import ROOT, read_config, real_questions
 
 from projected_grpo.errors import UserError
@@ -379,6 +380,19 @@ def test_points_that_touch_have_one_label():
     with style.drawn(4) as (drawing, axes):
         style.name_points(drawing, axes, points, list(points.values()))
         assert {text.get_text() for text in axes.texts} == {"right, left", "far"}
+
+
+def test_a_line_from_a_label_to_its_point_crosses_no_other_label():
+    axes, *_ = of_question(estimated("Q16"), CONFIGS["Q16"])["plane"].axes
+    axes.figure.draw_without_rendering()
+    boxes = {text: Text.get_window_extent(text) for text in axes.texts}  # without its line
+    led = [text for text in boxes if text.arrow_patch]
+    assert led
+    for text in led:
+        middle = boxes[text].corners().mean(axis=0)
+        way = np.linspace(axes.transData.transform(text.xy), middle, 50)
+        others = [box.padded(-2) for other, box in boxes.items() if other is not text]
+        assert not any(box.contains(*step) for box in others for step in way), text.get_text()
 
 
 def test_intervals_stay_within_what_two_rates_can_differ_by():

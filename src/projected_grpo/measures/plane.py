@@ -5,7 +5,7 @@ that only slows training lies on it; what counts is known honest minus the front
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -182,10 +182,17 @@ def points(own: Measured) -> list[str]:
 
 
 def panels(own: Measured) -> list[Measured]:
-    """Return the parts a plane is drawn in: the seeds that all rows have, where these are a look; else `blocks`."""
-    found = [set(own.of(name, HACK)) for name in points(own) if own.of(name, HACK)]
-    common = set.intersection(*found) if found else set()
-    return [own.among(seeds) for seeds in ([common] if len(common) >= LOOK else blocks(own))]
+    """Return the parts a plane is drawn in: the seeds that all rows have, where these are a look; else `blocks`.
+
+    A row of one seed is no point of a plane whose other rows have a look in common.
+    """
+    found = {name: set(own.of(name, HACK)) for name in points(own) if own.of(name, HACK)}
+    several = [seeds for seeds in found.values() if len(seeds) > 1]
+    common = set.intersection(*several) if several else set()
+    if len(common) < LOOK:
+        return [own.among(seeds) for seeds in blocks(own)]
+    kept = {name: of for name, of in own.values.items() if len(found.get(name, common)) > 1}
+    return [replace(own, values=kept).among(common)]
 
 
 def are_paired(panel: Measured) -> bool:

@@ -10,7 +10,7 @@ from projected_grpo.cells.cell import TEACHERS, Row
 from projected_grpo.cells.config import Config, Outcome
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
-from projected_grpo.measures import estimates, numbers
+from projected_grpo.measures import estimates, numbers, plane
 from projected_grpo.measures.panels import DEPLOYED
 from projected_grpo.pages.answer import NO_LINE, Estimated, answer, is_known, n_of_answer, said
 from projected_grpo.pages.edition import DEFAULT, Place, estimated, layered
@@ -106,7 +106,9 @@ def write_readme(file: Path, made: Mapping[str, Estimated], docs: Path) -> None:
     text = render(
         "readme.md.j2",
         docs=docs,
+        q=made[shown].own.question,
         figure=f"{shown}-{made[shown].own.question.figure.kind}",
+        seeds=sorted({seed for part in plane.panels(made[shown].own) for seed in part.seeds}),
         called={name: one["called"] for name, one in asked["elsewhere"].items()},
         findings=map(quoted, asked["findings"]),
         failed=map(quoted, asked["failed"]),

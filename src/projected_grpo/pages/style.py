@@ -89,7 +89,7 @@ def name_points(
 ) -> None:
     """Write names beside their points, each where it lies on no point and no other name, with a line from afar.
 
-    Points that touch have one label, beside the rightmost.
+    Points that touch have one label, beside the rightmost. No such line crosses another name.
     """
     drawing.draw_without_rendering()
     drawing.set_layout_engine("none")
@@ -101,6 +101,7 @@ def name_points(
     taken = [Bbox([at(point) - 4, at(point) + 4]) for point in others]
     room = Bbox.from_extents(*(scale * (axes.bbox.extents + np.array([0, 0, 6, 0]))))
     together: dict[tuple[float, float], list[str]] = {}
+    written: list[Bbox] = []
     for name, point in sorted(named.items(), key=lambda one: -one[1][0]):
         near = [other for other in together if np.hypot(*(at(point) - at(other))) < 11]
         together.setdefault(near[0] if near else point, []).append(name)
@@ -112,9 +113,13 @@ def name_points(
             middle = y + rise * (away + 3)
             box = Bbox.from_bounds(left, middle - 5, width, 10)
             outside = not (room.contains(*box.min) and room.contains(*box.max))
-            if (side == "middle" and not rise) or outside or box.count_overlaps(taken):
+            way = np.linspace((x, y), (left + width / 2, middle), 40 if away > 7 else 0)
+            led = [Bbox([step - 1, step + 1]) for step in way]
+            crosses = any(step.count_overlaps(written) for step in led)
+            if (side == "middle" and not rise) or outside or crosses or box.count_overlaps(taken):
                 continue
-            taken.append(box)
+            written.append(box)
+            taken += [box, *led]
             line = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
             look: dict = {"arrowprops": line if away > 7 else None, "textcoords": "offset points"}
             axes.annotate(name, point, (left - x, middle - y), va="center", fontsize=8.5, zorder=6, **look)

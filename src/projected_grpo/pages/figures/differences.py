@@ -12,6 +12,7 @@ from projected_grpo.cells.cell import TEACHERS
 from projected_grpo.measures import estimates as table
 from projected_grpo.measures import stats
 from projected_grpo.measures.measure import MEASURES
+from projected_grpo.measures.plane import LOOK
 from projected_grpo.pages import style
 from projected_grpo.pages.answer import SHOWN, Estimated
 
@@ -30,7 +31,10 @@ def _differences(axes: Axes, names: Sequence[str], measure: str) -> None:
 
 
 def forest(made: Estimated, measure: str) -> Figure | None:
-    """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls."""
+    """Return the differences to the baseline with 95% intervals, sorted; filled where shown, grey for controls.
+
+    A row of fewer seeds than a look says how many.
+    """
     lines = made.changes(measure) or made.known(made.own.rows, table.ITSELF, measure)
     largest = sorted(lines, key=lambda line: -abs(line["delta"]))[:MOST]
     lines = sorted(largest, key=lambda line: line["delta"])
@@ -47,7 +51,8 @@ def forest(made: Estimated, measure: str) -> Figure | None:
             axes.plot(line["delta"], y, mark, color=colour, markerfacecolor=face, markersize=7)
         low, high = axes.get_xlim()
         axes.set_xlim(max(min(low, -0.1), -1.02), min(max(high, 0.1), 1.02))
-        _differences(axes, [line["row"] for line in lines], measure)
+        few = {line["row"]: f" (n = {line['n']})" for line in lines if line["n"] < LOOK}
+        _differences(axes, [line["row"] + few.get(line["row"], "") for line in lines], measure)
         return drawing
 
 
