@@ -397,6 +397,11 @@ def test_a_forward_that_differs_is_refused(base, monkeypatch):
     assert "from transformers', allowed: " in refused_base("differs by", base)
 
 
+def test_a_checkpoint_with_code_of_its_own_is_refused(base):
+    edit(base / "config.json", auto_map={"AutoModelForCausalLM": "modeling_mine.MineForCausalLM"})
+    refused_base("base: auto_map: the model has code of its own, which is not run", base)
+
+
 def test_of_a_large_model_the_first_layers_are_compared_unless_asked(base, tmp_path, monkeypatch):
     monkeypatch.setattr(agreement, "LARGE", 10)
     change_ours(monkeypatch, 2, 1.01)

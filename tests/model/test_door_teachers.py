@@ -173,6 +173,22 @@ def test_options_that_peft_would_fill_in_or_pass_over_are_refused(base, canonica
     refused_teacher(match, given, canonical)
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "key"),
+    [(peft.FourierFTConfig, {"n_frequency": 40}, "scaling"), (peft.VeraConfig, {"r": 4}, "projection_prng_key"),
+     (peft.FourierFTConfig, {"n_frequency": 40}, "random_loc_seed"), (peft.RandLoraConfig, {"r": 4}, "randlora_alpha")],
+)  # fmt: skip
+def test_strengths_and_seeds_of_other_kinds_are_not_filled_in(base, canonical, tmp_path, kind, options, key):
+    given = adapter(base, tmp_path / "adapter", kind, **options)
+    edit(given / "adapter_config.json", drop=[key])
+    refused_teacher(f"adapter_config.json: no {key}, allowed: an adapter that says", given, canonical)
+
+
+def test_an_adapter_that_draws_numbers_whenever_it_runs_is_refused(base, canonical, tmp_path):
+    given = adapter(base, tmp_path / "adapter", peft.PveraConfig, r=4, sample_at_inference=True)
+    refused_teacher("between transformers' two attention kernels", given, canonical)
+
+
 def test_a_name_with_a_line_break_in_it_stays_in_one_line(base, canonical, tmp_path):
     given = adapter(base, tmp_path / "adapter")
     edit_tensors(given, with_tensor("a\n\x1b.lora_A.weight", torch.ones(1)), "adapter_model.safetensors")

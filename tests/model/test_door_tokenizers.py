@@ -208,6 +208,17 @@ def test_end_tokens_of_the_config_count_where_the_generation_config_names_none(b
     assert Tokenizer(brought(base)).ends == set(ids)
 
 
+def test_an_end_token_that_no_file_names_is_not_made_up(tmp_path):
+    """Transformers gives a llama the token 2, which is a sign of punctuation here."""
+    base = tmp_path / "base"
+    checkpoint(base, "llama")
+    edit(base / "config.json", drop=["eos_token_id"])
+    (base / "generation_config.json").write_text('{"temperature": 0.7, "do_sample": true}')
+    refused_base("config.json: no eos_token_id, allowed: a config with all numbers", base)
+    (base / "generation_config.json").write_text('{"eos_token_id": 256}')
+    assert 2 not in Tokenizer(brought(base)).ends
+
+
 @pytest.mark.parametrize(
     ("template", "said", "expected"),
     [(CHATML, None, ["<|im_end|>"]), (CHATML, ["<|endoftext|>"], ["<|im_end|>", "<|endoftext|>"]),

@@ -141,19 +141,26 @@ def read_model(where: dict[str, Any], source: str, as_it_is: bool = False) -> An
         )
     with read_by_others(source):
         config = AutoConfig.from_pretrained(**where, **OWN_CODE)
+        generation = GenerationConfig()
+        if (folder / GENERATION).is_file():  # the model's reader takes one that is cut off for none
+            generation = GenerationConfig.from_pretrained(folder)
         if not as_it_is:
             check_family(config.to_dict(), source)
             if not is_gguf:
-                _check_numbers(folder / "config.json")
-        if (folder / GENERATION).is_file():
-            GenerationConfig.from_pretrained(folder)  # the model's reader takes one that is cut off for none
+                end = config.eos_token_id if generation.eos_token_id is None else None
+                _check_numbers(folder / "config.json", end)
+        if AutoModelForCausalLM.__name__ in (getattr(config, "auto_map", None) or ()):
+            raise UserError(
+                f"{source}: auto_map: the model has code of its own, which is not run; "
+                f"allowed: a config without it, where transformers' own {config.model_type} computes the same"
+            )
         model: Any
         report: dict[str, Any]
         model, report = AutoModelForCausalLM.from_pretrained(  # type: ignore[misc]
             **where, **OWN_CODE, **kernel, output_loading_info=True, dtype="auto",
             ignore_mismatched_sizes=True,  # the report names them, where the error would not
         )  # fmt: skip
-        left_out = left_out_of(where["gguf_file"], model) if is_gguf else []
+        left_out = left_out_of(where["gguf_file"], model, source) if is_gguf else []
         codes = None if is_gguf else of_checkpoint(tensors(folder, config, model), config, model)
     if left_out:
         raise UserError(
@@ -171,8 +178,11 @@ def read_model(where: dict[str, Any], source: str, as_it_is: bool = False) -> An
     return model.eval() if as_it_is else _plain(model, source).eval()
 
 
-def _check_numbers(path: Path) -> None:
-    """Raise UserError where a `config.json` lacks what transformers would fill in with a number of its own."""
+def _check_numbers(path: Path, end: Any) -> None:
+    """Raise UserError where a `config.json` lacks what transformers would fill in with a number of its own.
+
+    end: the end tokens that transformers takes from it.
+    """
     said = read_json(path)
     rope = [said, said.get("rope_scaling") or {}, said.get("rope_parameters") or {}]
     lacking = [key for key in SIZES if not said.get(key)]
@@ -181,6 +191,8 @@ def _check_numbers(path: Path) -> None:
     old = said.get("model_type") == "llama" and not any(rope[1:]) and window <= 4096
     if not old and not any(part.get("rope_theta") for part in rope):
         lacking.append("rope_theta")
+    if end is not None and "eos_token_id" not in said:
+        lacking.append("eos_token_id")
     if lacking:
         raise UserError(f"{path}: no {', '.join(lacking)}, allowed: a config with all numbers of its model")
 

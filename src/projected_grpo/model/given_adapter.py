@@ -1,5 +1,6 @@
 """A given adapter as PEFT reads and merges it. What PEFT leaves out, or cannot merge exactly, is refused here."""
 
+import re
 import warnings
 from dataclasses import fields
 from pathlib import Path
@@ -14,7 +15,8 @@ from projected_grpo.model.given import in_a_line, read_by_others, upcast
 from projected_grpo.model.given_codes import PLAIN
 from projected_grpo.model.offered import ADAPTER
 
-STRENGTH = ("r", "lora_alpha", "alpha")
+# Options of all kinds of adapters that say how strong one is, or from where its fixed numbers are drawn.
+STRENGTH = re.compile(r"r|scaling|(.*_)?(alpha|seed|prng_key)")
 
 
 def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.Module:
@@ -76,10 +78,11 @@ def _check_options(folder: Path) -> None:
     from peft import PeftConfig
 
     path = folder / "adapter_config.json"
-    said, known = read_json(path), {field.name for field in fields(PeftConfig.from_pretrained(str(folder)))}
-    for key in STRENGTH:
-        if key in known and said.get(key) is None:
-            raise UserError(f"{path}: no {key}, allowed: an adapter that says its strength")
+    said = read_json(path)
+    known = {field.name: field.default for field in fields(PeftConfig.from_pretrained(str(folder)))}
+    for key in filter(STRENGTH.fullmatch, known):
+        if key not in said or (said[key] is None and known[key] is not None):
+            raise UserError(f"{path}: no {key}, allowed: an adapter that says its strength and its seeds")
     for key, value in said.items():
         if value and key not in known:
             raise UserError(

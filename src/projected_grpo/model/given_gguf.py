@@ -17,7 +17,7 @@ FACTORS = (
 )
 
 
-def left_out_of(path: str, model: Any) -> list[str]:
+def left_out_of(path: str, model: Any, source: str) -> list[str]:
     """What changes a model's numbers in a GGUF file and transformers passes over: keys that it does not read, tensors.
 
     Takes away the end token that transformers gives a file without one. Raises UserError for a file without a key
@@ -32,7 +32,7 @@ def left_out_of(path: str, model: Any) -> list[str]:
     said = {key.removeprefix(family): value for key, value in fields.items() if key.startswith(family)}
     if lacking := [key for key in SIZES if key not in said]:
         raise UserError(
-            f"{path}: no {', '.join(lacking)} in its metadata, allowed: a file with all sizes of its model"
+            f"{source}: no {', '.join(lacking)} in its metadata, allowed: a file with all sizes of its model"
         )
     if "tokenizer.ggml.eos_token_id" not in fields:
         model.generation_config.eos_token_id = model.config.eos_token_id = None
