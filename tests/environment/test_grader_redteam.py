@@ -23,7 +23,7 @@ CASES = all_cases()
 SLOW = ("bombs",)
 # One check at a time on the machine: sleepers wait for one another.
 IN_TURN = ("landlock", "stalling")  # layer and family
-FEW = 20  # cases of a family, about, that are checked unless all slow tests are run
+FEW = 10  # cases of a family, about, that are checked unless all slow tests are run
 each_layer_sleeping = pytest.mark.parametrize(
     "level", [pytest.param(level, marks=pytest.mark.slow) if level in IN_TURN else level for level in STRONG]
 )

@@ -65,6 +65,8 @@ class Folder:
 
     def check_line(self, file, path, value, expected):
         """Set a key and assert the one line that this gives: `expected` goes on from its path, or from the file."""
+        if (asked := path.partition(".")[0]) in self.questions:  # read first, it is refused at once
+            self.questions = {asked: self.questions.pop(asked), **self.questions}
         put(getattr(self, file), path, value)
         name, message = f"{self.path / file}.yaml: ", self.error()
         assert message.startswith(name)

@@ -172,7 +172,7 @@ def test_no_way_tells_another_check_anything(level):
 
 def test_the_weak_layer_tells_so_the_test_can_fail():
     need(WEAK)
-    for seed in range(5):
+    for seed in range(20):  # a busy machine makes it miss one now and then
         if {"futex"} <= ways_that_tell(WEAK, seed)[0]:
             return
     pytest.fail("no message came through where nothing holds it back")

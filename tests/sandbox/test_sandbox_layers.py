@@ -209,7 +209,7 @@ def test_disk_is_bounded_and_emptied(level, how):
 
 
 @each_layer
-@pytest.mark.parametrize("version", [1, 2, 3, 5])
+@pytest.mark.parametrize("version", [1, 2, pytest.param(3, marks=pytest.mark.slow), 5])
 def test_older_landlock_guards_the_same(level, version, monkeypatch):
     """As on a kernel whose Landlock knows fewer rights: its probes hold, nothing is truncated, no file is left."""
     need(level)

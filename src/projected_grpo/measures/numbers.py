@@ -193,8 +193,11 @@ def check(question: Question, frame: pd.DataFrame) -> None:
                 f"{question.name}: {run.cell} was made with other settings ({run.settings}, asked for: "
                 f"{settings_digest(cells[run.cell])}); make it again"
             )
-    settings = own["cell"].map({name: cell.setting for name, cell in cells.items()})
-    arm = settings.map(lambda each: f"{each.arm}, judged by the critic" if each.needs.critic else each.arm)
+    arms = dict[str, str]()
+    for row in question.rows:
+        judged = ", judged by the critic" if row.setting.needs.critic else ""
+        arms |= {cell.id: row.setting.arm + judged for cell in row.cells}
+    arm = own["cell"].map(arms)
     model = own["model"]
     for key, by, what in (("code", arm, "arm"), ("base", model, "model"), ("teacher", model, "model")):
         for name, part in own.dropna(subset=key).groupby(by):
@@ -220,10 +223,11 @@ def by_row(question: Question, frame: pd.DataFrame) -> dict[str, Values]:
 def values_of(frame: pd.DataFrame, cells: Iterable[tuple[Of, str, int]]) -> dict[Of, Values]:
     """Return name -> measure -> seed -> value; cells: which name one is of, its id, the seed that it counts for."""
     known = pd.DataFrame(list(cells), columns=["of", "cell", "seed"])
-    own = frame.drop(columns="seed").merge(known, on="cell").sort_values("seed", kind="stable")
+    own = frame[frame["cell"].isin(known["cell"])].drop(columns="seed").merge(known, on="cell")
+    own = own.sort_values("seed", kind="stable")[["of", "measure", "seed", "value"]]
     found: dict[Of, Values] = {}
-    for (of, measure), part in own.groupby(["of", "measure"], sort=False):
-        found.setdefault(of, {})[measure] = dict(zip(part["seed"], part["value"], strict=True))
+    for of, measure, seed, value in own.itertuples(index=False, name=None):
+        found.setdefault(of, {}).setdefault(measure, {})[seed] = value
     return found
 
 
