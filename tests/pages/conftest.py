@@ -4,6 +4,6 @@ import pytest
 from results_tree import make_tree
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def made(tmp_path_factory):
     return make_tree(tmp_path_factory.mktemp("made"))

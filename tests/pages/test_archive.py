@@ -13,11 +13,17 @@ from projected_grpo.measures.panels import DEPLOYED
 from projected_grpo.pages import archive, edition, publish
 
 
+@pytest.fixture(scope="module")
+def found(made):
+    """The numbers of a tree of two seeds."""
+    return publish.of_results(made.config, made.questions)
+
+
 @pytest.fixture
-def folder(made, tmp_path):
-    """The folder of what a tree of two seeds has published: its numbers."""
+def folder(found, tmp_path):
+    """The folder of what that tree has published: its numbers."""
     folder = edition.Place(tmp_path / "docs").folder
-    numbers.write(publish.of_results(made.config, made.questions), folder / "runs.csv")
+    numbers.write(found, folder / "runs.csv")
     return folder
 
 
