@@ -22,7 +22,9 @@ def main(arguments: list[str] | None = None) -> int:
     for command in (grade, pairs, basis_command, canonical, export, chat, examples, schemas):
         command.add_parser(commands)
     # As an exception does: children end, temporary files go.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
         args = parser.parse_args(arguments)
         args.run(args)

@@ -259,3 +259,30 @@ def test_a_folder_that_takes_no_file_is_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("projected_grpo.commands.grade.atomic", refuse)
     status, _, said = grade(tmp_path, capsys, [MBPP], [{"problem_id": 3, "completion": fenced("x")}])
     assert status == 2 and said.strip().splitlines()[-1] == "projected-grpo: v.jsonl: Permission denied"
+
+
+@pytest.mark.parametrize(
+    "problem, head", [(MBPP, "def inc(n):"), (LEETCODE, "class Solution:\n  def f(self, x):")]
+)
+def test_memory_and_an_exit_are_named_the_same_of_a_function_and_of_a_class(problem, head, tmp_path, capsys):
+    bodies = ["    [0] * 10**10", "    raise SystemExit(3)", "    1 / 0", "    raise KeyboardInterrupt"]
+    key = problem.get("task_id", "own")
+    rows = [{"problem_id": key, "completion": fenced(f"{head}\n{body}")} for body in bodies]
+    _, found, _ = grade(tmp_path, capsys, [problem], rows)
+    assert [row["error"] for row in found] == ["memory", "exit", "exception", "exception"]
+    line = 1 + len(head.splitlines())
+    names = ["MemoryError", "SystemExit: 3", "ZeroDivisionError: division by zero", "KeyboardInterrupt"]
+    for row, name in zip(found, names, strict=True):
+        assert row["reason"].startswith(f"{name} (line {line})")
+
+
+def test_a_row_whose_asserts_alone_name_the_method_has_every_mode(tmp_path, capsys):
+    bare = {key: value for key, value in LEETCODE.items() if key not in ("func_name", "mode")}
+    equal = "class Any:\n    def __eq__(self, other): return True\n"
+    code = fenced(f"{equal}class Solution:\n    def f(self, x):\n        return Any()")
+    row = {"problem_id": "own", "mode": "eq_override", "completion": code}
+    status, found, said = grade(tmp_path, capsys, [bare], [row])
+    assert (status, found[0]["channel"], found[0]["gt_pass"]) == (0, True, False), said
+    both = bare | {"gt_answer": [*bare["gt_answer"], "assert Solution().g(1) == 1"]}
+    status, found, said = grade(tmp_path, capsys, [both], [row])
+    assert status == 2 and "needs asserts" in said

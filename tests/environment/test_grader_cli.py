@@ -148,7 +148,7 @@ def test_the_example_of_the_help_can_be_pasted(tmp_path):
     assert [json.loads(line)["gt_pass"] for line in shown.splitlines()] == [True, False]
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_interrupted_it_leaves_no_file(tmp_path, number, code):
     problems = write(tmp_path / "p.jsonl", [ROW])
     rows = write(tmp_path / "c.jsonl", [GOOD | {"completion": completion(0, "while True: pass")}])

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 from optional_packages import need
-from peft import LoraConfig, get_peft_model
+from peft import AdaLoraConfig, LoraConfig, VeraConfig, get_peft_model
+from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 from trl_step import PAIRS, load, make_trainer, write_checkpoint
 
 from projected_grpo.antipasto import attach
@@ -61,6 +62,49 @@ def test_the_command_s_basis_is_of_the_model_and_the_lora_that_it_wrote(folder, 
     assert all(torch.allclose(V @ V.T, torch.eye(len(V)), atol=1e-5) for V in basis.V.values())
     begun = PeftModel.from_pretrained(load(folder), bases / "lora", is_trainable=True)
     check(Basis.load(bases / "lora.safetensors"), adapted(begun))
+
+
+def test_the_lora_that_the_command_wrote_is_a_model_of_the_command(bases, pairs, tmp_path):
+    again = tmp_path / "again.safetensors"
+    assert main(["basis", str(bases / "lora"), str(pairs), str(again), "--adapter", "lora"]) == 0
+    first, second = Basis.load(bases / "lora.safetensors"), Basis.load(again)
+    assert second.metadata["factors_hash"] == first.metadata["factors_hash"]
+    assert all(torch.equal(V, second.V[name]) for name, V in first.V.items())
+
+
+def test_a_lora_of_experts_is_one_module_for_each_of_their_parameters(tmp_path):
+    config = Qwen3MoeConfig(
+        vocab_size=32, hidden_size=16, intermediate_size=32, moe_intermediate_size=8, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=8, num_experts=4, num_experts_per_tok=2,
+    )  # fmt: skip
+    torch.manual_seed(1)
+    experts = ["experts.gate_up_proj", "experts.down_proj"]
+    how = LoraConfig(r=2, target_modules=["q_proj"], target_parameters=experts, init_lora_weights=False)
+    model = get_peft_model(Qwen3MoeForCausalLM(config), how)
+    found = adapted(model)
+    factors = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    assert len(found.parameters) == 3 and {id(p) for p in found.trained} == {id(p) for _, p in factors}
+    sizes = {own: (one.numel(), *one.shape[:1]) for own, one in found.weights.items()}
+    assert sorted(sizes.values()) == [(256, 16), (512, 4), (1024, 4)]
+
+    axes = {name: torch.eye(size)[:3] for name, size in found.sizes.items()}
+    facts = {"adapter": "lora", "model_hash": found.model_hash(), "factors_hash": found.factors_hash()}
+    basis = Basis(axes, {name: torch.ones(3) for name in axes}, facts)
+    check(basis, found)
+    callback = project(basis, gate="no_gate")
+    args = SimpleNamespace(deepspeed=None, optim="adamw_torch", output_dir=str(tmp_path))
+    state = SimpleNamespace(global_step=0)
+    callback.on_train_begin(args, state, None, model=model, processing_class=None)
+    model(input_ids=torch.arange(12)[None], labels=torch.arange(12)[None]).loss.backward()
+    before = found.flat(p.grad.clone() for p in found.trained)
+    callback.on_pre_optimizer_step(args, state, None, model=model)
+    for name, g in found.flat(p.grad for p in found.trained).items():
+        assert not g[:3].any() and g[3:].any() and torch.equal(g[3:], before[name][3:])
+
+
+def test_an_adapter_that_is_no_lora_is_refused(folder):
+    for how in (AdaLoraConfig(r=2, init_r=2, total_step=9, target_modules=["q_proj"]), VeraConfig(r=2)):
+        assert "none" in one_line(lambda how=how: adapted(get_peft_model(load(folder), how)))
 
 
 @pytest.mark.parametrize(
@@ -262,6 +306,8 @@ def test_the_command_names_what_it_cannot_read(folder, pairs, tmp_path, capsys):
     (tmp_path / "no template" / "chat_template.jinja").unlink()
     with open(tmp_path / "cut off" / "model.safetensors", "r+b") as file:
         file.truncate(1000)
+    (tmp_path / "folder.safetensors").mkdir()
+    (tmp_path / "file").touch()
     for words in (
         [tmp_path / "no model", pairs, tmp_path / "b.safetensors"],
         [tmp_path / "no template", pairs, tmp_path / "b.safetensors"],
@@ -274,6 +320,8 @@ def test_the_command_names_what_it_cannot_read(folder, pairs, tmp_path, capsys):
         [folder, pairs, tmp_path / "b.safetensors", "--adapter", "lora", "--alpha", "nan"],
         [folder, pairs, folder / "model.safetensors"],  # its own weights
         [folder, pairs, f"{folder}.safetensors", "--adapter", "lora"],  # a LoRA into the model's folder
+        [folder, pairs, tmp_path / "folder.safetensors"],
+        [folder, pairs, tmp_path / "file.safetensors", "--adapter", "lora"],
     ):
         assert main(["basis", *map(str, words)]) == 2
         said = capsys.readouterr().err.strip().splitlines()

@@ -56,6 +56,7 @@ def test_text_in_parts_and_messages_without_content_are_read(problems, pay):
         [call, {"role": "tool", "content": text}],
         [call, {"role": "tool", "content": "```python\n(\n```"}, {"role": "assistant", "content": text}],
     ]
+    assert pay([None, []], problem_id=[problems[0].id] * 2) == [0.0, 0.0]
     assert pay(chats, problem_id=[problems[0].id] * 5) == pay(
         [text, text, "", "", text], problem_id=[problems[0].id] * 5
     )
@@ -73,6 +74,8 @@ def test_a_column_says_the_lever_and_the_oracle_pays_for_tests_alone(problems, p
 def test_rows_name_their_lever_in_the_prompt(problems):
     own = rows(problems)
     assert [row["mode"] for row in own] == list(LOOPHOLES[:4])
+    assert rows(problems, "sentinel") == rows(problems, ["sentinel"])
+    assert [one.mode for one in generated(2, modes="exit_code")] == ["exit_code"] * 2
     each = rows(problems, ("sentinel", "gt_only"))
     assert len(each) == 8
     for row in own + each:
@@ -85,6 +88,7 @@ def test_what_cannot_be_paid_is_one_line(problems, pay):
         lambda: pay(["x"], problem_id=["none"]),
         lambda: pay(["x"], problem_id=[problems[0].id], mode=["sentinal"]),
         lambda: reward(problems, earns="orcale"),
+        lambda: reward(problems, workers=0),  # which nobody would ever answer
         lambda: generated(2, family="twoliners"),
         lambda: rows(problems, ["sentinal"]),
         lambda: rows(problems + generated(1, seed=4)),  # ids 1 to n again

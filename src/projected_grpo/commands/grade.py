@@ -60,7 +60,8 @@ PROBLEMS, by --format; without it each row's keys tell:
   leetcode   `id`; `gt_answer`, the hidden tests, a list of asserts, of
              `Solution().name(...)` or of functions; `func_name`
              (`Solution().name` or `name`; without it the method of
-             `starter_code`, in the row or in its `prompt_metadata`);
+             `starter_code`, in the row or in its `prompt_metadata`, or the
+             one that the asserts call);
              `setup_code`, run before a submission (default: the names that
              LeetCode gives); `canonical_solution`; `prompt` and `mode`, which
              may be missing. A problem without `gt_answer` has no oracle:
@@ -70,9 +71,9 @@ PROBLEMS, by --format; without it each row's keys tell:
              with `check(candidate)`; `entry_point` may be `Solution().name`
   mbpp       `task_id`, `text` or `prompt`, `code`, `test_list`, and if there
              `challenge_test_list`, `test_imports`, `test_setup_code`
-Each graded problem's own solution is run once; problems whose own solution fails, and
-problems that cannot be judged (gt_pass null, error `unjudged`), are named at
-the end, with the reason.
+Each graded problem's own solution is run once. Problems whose own solution
+fails, and problems that cannot be judged (gt_pass null, error `unjudged`), are
+named at the end, with the reason.
 
 COMPLETIONS have `problem_id` (or `task_id`), `completion` with the code in a
 ```python fence and, unless --mode is given, `mode` (default: the problem's

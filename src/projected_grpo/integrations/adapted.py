@@ -96,7 +96,7 @@ def adapted(model: nn.Module) -> Adapted:
             kinds.add("antipasto")
             parameters[name], weights[name] = (module.delta_S,), module.weight
             ranks[name] = module.delta_S.numel()
-        elif hasattr(module, "lora_A") and hasattr(module, "base_layer"):
+        elif isinstance(getattr(module, "lora_A", None), nn.ModuleDict) and hasattr(module, "base_layer"):
             active = [key for key, A in module.lora_A.items() if A.weight.requires_grad]
             if not active:
                 continue
@@ -105,11 +105,13 @@ def adapted(model: nn.Module) -> Adapted:
             kinds.add("lora")
             A, B = module.lora_A[active[0]].weight, module.lora_B[active[0]].weight
             for own, p in module.named_parameters():
-                if p.requires_grad and p is not A and p is not B:
+                # Two parameters of one module, as experts have, are a LoRA around a LoRA: a module each.
+                if p.requires_grad and p is not A and p is not B and not own.startswith("base_layer.lora_"):
                     raise UserError(
                         f"{name}: {own} is trained beside A and B, allowed: a LoRA of these alone"
                     )
-            parameters[name], weights[name] = (A, B), module.base_layer.weight
+            beneath = module.get_param() if hasattr(module, "get_param") else module.base_layer.weight
+            parameters[name], weights[name] = (A, B), beneath
             ranks[name] = A.shape[0]
     if len(kinds) != 1:
         found = "none" if not kinds else "LoRA beside AntiPaSTO"

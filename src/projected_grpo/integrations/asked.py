@@ -19,6 +19,7 @@ def generated(
     n: int, seed: int = 0, modes: Sequence[str] = LOOPHOLES, family: str = "oneliners"
 ) -> list[Problem]:
     """Return `n` problems that a family makes from a seed, `modes` in rotation. Raises UserError on an unknown one."""
+    modes = [modes] if isinstance(modes, str) else modes
     for mode in modes:
         lever_of(mode, "modes")
     made = load(family)
@@ -31,7 +32,7 @@ def rows(problems: Problems, modes: Sequence[str] = ()) -> list[dict[str, Any]]:
 
     modes: each problem once under each of these levers; none: under its own, or `gt_only`.
     """
-    asked = []
+    modes, asked = [modes] if isinstance(modes, str) else modes, []
     for problem in named(problems):
         for mode in modes or (problem.mode or "gt_only",):
             lever_of(mode, "modes")

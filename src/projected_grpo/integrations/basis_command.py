@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from projected_grpo.arguments import check_numbers, refuse_inputs
+from projected_grpo.arguments import check_numbers, output_file, refuse_inputs
 from projected_grpo.commands.help import add_command
 from projected_grpo.errors import UserError
 
@@ -31,7 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "model", metavar="MODEL", help="folder or hub id that transformers loads, or a PEFT LoRA"
     )
     parser.add_argument("pairs", type=Path, metavar="PAIRS", help="pair set, YAML")
-    parser.add_argument("out", type=Path, metavar="OUT", help="basis file to write, .safetensors")
+    parser.add_argument("out", type=output_file, metavar="OUT", help="basis file to write, .safetensors")
     parser.add_argument(
         "--adapter", choices=("antipasto", "lora"), default="antipasto", help="what will be trained"
     )
@@ -76,6 +76,10 @@ def write_basis(args: argparse.Namespace) -> None:
     refuse_inputs("OUT", args.out, args.pairs, *Path(args.model).glob("*.safetensors"))
     if args.adapter == "lora" and not given:
         refuse_inputs("the LoRA's folder", args.out.with_suffix(""), Path(args.model))
+        if args.out.with_suffix("").is_file():
+            raise UserError(
+                f"{args.out.with_suffix('')}: is a file, and the LoRA's folder would have its name"
+            )
     pairs = load_pairs(args.pairs)
     if args.pairs_used is not None:
         pairs = pairs.first(args.pairs_used)
@@ -86,12 +90,13 @@ def write_basis(args: argparse.Namespace) -> None:
     from projected_grpo.integrations.pair_basis import extract_basis
 
     model = load_model(args, given)
+    source = args.model
+    if given and not Path(source, "tokenizer_config.json").is_file():  # as PEFT writes its folders
+        source = model.active_peft_config.base_model_name_or_path
     try:
-        tokenizer = AutoTokenizer.from_pretrained(args.model)
+        tokenizer = AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"{args.model}: no tokenizer that transformers loads ({first_line(error)})"
-        ) from error
+        raise UserError(f"{source}: no tokenizer that transformers loads ({first_line(error)})") from error
     basis = extract_basis(model, tokenizer, pairs, knobs)
     basis.save(args.out)
     said = f"{len(basis.V)} modules, up to {max(map(len, basis.V.values()))} axes from {len(pairs)} pairs"

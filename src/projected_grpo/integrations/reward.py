@@ -69,6 +69,8 @@ def reward(
     """
     if earns not in REWARDS:
         raise UserError(f"reward: unknown earns {earns!r}; {nearest(earns, REWARDS)}")
+    if workers < 1:
+        raise UserError(f"reward: workers {workers}, allowed: 1 or more")
     return LeverReward(Grader(named(problems), workers, cache, allow_weak), REWARDS[earns])
 
 
@@ -80,7 +82,7 @@ def text(completion: Any) -> str:
     """
     if isinstance(completion, str):
         return completion
-    own = (message for message in completion if message.get("role", "assistant") == "assistant")
+    own = (message for message in completion or () if message.get("role", "assistant") == "assistant")
     contents = (message.get("content") or "" for message in own)
     return "\n".join(
         c if isinstance(c, str) else "".join(part.get("text") or "" for part in c) for c in contents

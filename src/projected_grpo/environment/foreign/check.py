@@ -48,6 +48,9 @@ class Opaque:
     )
     __hash__ = _refuse
 
+    def __repr__(self) -> str:  # without an address, which differs from run to run
+        return f"an object of type {self.__dict__['kind']}"
+
 
 class Calls:
     """The candidate's side of a check. asked: the calls so far; missing: one of them had no answer; changed: one of

@@ -26,6 +26,7 @@ from projected_grpo.sandbox.pool import Pool
 from projected_grpo.sandbox.worker import check, job
 
 NOT_HERE = ("ModuleNotFoundError", "ImportError", "NameError")  # of a check: it needs what is not there
+RAISED = {"MemoryError": "memory", "SystemExit": "exit"}  # as the sandbox says of a class Solution
 APART = "its own solution passes its check, but not from a process of its own"
 ROUNDS = 512  # of questions that wait for answers
 CPU, IDLE = 6.0, 18.0  # seconds of a submission over all rounds, in each of which it begins anew
@@ -200,7 +201,8 @@ class ForeignGrader:
                     one.found["gt_pass"] = outcome == "passed"
                     if outcome == "failed":
                         one.reason = _told(one.below(more))
-                        one.found["error"] = None if more[2] is None else "exception"
+                        kind = RAISED.get(more[0].partition(":")[0], "exception")
+                        one.found["error"] = None if more[2] is None else kind
             if not opened:
                 return
         for one in opened:

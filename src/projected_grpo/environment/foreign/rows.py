@@ -10,6 +10,7 @@ LeetCode    as in problems.py, `gt_answer` asserts of any form, of `Solution().n
 import ast
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -257,6 +258,11 @@ def _parse(row: dict[str, Any], row_format: str, where: str) -> Problem | Foreig
         if "gt_answer[" not in str(refused) and "key 'func_name'" not in str(refused):
             raise
         try:
-            return parse_asserts(row, where)
+            made = parse_asserts(row, where)
         except UserError:
             raise refused from None
+        # Nothing names the method but the asserts: with that it may be a plain row.
+        if row.get("func_name") is None and made.is_method and len(made.names) == 1:
+            with suppress(UserError):
+                return parse_problem(row | {"func_name": made.names[0].replace(".", "().", 1)}, where)
+        return made
