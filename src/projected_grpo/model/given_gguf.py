@@ -33,7 +33,8 @@ def left_out_of(path: str, model: Any, source: str) -> list[str]:
     file = GGUFReader(path)
     fields = {key: field.contents() for key, field in file.fields.items()}
     architecture = fields["general.architecture"]
-    others = GGUF_TO_TRANSFORMERS_MAPPING["config"].keys() - {"general", "tokenizer", architecture}
+    families: Any = GGUF_TO_TRANSFORMERS_MAPPING["config"]
+    others = families.keys() - {"general", "tokenizer", architecture}
     if foreign := [key for key in fields if key.partition(".")[0] in others]:
         raise UserError(f"{source}: {foreign[0]} in its metadata, allowed: keys of its family {architecture}")
     family = f"{architecture}."
