@@ -7,11 +7,11 @@ import torch
 from given import CHATML
 
 
-def write_gguf(folder, model, path, scaling=None, other=None, drop=None, says=None):
+def write_gguf(folder, model, path, scaling=None, other=None, drop=None, says=None, foreign=None):
     """Write a llama of transformers as llama.cpp has it: q and k turned, tensors by its names.
 
     scaling: of positions, by its name; other: name of one more tensor; drop: a key that is left out;
-    says: more keys of the family with their values.
+    says: more keys of the family with their values; foreign: numbers under any other keys.
     """
     c, tokenizer = model.config, json.loads((folder / "tokenizer.json").read_text())
     writer = gguf.GGUFWriter(path, "llama")
@@ -31,6 +31,8 @@ def write_gguf(folder, model, path, scaling=None, other=None, drop=None, says=No
     add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}
     for key, value in (says or {}).items():
         add[type(value)](f"llama.{key}", value)
+    for key, value in (foreign or {}).items():
+        writer.add_float32(key, value)
     if other:
         writer.add_tensor(other, torch.ones(c.head_dim // 2).numpy())
     writer.add_vocab_size(c.vocab_size)

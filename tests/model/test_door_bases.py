@@ -5,7 +5,7 @@ import json
 import gguf
 import pytest
 import torch
-from families import VARIANTS
+from families import LLAMA3, VARIANTS
 from gguf_files import write_gguf
 from given import (
     CHATML,
@@ -328,6 +328,8 @@ SET_WITHIN = (
      (lambda d: edit(d / "config.json", drop=["rms_norm_eps"]), "config.json: no rms_norm_eps, allowed"),
      (lambda d: edit(d / "config.json", drop=["rope_parameters"]), "config.json: no rope_theta, allowed"),
      (lambda d: edit(d / "config.json", rope_parameters={"rope_type": "default"}), "config.json: no rope_theta"),
+     (lambda d: edit(d / "config.json", rope_parameters=without("original_max_position_embeddings")(LLAMA3)),
+      "config.json: rope_type 'llama3' has no original_max_position_embeddings"),
      (lambda d: edit(d / "config.json", num_hidden_layers=0, layer_types=[]), "config.json: no num_hidden_layers"),
      (text("config.json", "[]"), "cannot be read"),
      (text("generation_config.json", '{"eos_token_id": [258, 256'), "generation_config.json"),
@@ -442,6 +444,16 @@ def test_a_quantised_gguf_file_is_what_transformers_makes_of_it(llama, tmp_path)
 def test_what_transformers_leaves_out_of_a_gguf_file_is_refused(llama, tmp_path, more, match):
     write_gguf(tmp_path / "base", llama, tmp_path / "model.gguf", **more)
     refused_base(match, tmp_path / "model.gguf")
+
+
+def test_keys_of_another_family_in_a_gguf_file_are_refused(llama, tmp_path):
+    """Transformers takes them for the model's own, and so would turn its positions by another base."""
+    write_gguf(tmp_path / "base", llama, tmp_path / "model.gguf", foreign={"qwen2.rope.freq_base": 7.0})
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="model.gguf")
+    assert theirs.config.rope_parameters["rope_theta"] == 7.0
+    refused_base(
+        "qwen2.rope.freq_base in its metadata, allowed: keys of its family llama", tmp_path / "model.gguf"
+    )
 
 
 def test_what_changes_nothing_in_a_gguf_file_may_stand_in_it(llama, tmp_path):

@@ -173,12 +173,26 @@ def test_options_that_peft_would_fill_in_or_pass_over_are_refused(base, canonica
     refused_teacher(match, given, canonical)
 
 
+def test_an_adapter_of_an_older_peft_may_lack_what_changes_nothing(base, canonical, tmp_path):
+    given = adapter(base, tmp_path / "adapter")
+    idle = ["bias", "init_lora_weights", "megatron_core", "qalora_group_size", "peft_version", "use_rslora"]
+    edit(given / "adapter_config.json", drop=idle)
+    bring_teacher(str(given), canonical, tmp_path / "out", "float32")
+    theirs = AutoModelForCausalLM.from_pretrained(base)
+    assert_same(tmp_path / "out", PeftModel.from_pretrained(theirs, given).eval())
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "key"),
     [(peft.FourierFTConfig, {"n_frequency": 40}, "scaling"), (peft.VeraConfig, {"r": 4}, "projection_prng_key"),
-     (peft.FourierFTConfig, {"n_frequency": 40}, "random_loc_seed"), (peft.RandLoraConfig, {"r": 4}, "randlora_alpha")],
+     (peft.FourierFTConfig, {"n_frequency": 40}, "random_loc_seed"), (peft.RandLoraConfig, {"r": 4}, "randlora_alpha"),
+     (peft.OFTConfig, {"r": 0, "oft_block_size": 8, "use_cayley_neumann": False}, "use_cayley_neumann"),
+     (peft.VBLoRAConfig, {"vector_length": 8, "num_vectors": 16, "topk": 3}, "topk"),
+     (peft.WaveFTConfig, {"n_frequency": 40, "wavelet_family": "db2"}, "wavelet_family")],
 )  # fmt: skip
-def test_strengths_and_seeds_of_other_kinds_are_not_filled_in(base, canonical, tmp_path, kind, options, key):
+def test_strengths_seeds_and_forms_of_other_kinds_are_not_filled_in(
+    base, canonical, tmp_path, kind, options, key
+):
     given = adapter(base, tmp_path / "adapter", kind, **options)
     edit(given / "adapter_config.json", drop=[key])
     refused_teacher(f"adapter_config.json: no {key}, allowed: an adapter that says", given, canonical)
@@ -187,6 +201,13 @@ def test_strengths_and_seeds_of_other_kinds_are_not_filled_in(base, canonical, t
 def test_an_adapter_that_draws_numbers_whenever_it_runs_is_refused(base, canonical, tmp_path):
     given = adapter(base, tmp_path / "adapter", peft.PveraConfig, r=4, sample_at_inference=True)
     refused_teacher("between transformers' two attention kernels", given, canonical)
+
+
+@pytest.mark.parametrize("change", [{"drop": ["peft_version"]}, {"peft_version": "0.17.0"}])
+def test_an_adapter_that_the_peft_of_its_training_ran_otherwise_is_refused(base, canonical, tmp_path, change):
+    given = adapter(base, tmp_path / "adapter", peft.OFTConfig, r=0, oft_block_size=8)
+    edit(given / "adapter_config.json", **change)
+    refused_teacher("PEFT does not run it as it was trained .The cayley-neumann", given, canonical)
 
 
 def test_a_name_with_a_line_break_in_it_stays_in_one_line(base, canonical, tmp_path):

@@ -184,6 +184,7 @@ def _check_numbers(path: Path, end: Any) -> None:
     end: the end tokens that transformers takes from it.
     """
     said = read_json(path)
+    check_family(said, str(path))
     rope = [said, said.get("rope_scaling") or {}, said.get("rope_parameters") or {}]
     lacking = [key for key in SIZES if not said.get(key)]
     # The first two Llamas had it in their code, as transformers' own number is.

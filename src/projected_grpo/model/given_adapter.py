@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from projected_grpo.model.offered import ADAPTER
 
 # Options of all kinds of adapters that say how strong one is, or from where its fixed numbers are drawn.
 STRENGTH = re.compile(r"r|scaling|(.*_)?(alpha|seed|prng_key)")
+# Options that PEFT has on and that change nothing in a file without them.
+IDLE = re.compile(r"bias|init_.*|megatron_core|qalora_group_size")
 
 
 def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.Module:
@@ -61,6 +63,8 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
         text = str(warning.message).strip().splitlines()[0]
         if "adapter keys" in text:
             raise UserError(f"{folder}: PEFT did not load it whole ({text[:200]})")
+        if "retrain your adapter" in text:
+            raise UserError(f"{folder}: PEFT does not run it as it was trained ({text[:200]})")
     for key in sorted(asked.keys() & file.keys()):
         if asked[key].is_floating_point() and file[key].dtype not in PLAIN:
             raise UserError(f"{folder}: {key} is {file[key].dtype} in the file, allowed: plain weights")
@@ -74,15 +78,17 @@ def read_adapter(model: nn.Module, folder: Path, as_it_is: bool = False) -> nn.M
 
 
 def _check_options(folder: Path) -> None:
-    """Raise UserError where `adapter_config.json` leaves the strength to PEFT, or has an option of a later one."""
+    """Raise UserError where `adapter_config.json` leaves its numbers to PEFT, or has an option of a later one."""
     from peft import PeftConfig
 
     path = folder / "adapter_config.json"
     said = read_json(path)
     known = {field.name: field.default for field in fields(PeftConfig.from_pretrained(str(folder)))}
-    for key in filter(STRENGTH.fullmatch, known):
-        if key not in said or (said[key] is None and known[key] is not None):
-            raise UserError(f"{path}: no {key}, allowed: an adapter that says its strength and its seeds")
+    for key, default in known.items():
+        lacks = key not in said or (said[key] is None and default is not None)
+        is_on = default and default is not MISSING and not IDLE.fullmatch(key)
+        if lacks and (is_on or STRENGTH.fullmatch(key)):
+            raise UserError(f"{path}: no {key}, allowed: an adapter that says its strength, seeds and form")
     for key, value in said.items():
         if value and key not in known:
             raise UserError(

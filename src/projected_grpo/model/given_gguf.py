@@ -21,14 +21,23 @@ def left_out_of(path: str, model: Any, source: str) -> list[str]:
     """What changes a model's numbers in a GGUF file and transformers passes over: keys that it does not read, tensors.
 
     Takes away the end token that transformers gives a file without one. Raises UserError for a file without a key
-    for which transformers has a number of its own.
+    for which transformers has a number of its own, or with keys of another family, which it takes for the model's.
     """
     from gguf import GGUFReader
-    from transformers.modeling_gguf_pytorch_utils import TensorProcessor, get_gguf_hf_weights_map
+    from transformers.modeling_gguf_pytorch_utils import (
+        GGUF_TO_TRANSFORMERS_MAPPING,
+        TensorProcessor,
+        get_gguf_hf_weights_map,
+    )
 
     file = GGUFReader(path)
     fields = {key: field.contents() for key, field in file.fields.items()}
-    family = f"{fields['general.architecture']}."
+    architecture = fields["general.architecture"]
+    families: Any = GGUF_TO_TRANSFORMERS_MAPPING["config"]
+    others = families.keys() - {"general", "tokenizer", architecture}
+    if foreign := [key for key in fields if key.partition(".")[0] in others]:
+        raise UserError(f"{source}: {foreign[0]} in its metadata, allowed: keys of its family {architecture}")
+    family = f"{architecture}."
     said = {key.removeprefix(family): value for key, value in fields.items() if key.startswith(family)}
     if lacking := [key for key in SIZES if key not in said]:
         raise UserError(
