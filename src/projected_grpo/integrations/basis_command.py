@@ -74,12 +74,11 @@ def write_basis(args: argparse.Namespace) -> None:
     if args.out.suffix != ".safetensors":
         raise UserError(f"{args.out}: allowed: a file that ends in .safetensors")
     refuse_inputs("OUT", args.out, args.pairs, *Path(args.model).glob("*.safetensors"))
+    lora = args.out.with_suffix("")  # a fresh one's folder
     if args.adapter == "lora" and not given:
-        refuse_inputs("the LoRA's folder", args.out.with_suffix(""), Path(args.model))
-        if args.out.with_suffix("").is_file():
-            raise UserError(
-                f"{args.out.with_suffix('')}: is a file, and the LoRA's folder would have its name"
-            )
+        refuse_inputs("the LoRA's folder", lora, Path(args.model))
+        if lora.is_file():
+            raise UserError(f"{lora}: is a file, and the LoRA's folder would have its name")
     pairs = load_pairs(args.pairs)
     if args.pairs_used is not None:
         pairs = pairs.first(args.pairs_used)
@@ -101,8 +100,8 @@ def write_basis(args: argparse.Namespace) -> None:
     basis.save(args.out)
     said = f"{len(basis.V)} modules, up to {max(map(len, basis.V.values()))} axes from {len(pairs)} pairs"
     if args.adapter == "lora" and not given:
-        model.save_pretrained(args.out.with_suffix(""))
-        said += f"; LoRA to train: {args.out.with_suffix('')}"
+        model.save_pretrained(lora)
+        said += f"; LoRA to train: {lora}"
     print(f"{args.out}: {said}")
 
 
