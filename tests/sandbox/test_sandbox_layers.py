@@ -196,16 +196,15 @@ FILLS = {
 def test_disk_is_bounded_and_emptied(level, how):
     need(level)
     after = "import os\nclass Solution:\n    def f(self, x):\n        return os.listdir('.')\n"
-    before = shutil.disk_usage(tempfile.gettempdir()).used
     tests = [marshal.dumps(((1,), {}))]
     asked = check("calls", {"method": "f", "tests": tests}, answers=1)
     with contextlib.closing(Pool(1, levels=(level,))) as pool:
         [(_, [seen])] = pool.run([(0, job("", FILLS[how], [check("nothing", {})]))])
-        assert seen["cause"] in (None, "output", "timeout")
-        grown = shutil.disk_usage(tempfile.gettempdir()).used - before
+        # It is ended, or its own disk is full (ENOSPC), or its file as long as files get (EFBIG).
+        refused = seen["cause"] is None and seen["reason"][0] == "OSError"
+        assert seen["cause"] in ("output", "timeout") or (refused and seen["reason"][1][:3] in ("28,", "27,"))
         [(_, [seen])] = pool.run([(1, job("", after, [asked]))])
         assert equals(seen["frames"][2][1:], [], 100)
-    assert grown < 1 << 30
 
 
 @each_layer
