@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from projected_grpo import arms
 from projected_grpo.errors import UserError
-from projected_grpo.records import check_read, read_sealed
+from projected_grpo.linked import check_read, tree_of
+from projected_grpo.records import read_sealed
 
 if TYPE_CHECKING:
     from projected_grpo.method.policy import Policy
@@ -53,7 +54,7 @@ def read_trained(folder: Path, base: str | None) -> Trained:
     Raises UserError on no run, a damaged one, or a base that it was not trained on.
     """
     record = read_record(folder)
-    results = folder.resolve().parents[1]
+    results = tree_of(folder)
     model = results / "models" / record["model"]
     given = base or str(model / "base")
     if not base and not Path(given).is_dir():
