@@ -61,14 +61,11 @@ rule all:
 
 # What `./snakemake` was asked for; a job, or another Snakefile whose module this is, has targets of its own.
 asked = json.loads(os.environ.pop("PGRPO_TARGETS", "[]"))
+named = json.loads(os.environ.pop("PGRPO_NAMED", "[]"))  # by -R, --until, --omit-from
+pages = [*(f"{RESULTS}/{page}.md" for page in PAGES), REPORT]
 try:
-    check_targets(
-        asked,
-        is_made,
-        [*(f"{RESULTS}/{page}.md" for page in PAGES), REPORT],
-        ["all", "report"],
-        other_configs,
-    )
+    check_targets(asked, is_made, pages, ["all", "report"], other_configs)
+    check_targets(named, is_made, pages, [rule.name for rule in workflow.rules], other_configs)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
 # The files of these, which it names at its end.

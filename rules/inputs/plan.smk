@@ -26,6 +26,15 @@ def asked_files(items, wildcards):
     return [apply_wildcards(str(path), wildcards) for path in paths]
 
 
+def as_recorded(settings, outputs):
+    """The settings with a pair set where it lay when the outputs were made: what it holds decides, not its folder."""
+    with suppress(records.Unusable):
+        known = records.read(records.record_path(outputs[0], RESULTS))["settings"]
+        if settings.get("pairs_digest") and settings["pairs_digest"] == known.get("pairs_digest"):
+            return settings | {"pairs": known["pairs"]}
+    return settings
+
+
 def planned(name):
     """Input function of a rule, by its name: a mark newer than its outputs where their record is not what is asked for."""
 
@@ -42,7 +51,7 @@ def planned(name):
             outputs=outputs,
             inputs=asked_files(declared.input, wildcards),
             code=settings.pop("code"),
-            settings=records.canonical(settings, RESULTS),
+            settings=records.canonical(as_recorded(settings, outputs), RESULTS),
             benchmark=apply_wildcards(declared.benchmark, wildcards) if declared.benchmark else None,
         )
         why = plan.reason(asked, RESULTS)

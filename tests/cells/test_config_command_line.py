@@ -154,6 +154,11 @@ def test_a_target_that_nothing_makes_is_one_line(copy, target):
     assert "allowed: " in said or "did you mean" in said
 
 
+@pytest.mark.parametrize("option", ["-R", "--until", "--omit-from"])
+def test_a_rule_that_there_is_not_is_one_line(copy, option):
+    assert error(copy, "-n", option, "grppo") == "grppo: nothing makes this file; did you mean grpo?"
+
+
 @pytest.mark.parametrize(
     "config, expected",
     [("", None), ("config: {}", "error: config: results: missing; required: results, seeds, ")],

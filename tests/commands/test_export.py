@@ -114,6 +114,13 @@ def made_by_another_version(path):
     path.write_text(json.dumps(record))
 
 
+def exchange_base_and_teacher(run):
+    """Put another model of the same sizes where the run's base was."""
+    model = run.parents[1] / "models/small-s41"
+    shutil.rmtree(model / "base")
+    (model / "teacher").rename(model / "base")
+
+
 @pytest.mark.parametrize(
     "spoil, said",
     [
@@ -128,6 +135,7 @@ def made_by_another_version(path):
         (lambda run: (run / "steps.parquet").unlink(), "no whole run (missing)"),
         (lambda run: (run / "deployed.parquet").unlink(), "no whole run (no deployed.parquet)"),
         (lambda run: (run.parents[2] / "out").mkdir(), "exists already, allowed: a new folder"),
+        (exchange_base_and_teacher, "base: another base than "),
     ],
 )
 def test_what_cannot_be_exported_is_one_line(grpo, tmp_path, capsys, spoil, said):

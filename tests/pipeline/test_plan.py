@@ -123,3 +123,12 @@ def test_an_edited_output_is_said_when_planning(finished):
     path.write_text(text)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert planned(finished) == NOTHING
+
+
+def test_pair_sets_that_lie_elsewhere_train_nothing_anew(finished, tmp_path):
+    shutil.copytree(finished / "config/pairs", tmp_path / "pairs")
+    moved = ("--config", f"pairs={tmp_path / 'pairs'}")
+    jobs, cells = planned(finished, config=moved)
+    assert not cells and not {"basis", "grpo"} & set(jobs)
+    edit(tmp_path, "pairs/moral.yaml", "I take the money", "I keep the money")
+    assert planned(finished, config=moved)[1] == MORAL

@@ -108,6 +108,15 @@ def test_a_misspelt_option_or_profile_is_one_line(monkeypatch, typed, line):
         entry.read(typed.split())
 
 
+def test_a_tab_that_snakemake_does_not_read_is_one_line_with_its_place(monkeypatch, tmp_path):
+    monkeypatch.chdir(HERE)
+    (tmp_path / "mine.yaml").write_text("seeds: 5\ngrpo:\t{ lr: 0.1 }\n")
+    with pytest.raises(UserError, match=rf"^{tmp_path}/mine\.yaml:2: not YAML \(found character"):
+        entry.read(["-n", "--configfile", str(tmp_path / "mine.yaml")])
+    (tmp_path / "mine.json").write_text('{\n\t"seeds": 5\n}')
+    entry.read(["-n", "--configfile", str(tmp_path / "mine.json")])
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from projected_grpo.commands.help import add_command
 from projected_grpo.commands.trained import RUN_HELP
 from projected_grpo.errors import UserError
-from projected_grpo.records import check_read
+from projected_grpo.linked import check_read
 
 if TYPE_CHECKING:
     import pandas as pd

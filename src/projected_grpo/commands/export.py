@@ -10,7 +10,7 @@ from projected_grpo.commands.help import add_command
 from projected_grpo.commands.trained import BASE_HELP, RUN_HELP, Trained, read_trained
 from projected_grpo.errors import UserError
 from projected_grpo.files import atomic_folder, write_json, write_text
-from projected_grpo.records import check_read
+from projected_grpo.linked import check_read
 
 if TYPE_CHECKING:
     from projected_grpo.model.tokenizer import Tokenizer

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from projected_grpo import arms
+from projected_grpo.digests import file_digest
 from projected_grpo.errors import UserError
-from projected_grpo.records import check_read, read_sealed
+from projected_grpo.hub import checkpoint_digest
+from projected_grpo.linked import check_read, tree_of
+from projected_grpo.records import read_sealed
 
 if TYPE_CHECKING:
     from projected_grpo.method.policy import Policy
@@ -53,7 +56,7 @@ def read_trained(folder: Path, base: str | None) -> Trained:
     Raises UserError on no run, a damaged one, or a base that it was not trained on.
     """
     record = read_record(folder)
-    results = folder.resolve().parents[1]
+    results = tree_of(folder)
     model = results / "models" / record["model"]
     given = base or str(model / "base")
     if not base and not Path(given).is_dir():
@@ -61,6 +64,11 @@ def read_trained(folder: Path, base: str | None) -> Trained:
     kind, svd = record["settings"]["setting"]["adapter"], model / "svd.safetensors"
     read = [folder / "adapter.safetensors", *Path(given).glob("config.json")]
     check_read(*read, *([svd] if kind == "antipasto" and svd.exists() else []))
+    used = record.get("inputs") or {}
+    if used.get("base") not in (None, checkpoint_digest(given)):
+        raise UserError(f"{given}: another base than {folder} was trained on")
+    if kind == "antipasto" and svd.exists() and used.get("svd") not in (None, file_digest(svd)):
+        raise UserError(f"{svd}: another SVD than {folder} was trained with")
     # Imported here, not above: torch takes seconds.
     from projected_grpo.method.policy import load_policy
     from projected_grpo.stages.kept import read_adapter

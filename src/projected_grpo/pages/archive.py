@@ -17,6 +17,7 @@ from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
 from projected_grpo.errors import UserError
 from projected_grpo.files import atomic
+from projected_grpo.linked import check_read
 from projected_grpo.measures import numbers
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import DEPLOYED
@@ -24,7 +25,6 @@ from projected_grpo.measures.runs import load_runs
 from projected_grpo.pages.edition import Place
 from projected_grpo.pages.publish import command
 from projected_grpo.parquet import read_parquet
-from projected_grpo.records import check_read
 
 MOST = 30_000_000  # bytes that a repository takes beside its tables
 # Equal and similar texts stand side by side, which is what makes the file small.

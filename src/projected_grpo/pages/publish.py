@@ -18,6 +18,7 @@ from projected_grpo.cells.config import Config
 from projected_grpo.config_files import check_there
 from projected_grpo.errors import UserError
 from projected_grpo.files import write_text
+from projected_grpo.linked import check_read
 from projected_grpo.measures import beside, numbers
 from projected_grpo.measures.measure import FILES
 from projected_grpo.measures.panels import base_file
@@ -28,7 +29,7 @@ from projected_grpo.pages.edition import DEFAULT, Place, estimated, layered, out
 from projected_grpo.pages.overview import README, index, write_readme
 from projected_grpo.pages.page import address
 from projected_grpo.pages.registry import STANDING
-from projected_grpo.records import check_read, commit
+from projected_grpo.records import commit
 from projected_grpo.strict_yaml import read_mapping
 
 CONFIRMATION = Path("config/confirmation.yaml")

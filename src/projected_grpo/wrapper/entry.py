@@ -93,6 +93,8 @@ def read(words: list[str]) -> list[str]:
     arguments = command_line.add_logger(arguments, typed)
     # For the Snakefile, which knows what there is, and says which files that is as PGRPO_ASKED.
     os.environ["PGRPO_TARGETS"] = json.dumps(list(typed.targets))
+    named = [*(typed.forcerun or ()), *(typed.until or ()), *(typed.omit_from or ())]
+    os.environ["PGRPO_NAMED"] = json.dumps(sorted(named))
     own = [command_line.CONFIG] if os.path.isfile(command_line.CONFIG) else []
     command_line.check_files([*own, *(typed.configfile or [])])
     return arguments
