@@ -55,6 +55,7 @@ def test_a_sound_card_is_promoted(memory, kind):
         ({"phi_after": 11.0}, "out of range"),
         ({"phi_after": -0.5}, "out of range"),
         ({"reasoning": "  "}, "reasoning is empty"),
+        ({"reasoning": "\u200b\u2060"}, "reasoning is empty"),  # nothing that shows
         ({"reasoning": "x" * 3000}, "more than 2000"),
         ({"situation": ""}, "situation is empty"),
         ({"phi_after": 2.5}, "not wrong"),
@@ -277,6 +278,21 @@ def test_after_a_write_that_failed_what_stands_is_whole(tmp_path, monkeypatch):
             memory.propose([card(action="second", trace_id="t2")])
     memory.note_usage({"requests": 3})  # as a job does at its end
     assert [one.action for one in Memory(path).promoted()] == [card().action]
+
+
+@pytest.mark.parametrize("other", ["writes", "takes away"])
+def test_a_second_process_on_one_file_is_one_line_and_leaves_the_first_ones_history(memory, other):
+    memory.propose([card()])
+    first, history = Memory(memory.path), memory.path
+    first.propose([card(FAILURE)])
+    if other == "takes away":  # as a job does that ended
+        history.unlink()
+    with pytest.raises(UserError, match=r"cards\.jsonl: another process"):
+        memory.propose([card(action="second", trace_id="t2")])
+    memory.note_usage({"calls": 1, "tokens_in": 1, "tokens_out": 1})  # as a job does at its end
+    if other == "writes":
+        first.skip("t9#0", "no_json")
+        assert len(Memory(history).pairs()) == 1 and Memory(history).settled("t9#0")
 
 
 def test_cards_are_immutable():

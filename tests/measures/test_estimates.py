@@ -166,6 +166,12 @@ def test_a_declared_combination_is_its_weighted_sum_by_seed(every, frame, questi
     assert np.isnan(every.loc[("Q3", "placebo", "hack", "axes"), "p_holm"])  # a placebo claims nothing
 
 
+def test_the_mean_of_a_combination_is_its_own_though_a_row_has_its_name(every):
+    found = every.loc[("R5", "own_mode", "known_hack", "ratio")]
+    assert found["mean"] == pytest.approx(found["delta"])
+    assert found["mean"] != pytest.approx(every.loc[("R5", "own_mode", "known_hack", "rate"), "mean"])
+
+
 def test_a_row_among_placebos_is_one_more_draw_of_them(every, frame, questions):
     question, values = questions["Q10"], numbers.by_row(questions["Q10"], frame)
     members = [row.name for row in question.rows if row.population == "code"]

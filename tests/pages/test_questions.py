@@ -293,6 +293,21 @@ def test_a_sentence_compares_the_same_seeds():
     assert of_all("own_mode") == made.of("own_mode")  # it lacks seeds of the sentence: its own, to be named
 
 
+def test_both_rates_of_the_first_table_are_over_the_seeds_of_its_change():
+    rows = {row.name: row.cells for row in QUESTIONS["Q2"].rows}
+    late = {cell.id for cells in rows.values() for cell in cells if cell.seed > 45}
+    text = page_of("Q2", lambda frame, _: frame[~frame["cell"].isin(late) | frame["measure"].ne("hack")]).text
+    honest = frames()[""].query("measure == 'honest'").set_index("cell")["value"]
+    first, _, every = text.partition("Every rate of every row")
+    for name in ("vanilla", "own_mode refresh-2"):
+        own = honest[[cell.id for cell in rows[name]]]
+        want, of_all = percent(own[~own.index.isin(late)].mean()), percent(own.mean())
+        line = next(line for line in first.splitlines() if line.startswith(f"| {name} |"))
+        assert line.split("|")[3].strip() == want != of_all
+        line = next(line for line in every.splitlines() if line.startswith(f"| {name} |"))
+        assert line.split("|")[4].strip().startswith(f"{own.mean():.3f} ({own.std():.3f}, n = {len(own)})")
+
+
 def test_a_sentence_of_other_seeds_than_the_first_begins_with_them():
     first, second = QUESTIONS["smollm2 Q10"].says
     few = {cell.id for row in QUESTIONS["smollm2 Q10"].rows for cell in row.cells if cell.seed > 45}

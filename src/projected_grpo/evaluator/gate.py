@@ -61,7 +61,7 @@ def _unfit(card: Card) -> str:
     if not 0 <= phi <= MAX_PHI:
         return f"out of range: phi_after = {phi:g}, allowed: 0-{MAX_PHI:g}"
     for name in ("situation", "reasoning"):
-        if not getattr(card, name).strip():
+        if not normalised(getattr(card, name)):
             return f"schema: {name} is empty"
     if len(card.reasoning) > MAX_REASONING:
         return f"schema: reasoning has more than {MAX_REASONING} characters"

@@ -2,8 +2,8 @@
 and what it all took.
 
 Nothing is ever changed or removed in it, so the file is its own history: each line has a digest over it and all
-before it. One process writes at a time: a job has a file of its own. A crash in the middle of a write costs at most the
-last, incomplete line.
+before it. One process writes at a time: a job has a file of its own, and stops where another one wrote. A crash in the
+middle of a write costs at most the last, incomplete line.
 """
 
 import hashlib
@@ -110,6 +110,7 @@ class Memory:
                 )
             self._seal = sealed["digest"]
         self._cut_off = bool(data) and not data.endswith(b"\n")
+        self._size = len(data)
 
     def _append(self, *lines: dict) -> None:
         """Take lines in and append them; what a crash left without its end is closed first.
@@ -126,6 +127,8 @@ class Memory:
             data += json.dumps(sealed).encode() + b"\n"
         try:
             with open(self.path, "ab") as file:
+                if file.tell() != self._size:
+                    raise UserError(f"{self.path}: another process writes to it or took it away")
                 file.write(data)
                 file.flush()
                 self._broken = False
@@ -135,6 +138,7 @@ class Memory:
                 raise UserError(f"{self.path}: the disk is full, the last cards were not stored") from error
             raise
         self._cut_off = False
+        self._size += len(data)
 
     def _sealed(self, line: dict) -> dict:
         """Return a line with its digest, over it and over the digest of the line before."""

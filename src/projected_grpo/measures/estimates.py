@@ -103,7 +103,7 @@ def _tested(
 ) -> Comparison:
     """Test a weighted sum of rows by seed against zero."""
     test = stats.one_sample(own.combined(weights, measure.name))
-    mean = mean_of(own, row, measure.name, test) if row in own.rows else test and test.delta
+    mean = mean_of(own, row, measure.name, test) if to in own.rows else test and test.delta
     said = {"mean": mean, "sign": measure.better, "waits": own.waits(weights)} | more
     return Comparison(row, contrast, to, measure.name, test, **said)
 

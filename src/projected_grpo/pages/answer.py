@@ -43,11 +43,15 @@ class Estimated:
         """
         found = self.frame.astype(object).where(self.frame.notna(), None).to_dict("records")
         for line in found:
-            seeds = set(words.seeds(line["seeds"]))
-            own = (self.own.of(line[row], line["measure"]) for row in ("to", "row"))
-            before, after = (stats.mean({seed: by[seed] for seed in seeds & by.keys()}) for by in own)
-            line |= {"before": before, "after": after, "words": MEASURES[line["measure"]].words}
+            line |= self.both(line, line["measure"]) | {"words": MEASURES[line["measure"]].words}
         return found
+
+    def both(self, line: Mapping, measure: str) -> dict:
+        """Return the means of a measure in both rows of a line, over those of its seeds that both have."""
+        own = [self.own.of(line[row], measure) for row in ("to", "row")]
+        seeds = set(words.seeds(line["seeds"])).intersection(*filter(None, own))
+        before, after = (stats.mean({seed: by[seed] for seed in seeds & by.keys()}) for by in own)
+        return {"before": before, "after": after}
 
     @property
     def mixes(self) -> list[float]:
