@@ -21,6 +21,13 @@ HERE = Path(__file__).resolve().parents[2]
 COMMAND = ["--cores", "8", "--resources", "gpu=1", "results/Q10.md"]
 
 
+@pytest.fixture(autouse=True)
+def words_of_one_call(monkeypatch):
+    """What `entry.read` tells its Snakefile reaches no call of another test."""
+    for name in ("PGRPO_TARGETS", "PGRPO_NAMED"):
+        monkeypatch.setenv(name, "[]")
+
+
 @pytest.fixture
 def root(tmp_path):
     """A copy in a path with a space whose environment borrows this one's packages; its Snakefile is a toy."""
@@ -106,15 +113,6 @@ def test_a_misspelt_option_or_profile_is_one_line(monkeypatch, typed, line):
     monkeypatch.chdir(HERE)
     with pytest.raises(UserError, match=f"^{line}"):
         entry.read(typed.split())
-
-
-def test_a_tab_that_snakemake_does_not_read_is_one_line_with_its_place(monkeypatch, tmp_path):
-    monkeypatch.chdir(HERE)
-    (tmp_path / "mine.yaml").write_text("seeds: 5\ngrpo:\t{ lr: 0.1 }\n")
-    with pytest.raises(UserError, match=rf"^{tmp_path}/mine\.yaml:2: not YAML \(found character"):
-        entry.read(["-n", "--configfile", str(tmp_path / "mine.yaml")])
-    (tmp_path / "mine.json").write_text('{\n\t"seeds": 5\n}')
-    entry.read(["-n", "--configfile", str(tmp_path / "mine.json")])
 
 
 @pytest.mark.parametrize(

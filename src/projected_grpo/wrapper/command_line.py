@@ -16,9 +16,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from snakemake.common.configfile import load_configfile
-from snakemake.exceptions import WorkflowError
-
 from projected_grpo.config_files import check_there
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.strict_yaml import read_mapping
@@ -168,10 +165,3 @@ def check_files(files: list[str]) -> None:
     for file in files:
         check_there(file)
         read_mapping(file)
-        try:
-            load_configfile(file)
-        except WorkflowError as refused:  # of a tab between words, which our own reader takes
-            error: Any = refused
-            while not getattr(error, "problem_mark", None):
-                error = error.__context__
-            raise UserError(f"{file}:{error.problem_mark.line + 1}: not YAML ({error.problem})") from refused
