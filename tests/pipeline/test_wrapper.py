@@ -283,6 +283,8 @@ def get_argument_parser():
     parser = argparse.ArgumentParser()
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--cores", type=int)
+    for name in ("--forcerun", "--until", "--omit-from"):
+        parser.add_argument(name, nargs="+")
     for name in ("--executor", "--profile", "--workflow-profile", "--config", "--configfile", "--logger"):
         parser.add_argument(name, default="own" if name == "--logger" else None)
     return parser
