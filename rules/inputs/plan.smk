@@ -28,10 +28,11 @@ def asked_files(items, wildcards):
 
 def as_recorded(settings, outputs):
     """The settings with a pair set where it lay when the outputs were made: what it holds decides, not its folder."""
-    with suppress(records.Unusable):
-        known = records.read(records.record_path(outputs[0], RESULTS))["settings"]
-        if settings.get("pairs_digest") and settings["pairs_digest"] == known.get("pairs_digest"):
-            return settings | {"pairs": known["pairs"]}
+    if digest := settings.get("pairs_digest"):
+        with suppress(records.Unusable):
+            known = records.read(records.record_path(outputs[0], RESULTS))["settings"]
+            if known.get("pairs_digest") == digest:
+                return settings | {"pairs": known["pairs"]}
     return settings
 
 
