@@ -9,7 +9,9 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -335,6 +337,34 @@ def test_nothing_outlives_the_trainer(level, number, boxes):
     finally:
         trainer.kill()
         trainer.wait()
+
+
+def fullest(boxes, ended):
+    """The most bytes that all boxes held at any look."""
+    most = 0
+    while not ended.wait(0.01):
+        with contextlib.suppress(OSError):
+            most = max(most, sum(file.stat().st_size for box in boxes() for file in box.iterdir()))
+    return most
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+def test_files_are_bounded(level, boxes):
+    fill = "i = 0\nwhile True:\n    i += 1\n    open(f'f{i}', 'wb').write(b'x' * (1 << 20))\n"
+    ended = threading.Event()
+    with contextlib.closing(Pool(1, levels=(level,))) as pool, ThreadPoolExecutor(1) as looks:
+        try:
+            _ = pool.level
+        except UserError as error:
+            pytest.skip(str(error))
+        held = looks.submit(fullest, boxes, ended)
+        try:
+            [(_, seen)] = pool.run([(0, job("", fill, [check("nothing", {})]))])
+        finally:
+            ended.set()
+        assert seen[0]["cause"] in (None, "output")  # the disk is full in there, or it was ended
+        assert wait_until(lambda: all(not any(box.iterdir()) for box in boxes()))
+        assert held.result() < 1 << 30
 
 
 def test_a_check_that_cannot_be_locked_in_is_no_verdict(monkeypatch):
