@@ -102,9 +102,8 @@ class Estimated:
     def rate(self, row: str, measure: str) -> str:
         """Return the mean of a row, or of the base before training, as tables have it: a share in percent."""
         base = stats.mean(self.own.base.get(measure, {})) if row == plane.BASE else None
-        mean, about = self.of(row, table.RATE, measure)["mean"], MEASURES[measure]
-        write = words.percent if about.is_rate else words.rate
-        return write(base if mean is None else mean)
+        mean = self.of(row, table.RATE, measure)["mean"]
+        return words.mean(base if mean is None else mean, MEASURES[measure].is_rate)
 
     def known(self, rows: Iterable[str], contrast: str, measure: str | None = None) -> list[Mapping]:
         """Return the lines of rows that have a difference there."""

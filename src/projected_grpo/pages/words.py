@@ -50,6 +50,11 @@ def rate(value: float) -> str:
     return f"{value:.3f}"
 
 
+def mean(value: float | None, is_rate: bool) -> str:
+    """Write a mean as tables have it: a share in percent."""
+    return percent(value) if is_rate else rate(value)
+
+
 @_or_dash
 def signed(value: float) -> str:
     """+0.012."""
@@ -118,6 +123,6 @@ def code(names: Iterable[str]) -> str:
 
 FILTERS = {
     write.__name__: write
-    for write in (percent, fraction, points, size, rate, signed, seeds, seed_list, short, code)
+    for write in (percent, fraction, points, size, rate, mean, signed, seeds, seed_list, short, code)
 }
 FILTERS |= {"p": p_value}
