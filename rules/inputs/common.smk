@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from projected_grpo import arms
 from projected_grpo.arguments import check_targets, report_file
 from projected_grpo.errors import UserError, nearest
 from projected_grpo.cells import cell as cells
@@ -32,6 +33,8 @@ try:
     CELLS = cells.all_cells(QUESTIONS)
 except UserError as error:
     raise SystemExit(f"error: {error}") from None
+# A plan asks ten thousands of times which arms there are; another workflow's module may have others.
+arms.files = cache(getattr(arms.files, "__wrapped__", arms.files))
 
 announce({path: of_value(read_yaml(path)) for path in CONFIG.questions})
 # The root of this repository, also where it is another workflow's module.
@@ -223,9 +226,15 @@ def traced_cells(seed):
 CRITICAL = 1
 
 
+@cache
+def critical_cells(seed):
+    """Ids of the runs which a replication's critic waits for."""
+    return {cell.id for cell in CONTEXT.traced(seed)}
+
+
 def run_priority(wildcards):
     """That of the runs which a replication's critic waits for, before all other runs."""
-    return CRITICAL * (wildcards.cell in [cell.id for cell in CONTEXT.traced(CELLS[wildcards.cell].seed)])
+    return CRITICAL * (wildcards.cell in critical_cells(CELLS[wildcards.cell].seed))
 
 
 def cell_model(wildcards):
