@@ -52,6 +52,7 @@ QUESTIONS = [
     ("Q10.rows[1].name", DROP, ": missing; required: name"),
     ("Q10.rows[2].name", "own_mode", ": 'own_mode' is rows[1]'s name, allowed: each once"),
     ("Q10.rows[2].name", "a|b", ": 'a|b', allowed: one line without |, as it stands in the table"),
+    ("Q10.rows[2].name", "a\u2028b", ": 'a\\u2028b', allowed: one line without |"),
     ("Q10.baseline", "vanila", ": no row 'vanila'; allowed: vanilla, .*; did you mean 'vanilla'?"),
     ("Q6.rows[3].baseline", "vanilla mix .5", ": no row 'vanilla mix .5'; .*'vanilla mix 0.5'?"),
     (

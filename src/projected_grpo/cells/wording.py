@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from projected_grpo.cells.typed import Model, Text
 
-ROW = r"^[^|\x00-\x1f\x7f-\x9f]{1,200}$"
+ROW = r"^[^|\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$"
 RowName = Annotated[str, StringConstraints(pattern=ROW)]
 Weights = Annotated[dict[RowName, Annotated[float, Field(ge=-100, le=100)]], Field(min_length=1)]
 
