@@ -217,6 +217,11 @@ def vanilla_cell(seed):
     return cells.add_cell(CELLS, CONTEXT.vanilla(seed)).id
 
 
+def traced_cells(seed):
+    """The ids of the runs that a replication's critic sees: those of a question, or more."""
+    return [cells.add_cell(CELLS, cell).id for cell in CONTEXT.traced(seed)]
+
+
 # Of the jobs from a base to its vanilla run, its critic and all bases: every other run waits for some of them.
 CRITICAL = 1
 

@@ -39,9 +39,8 @@ def critic_is_alike(wildcards):
 
 
 def traced_rollouts(wildcards):
-    """The rollouts that a critic's traces come from: of runs of a question, or of more."""
-    traced = [cells.add_cell(CELLS, cell) for cell in CONTEXT.traced(critic_seed(wildcards))]
-    return [f"{RESULTS}/grpo/{cell.id}/rollouts.parquet" for cell in traced]
+    """The rollouts that a critic's traces come from."""
+    return [f"{RESULTS}/grpo/{cell}/rollouts.parquet" for cell in traced_cells(critic_seed(wildcards))]
 
 
 def critic_path(wildcards):
