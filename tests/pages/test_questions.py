@@ -18,7 +18,6 @@ from projected_grpo.pages import answer, question, style
 from projected_grpo.pages.edition import estimated as as_published
 from projected_grpo.pages.edition import layered
 from projected_grpo.pages.figures.doses import doses
-from projected_grpo.pages.figures.of_question import of_question
 from projected_grpo.pages.page import environment
 from projected_grpo.pages.words import p_value, percent, points, seed_list, short, size, span
 from projected_grpo.pages.words import seeds as seeds_of
@@ -373,7 +372,7 @@ def test_doses_without_a_seed_in_common_are_not_joined():
 
 def test_axes_that_grow_with_a_model_have_a_panel_of_their_own():
     made = estimated("Q20")
-    fixed, growing = of_question(made, CONFIGS["Q20"])["dose"].axes
+    fixed, growing = question.figure(made, CONFIGS["Q20"])["dose"].axes
     own = {axes: [line.get_ydata()[-1] for line in axes.get_lines()] for axes in (fixed, growing)}
     for axes, row in ((fixed, "own_mode k 5, 10M"), (growing, "own_mode k 12, 10M")):
         assert made.of(row)["mean"] in own[axes] and made.of("vanilla, 10M")["mean"] in own[axes]
@@ -400,7 +399,7 @@ def test_points_that_touch_have_one_label():
 
 
 def test_a_line_from_a_label_to_its_point_crosses_no_other_label():
-    axes, *_ = of_question(estimated("Q16"), CONFIGS["Q16"])["plane"].axes
+    axes, *_ = question.figure(estimated("Q16"), CONFIGS["Q16"])["plane"].axes
     axes.figure.draw_without_rendering()
     boxes = {text: Text.get_window_extent(text) for text in axes.texts}  # without its line
     led = [text for text in boxes if text.arrow_patch]

@@ -104,11 +104,10 @@ class Memory:
             except ValueError as error:
                 what = said(error) if isinstance(error, ValidationError) else error
                 raise UserError(f"{self.path}:{number}: no entry of a card file ({what})") from error
-            if line != (sealed := self._sealed(line)):
+            if line != self._sealed(line):
                 raise UserError(
                     f"{self.path}:{number}: this line or one before it was edited or taken out; `rm {self.path}`"
                 )
-            self._seal = sealed["digest"]
         self._cut_off = bool(data) and not data.endswith(b"\n")
         self._size = len(data)
 
@@ -122,9 +121,7 @@ class Memory:
         self._broken, data = True, b"\n" * self._cut_off
         for line in lines:
             self._take(line)
-            sealed = self._sealed(line)
-            self._seal = sealed["digest"]
-            data += json.dumps(sealed).encode() + b"\n"
+            data += json.dumps(self._sealed(line)).encode() + b"\n"
         try:
             with open(self.path, "ab") as file:
                 if file.tell() != self._size:
@@ -141,10 +138,11 @@ class Memory:
         self._size += len(data)
 
     def _sealed(self, line: dict) -> dict:
-        """Return a line with its digest, over it and over the digest of the line before."""
+        """Return the next line with its digest, over it and over the digest of the line before."""
         said = {key: value for key, value in line.items() if key != "digest"}
         text = self._seal + json.dumps(said, sort_keys=True)
-        return {**said, "digest": hashlib.sha256(text.encode()).hexdigest()[:16]}
+        self._seal = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return {**said, "digest": self._seal}
 
     def _take(self, line: dict) -> None:
         """Take one entry in. Raises ValueError where it is none or lacks a key."""

@@ -6,6 +6,7 @@ Where these differ by more than rounding does, transformers has no one answer to
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import torch
@@ -60,7 +61,8 @@ def token_rows(ours: Tokenizer, theirs: Any, source: str) -> list[list[int]]:
     """
     chat: Messages
     chats: list[Messages] = []
-    for chat in [*_chats(), [_user(CODE + _long_text(ours))]]:
+    long = PARAGRAPH * (LONG // len(ours.encode(PARAGRAPH)) + 1)
+    for chat in [*_chats(), [_user(CODE + long)]]:
         try:
             wanted = _rendered(theirs, chat, tokenize=False)
         except Exception as error:  # a template's own, of any kind
@@ -123,14 +125,8 @@ def _rendered(tokenizer: Any, chat: Messages, **how: Any) -> Any:
     return tokenizer.apply_chat_template(messages, add_generation_prompt=True, enable_thinking=False, **how)
 
 
-def _long_text(tokenizer: Tokenizer) -> str:
-    return PARAGRAPH * (LONG // len(tokenizer.encode(PARAGRAPH)) + 1)
-
-
 def _from_where(ours: str, theirs: str) -> str:
-    at = next(
-        (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
-    )
+    at = next(i for i in count() if ours[i : i + 1] != theirs[i : i + 1])
     return f"from {ours[at : at + 30]!r} in place of {theirs[at : at + 30]!r}"
 
 

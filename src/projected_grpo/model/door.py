@@ -97,7 +97,8 @@ def bring_teacher(
             return _holds(base, model)  # what was compared is not the whole of it
 
         same = is_the_base()
-        _round(model, DTYPES[dtype])
+        for p in model.parameters():  # as they are written, in float32
+            p.data = p.data.to(DTYPES[dtype]).float()
         if same or (dtype != "float32" and is_the_base()):
             raise UserError(
                 f"{adapter}: its log-probabilities are the base's, allowed: an adapter that changes them"
@@ -136,12 +137,6 @@ def _tokenizer(folder: Path, source: str) -> Tokenizer:
     # A base that came in on another day keeps that date, and transformers, with which it is compared, has today's.
     tokenizer.template = Template(text, special, date.today(), f"{source}: chat template")
     return tokenizer
-
-
-def _round(model: nn.Module, dtype: torch.dtype) -> None:
-    """Make a model's weights those that are written, in float32."""
-    for p in model.parameters():
-        p.data = p.data.to(dtype).float()
 
 
 def _holds(folder: Path, model: nn.Module) -> bool:

