@@ -138,7 +138,7 @@ class Memory:
         self._size += len(data)
 
     def _sealed(self, line: dict) -> dict:
-        """Return the next line with its digest, over it and over the digest of the line before."""
+        """Return the next line with its digest, over it and over that of the line before; the seal moves on to it."""
         said = {key: value for key, value in line.items() if key != "digest"}
         text = self._seal + json.dumps(said, sort_keys=True)
         self._seal = hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -6,7 +6,6 @@ Where these differ by more than rounding does, transformers has no one answer to
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 import torch
@@ -126,7 +125,9 @@ def _rendered(tokenizer: Any, chat: Messages, **how: Any) -> Any:
 
 
 def _from_where(ours: str, theirs: str) -> str:
-    at = next(i for i in count() if ours[i : i + 1] != theirs[i : i + 1])
+    at = next(
+        (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
+    )
     return f"from {ours[at : at + 30]!r} in place of {theirs[at : at + 30]!r}"
 
 
